@@ -1,0 +1,115 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The floors of the building, top to bottom: tool() and server() use adapter() and core();
+// adapter() wraps exactly one system(); core() is pure. LayoutTests holds the same table for the
+// imports, because SwiftPM lets an undeclared target of the package be imported.
+
+let common: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
+    .systemLibrary(
+        name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig,
+        providers: [.apt([package])])
+}
+
+func core(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/Core/\(name)",
+        swiftSettings: common + [.strictMemorySafety(), .treatAllWarnings(as: .error)])
+}
+
+func adapter(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/Adapters/\(name)",
+        swiftSettings: common)
+}
+
+func server(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/Server/\(name)",
+        swiftSettings: common)
+}
+
+func tool(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/Tools/\(name)",
+        swiftSettings: common)
+}
+
+func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: common)
+}
+
+let package = Package(
+    name: "rouse",
+    products: [.executable(name: "rouse", targets: ["rouse"])],
+    targets: [
+        system("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
+        system("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
+        system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
+        system("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
+        system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
+
+        core("Model"),
+        core("Wire", ["Model"]),
+        core("Wake", ["Model"]),
+        core("Feed", ["Model", "Wire", "Wake"]),
+        core("Sync", ["Model", "Wire", "Feed"]),
+        core("MemoryStore", ["Model"]),
+
+        adapter("EventLoop", ["CUV"]),
+        adapter("Crypto", ["COpenSSL"]),
+        adapter("HTTP1", ["CMicroHTTPD"]),
+        adapter("HTTP2", ["CNGHTTP2"]),
+        adapter("SQLiteStore", ["CSQLite", "Model", "Sync", "Wire"]),
+
+        server("StoreService", ["EventLoop", "Feed", "Model"]),
+        server(
+            "SyncService", ["StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]),
+        server(
+            "PushGateway",
+            ["StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]),
+        server(
+            "BackendAPI",
+            ["StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wire", "Model"]),
+        server(
+            "RouseServer",
+            [
+                "StoreService", "SyncService", "PushGateway", "BackendAPI", "SQLiteStore",
+                "EventLoop", "Crypto", "Feed", "Model",
+            ]),
+
+        .target(
+            name: "Client", dependencies: ["EventLoop", "Crypto", "Sync", "Wire", "Model"],
+            path: "Sources/Client", swiftSettings: common),
+
+        tool("APNsSimulator", ["Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Model"]),
+        tool(
+            "Scenario",
+            ["Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model"]),
+        .executableTarget(
+            name: "rouse", dependencies: ["RouseServer", "APNsSimulator", "Scenario"],
+            path: "Sources/Tools/rouse", swiftSettings: common),
+
+        test("ModelTests", ["Model"]),
+        test("WireTests", ["Wire", "Model"]),
+        test("WakeTests", ["Wake", "Model"]),
+        test("FeedTests", ["Feed", "Wire", "Wake", "Model", "MemoryStore"]),
+        test("SyncTests", ["Sync", "Feed", "Wire", "Model"]),
+        test("StoreContractTests", ["SQLiteStore", "MemoryStore", "Feed", "Wire", "Model", "Sync"]),
+        test("EventLoopTests", ["EventLoop"]),
+        test("CryptoTests", ["Crypto"]),
+        test("HTTP1Tests", ["HTTP1", "EventLoop"]),
+        test("HTTP2Tests", ["HTTP2"]),
+        test("ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
+        test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
+        test("LayoutTests", []),
+    ],
+    swiftLanguageModes: [.v6]
+)

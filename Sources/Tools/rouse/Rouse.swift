@@ -1,0 +1,4 @@
+@main
+struct Rouse {
+    static func main() {}
+}
