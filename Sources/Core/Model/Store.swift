@@ -1,0 +1,103 @@
+/// What went wrong with the store: the world's fault, never a rule's.
+public enum StoreError: Error, Equatable, Sendable {
+    /// No space is left, or writing failed: nothing was committed. Callers answer 507 / 1004.
+    case full(String)
+    /// Another transaction was in the way (deadlock, serialization): the same again may succeed.
+    case conflict(String)
+    /// The store cannot be used: it is closed, corrupt, of another version, or its connection is
+    /// lost. Whether an open transaction was committed is unknown.
+    case unavailable(String)
+    /// A row did not have the form its table says.
+    case corrupt(String)
+}
+
+/// Which rows a scan takes, and in which order.
+public struct Scan: Hashable, Sendable {
+    /// The name of one of the table's indexes; `nil`: its key.
+    public var index: String?
+    /// Equal to the first columns of the index's order.
+    public var prefix: [ColumnValue]
+    /// Bounds on the next columns of the order after the prefix, compared column by column
+    /// (a shorter bound compares its columns only). `after` is exclusive.
+    public var after: [ColumnValue]?
+    /// Inclusive upper bound of the same kind.
+    public var through: [ColumnValue]?
+    public var descending: Bool
+    /// The most rows given.
+    public var limit: Int
+    public var lock: RowLock
+
+    public init(
+        index: String? = nil, prefix: [ColumnValue] = [], after: [ColumnValue]? = nil,
+        through: [ColumnValue]? = nil, descending: Bool = false, limit: Int,
+        lock: RowLock = .none
+    ) {
+        self.index = index
+        self.prefix = prefix
+        self.after = after
+        self.through = through
+        self.descending = descending
+        self.limit = limit
+        self.lock = lock
+    }
+}
+
+/// Whether rows read are held until the transaction ends. An engine with a single writer may
+/// ignore it; the lock order (conversation, users ascending, devices ascending, wake and alert
+/// rows) is the rules' to keep.
+public enum RowLock: Hashable, Sendable {
+    case none
+    /// Wait for the row.
+    case wait
+    /// Leave out rows that another transaction holds.
+    case skip
+}
+
+/// A consistent view of the store.
+public protocol StoreSnapshot: AnyObject {
+    /// The row with this key, all columns in the table's order; `nil` if there is none.
+    func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
+        -> [ColumnValue]?
+    /// Rows in order.
+    func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]]
+}
+
+/// An open transaction: what `StoreSnapshot` reads plus row writes. It sees its own writes.
+/// No rule lives behind it: who gets what is decided by the callers in Core.
+public protocol StoreTransaction: StoreSnapshot {
+    /// Inserts the row, or replaces the one with the same key.
+    func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError)
+    /// Deletes the row with this key, if there is one.
+    func delete(_ table: Table, key: [ColumnValue]) throws(StoreError)
+    /// Runs `body`; if it throws, everything it wrote is undone and the error thrown on.
+    /// The transaction itself goes on unless the error is `.unavailable` or `.full`.
+    func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError)
+}
+
+/// A durable set of tables. One contract, several engines (StoreContractTests).
+///
+/// - A transaction is atomic and isolated: as if transactions ran one after another on the rows
+///   they locked.
+/// - `write` returns only after everything is on disk; an error means nothing was committed,
+///   except `.unavailable`, after which it is unknown.
+/// - One object of this kind is used by one thread; `reader()` gives another thread its own.
+public protocol Store: AnyObject {
+    /// Runs `body` in one transaction and commits it.
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError)
+    /// Runs `body` on one consistent snapshot that holds everything committed before the call.
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError)
+    /// A second view of the same store for another thread, for reading only.
+    func reader() throws(StoreError) -> any StoreReader
+    /// The store's clock: milliseconds since 1970.
+    func now() -> Timestamp
+    /// Moves committed data out of the journal where the engine has one; cheap when there is
+    /// nothing to do. Called when the store is idle, and at the latest every few seconds.
+    func checkpoint() throws(StoreError)
+    func close()
+}
+
+/// Reads the same store beside its writer, on a thread of its own.
+public protocol StoreReader: AnyObject {
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError)
+    func close()
+}

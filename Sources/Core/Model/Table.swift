@@ -1,0 +1,83 @@
+/// One value of a row.
+public enum ColumnValue: Hashable, Sendable {
+    case null
+    case integer(Int64)
+    case text(String)
+    case blob([UInt8])
+}
+
+/// The type of a column. Every engine maps these to its own.
+public enum ColumnType: Hashable, Sendable {
+    case integer
+    case text
+    case blob
+}
+
+/// A column of a table.
+public struct Column: Hashable, Sendable {
+    public let name: String
+    public let type: ColumnType
+    public let isOptional: Bool
+
+    public init(_ name: String, _ type: ColumnType, optional: Bool = false) {
+        self.name = name
+        self.type = type
+        self.isOptional = optional
+    }
+}
+
+/// An order in which a table's rows can be scanned, beside that of its key.
+public struct TableIndex: Hashable, Sendable {
+    public let name: String
+    /// Positions in `Table.columns`. The key's columns that are missing here are appended, so
+    /// that every scan has one total order.
+    public let columns: [Int]
+    /// Rows whose value in this column is null are left out of the index; `nil`: none is.
+    public let presentColumn: Int?
+
+    public init(_ name: String, columns: [Int], presentColumn: Int? = nil) {
+        self.name = name
+        self.columns = columns
+        self.presentColumn = presentColumn
+    }
+}
+
+/// How long rows of a table are kept; enforced in the background.
+public enum Retention: Hashable, Sendable {
+    /// Until a rule deletes them.
+    case untilDeleted
+    /// Until the moment in this column (milliseconds since 1970) has passed; null: until deleted.
+    case until(column: Int, index: String)
+}
+
+/// A table of the store, as data: every engine makes it, reads it and writes it from this.
+///
+/// Invariant: the first `keyCount` columns are the unique key and never optional.
+public struct Table: Hashable, Sendable {
+    public let name: String
+    public let columns: [Column]
+    public let keyCount: Int
+    public let indexes: [TableIndex]
+    public let retention: Retention
+
+    public init(
+        _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],
+        retention: Retention = .untilDeleted
+    ) {
+        self.name = name
+        self.columns = key + values
+        self.keyCount = key.count
+        self.indexes = indexes
+        self.retention = retention
+    }
+
+    /// The columns, in order, by which `index` sorts; the key's if `nil` or unknown.
+    public func order(of index: String?) -> [Int] {
+        let key = Array(0..<keyCount)
+        guard let found = indexes.first(where: { $0.name == index }) else { return key }
+        return found.columns + key.filter { !found.columns.contains($0) }
+    }
+
+    public static func == (left: Table, right: Table) -> Bool { left.name == right.name }
+    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}
