@@ -1,0 +1,160 @@
+public import Model
+
+/// One change of a user's feed: the whole state of one object as of `version`.
+public struct Entry: WireMessage {
+    /// The kinds of entry.
+    public enum Body: Equatable, Sendable {
+        /// The conversation itself.
+        case conversationState(ConversationState)
+        /// One participant's membership.
+        case participant(ParticipantState)
+        /// A message.
+        case message(MessageState)
+        /// How far another participant got.
+        case receipt(ReceiptState)
+        /// How far this user has read.
+        case readMark(ReadMarkState)
+    }
+
+    /// Number in the feed.
+    public var seq: UInt64
+    /// The conversation the object belongs to.
+    public var conversation: ConversationID?
+    /// The conversation's or message's id: 16 bytes, or empty for the other kinds.
+    public var object: [UInt8]
+    /// Version of the object; applying keeps the highest.
+    public var version: UInt64
+    /// This device was already sent an alert of it.
+    public var alerted: Bool
+    /// The object's state; `nil`: a kind this side does not know.
+    public var body: Body?
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        seq: UInt64 = 0, conversation: ConversationID? = nil, object: [UInt8] = [],
+        version: UInt64 = 0, alerted: Bool = false, body: Body? = nil
+    ) {
+        self.seq = seq
+        self.conversation = conversation
+        self.object = object
+        self.version = version
+        self.alerted = alerted
+        self.body = body
+    }
+}
+
+/// State of a conversation (message `Conversation`).
+public struct ConversationState: WireMessage {
+    /// When it was made, in milliseconds since 1970.
+    public var createdMs: UInt64
+    /// The user who made it.
+    public var creator: String
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(createdMs: UInt64 = 0, creator: String = "") {
+        self.createdMs = createdMs
+        self.creator = creator
+    }
+}
+
+/// A user's membership in a conversation (message `Participant`).
+public struct ParticipantState: WireMessage {
+    /// Who.
+    public var user: String
+    /// The user sees messages above this position.
+    public var joinedPosition: UInt64
+    /// Whether the membership has ended.
+    public var removed: Bool
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(user: String = "", joinedPosition: UInt64 = 0, removed: Bool = false) {
+        self.user = user
+        self.joinedPosition = joinedPosition
+        self.removed = removed
+    }
+}
+
+/// State of a message (message `Message`).
+public struct MessageState: WireMessage {
+    /// Gap-free place in the conversation.
+    public var position: UInt64
+    /// The user who sent it.
+    public var sender: String
+    /// When it was sent, in milliseconds since 1970.
+    public var sentMs: UInt64
+    /// Its content.
+    public var parts: [Part]
+    /// What an alert about it shows.
+    public var push: PushText?
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        position: UInt64 = 0, sender: String = "", sentMs: UInt64 = 0, parts: [Part] = [],
+        push: PushText? = nil
+    ) {
+        self.position = position
+        self.sender = sender
+        self.sentMs = sentMs
+        self.parts = parts
+        self.push = push
+    }
+}
+
+/// One piece of a message's content.
+public struct Part: WireMessage {
+    /// Media type of the content.
+    public var mimeType: String
+    /// The content; opaque to the server.
+    public var content: [UInt8]
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(mimeType: String = "", content: [UInt8] = []) {
+        self.mimeType = mimeType
+        self.content = content
+    }
+}
+
+/// What an alert shows.
+public struct PushText: WireMessage {
+    /// First line.
+    public var title: String
+    /// Text below it.
+    public var body: String
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(title: String = "", body: String = "") {
+        self.title = title
+        self.body = body
+    }
+}
+
+/// How far another participant got, in positions (message `Receipt`).
+public struct ReceiptState: WireMessage {
+    /// Who.
+    public var user: String
+    /// Delivered to a device of this user up to here.
+    public var deliveredThrough: UInt64
+    /// Read by this user up to here.
+    public var readThrough: UInt64
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(user: String = "", deliveredThrough: UInt64 = 0, readThrough: UInt64 = 0) {
+        self.user = user
+        self.deliveredThrough = deliveredThrough
+        self.readThrough = readThrough
+    }
+}
+
+/// How far this user has read on any of the own devices (message `ReadMark`).
+public struct ReadMarkState: WireMessage {
+    /// All positions up to this one.
+    public var through: UInt64
+    /// Positions above `through` read alone.
+    public var ranges: [InclusiveRange]
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(through: UInt64 = 0, ranges: [InclusiveRange] = []) {
+        self.through = through
+        self.ranges = ranges
+    }
+}

@@ -1,0 +1,134 @@
+extension Mutation {
+    public static var empty: Mutation { Mutation() }
+
+    public mutating func read(_ tag: FieldTag, from reader: inout BodyReader) throws(WireError) {
+        switch tag.number {
+        case 1: try reader.uint64(tag, &number)
+        case 2: try reader.uint32(tag, &delayMs)
+        case 10:
+            var value: CreateConversation?
+            if case .createConversation(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .createConversation(value) }
+        case 11:
+            var value: AddParticipants?
+            if case .addParticipants(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .addParticipants(value) }
+        case 12:
+            var value: SendMessage?
+            if case .sendMessage(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .sendMessage(value) }
+        case 13:
+            var value: ForgetDevice?
+            if case .forgetDevice(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .forgetDevice(value) }
+        default: try reader.skip(tag)
+        }
+    }
+
+    public func write(to writer: inout BodyWriter) {
+        writer.uint64(1, number)
+        writer.uint32(2, delayMs)
+        switch operation {
+        case .createConversation(let value): writer.message(10, value)
+        case .addParticipants(let value): writer.message(11, value)
+        case .sendMessage(let value): writer.message(12, value)
+        case .forgetDevice(let value): writer.message(13, value)
+        case nil: break
+        }
+    }
+}
+
+extension CreateConversation {
+    public static var empty: CreateConversation { CreateConversation() }
+
+    public mutating func read(_ tag: FieldTag, from reader: inout BodyReader) throws(WireError) {
+        switch tag.number {
+        case 1: try reader.identifier(tag, &conversation)
+        case 2: try reader.strings(tag, &participants)
+        default: try reader.skip(tag)
+        }
+    }
+
+    public func write(to writer: inout BodyWriter) {
+        writer.identifier(1, conversation)
+        writer.strings(2, participants)
+    }
+}
+
+extension AddParticipants {
+    public static var empty: AddParticipants { AddParticipants() }
+
+    public mutating func read(_ tag: FieldTag, from reader: inout BodyReader) throws(WireError) {
+        switch tag.number {
+        case 1: try reader.identifier(tag, &conversation)
+        case 2: try reader.strings(tag, &users)
+        default: try reader.skip(tag)
+        }
+    }
+
+    public func write(to writer: inout BodyWriter) {
+        writer.identifier(1, conversation)
+        writer.strings(2, users)
+    }
+}
+
+extension SendMessage {
+    public static var empty: SendMessage { SendMessage() }
+
+    public mutating func read(_ tag: FieldTag, from reader: inout BodyReader) throws(WireError) {
+        switch tag.number {
+        case 1: try reader.identifier(tag, &conversation)
+        case 2: try reader.identifier(tag, &message)
+        case 3: try reader.messages(tag, &parts)
+        case 4: try reader.message(tag, &push)
+        default: try reader.skip(tag)
+        }
+    }
+
+    public func write(to writer: inout BodyWriter) {
+        writer.identifier(1, conversation)
+        writer.identifier(2, message)
+        writer.messages(3, parts)
+        writer.message(4, push)
+    }
+}
+
+extension ForgetDevice {
+    public static var empty: ForgetDevice { ForgetDevice() }
+
+    public mutating func read(_ tag: FieldTag, from reader: inout BodyReader) throws(WireError) {
+        try reader.skip(tag)
+    }
+
+    public func write(to writer: inout BodyWriter) {
+    }
+}
+
+extension MutationResult {
+    public static var empty: MutationResult { MutationResult() }
+
+    public mutating func read(_ tag: FieldTag, from reader: inout BodyReader) throws(WireError) {
+        switch tag.number {
+        case 1: try reader.uint64(tag, &number)
+        case 2: try reader.uint32(tag, &code)
+        case 3: try reader.enumeration(tag, &retry)
+        case 4: try reader.uint32(tag, &retryAfterMs)
+        case 5: try reader.objectID(tag, &object)
+        case 6: try reader.uint64(tag, &position)
+        default: try reader.skip(tag)
+        }
+    }
+
+    public func write(to writer: inout BodyWriter) {
+        writer.uint64(1, number)
+        writer.uint32(2, code)
+        writer.enumeration(3, retry)
+        writer.uint32(4, retryAfterMs)
+        writer.objectID(5, object)
+        writer.uint64(6, position)
+    }
+}

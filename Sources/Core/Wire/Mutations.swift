@@ -1,0 +1,116 @@
+public import Model
+
+/// `MUTATE` (0x20, client; also inside `SYNC`): one change the device asks for.
+public struct Mutation: WireMessage {
+    /// The kinds of mutation.
+    public enum Operation: Equatable, Sendable {
+        /// Make a conversation.
+        case createConversation(CreateConversation)
+        /// Add users to a conversation.
+        case addParticipants(AddParticipants)
+        /// Send a message.
+        case sendMessage(SendMessage)
+        /// Log this device out.
+        case forgetDevice(ForgetDevice)
+    }
+
+    /// Per device; greater than the last one taken, gaps are allowed.
+    public var number: UInt64
+    /// How long it waited on the device, in milliseconds.
+    public var delayMs: UInt32
+    /// What to do; `nil`: missing, or an operation this side does not know.
+    public var operation: Operation?
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(number: UInt64 = 0, delayMs: UInt32 = 0, operation: Operation? = nil) {
+        self.number = number
+        self.delayMs = delayMs
+        self.operation = operation
+    }
+}
+
+/// Makes a conversation.
+public struct CreateConversation: WireMessage {
+    /// Id of the new conversation.
+    public var conversation: ConversationID?
+    /// Users who take part; the creator does in any case.
+    public var participants: [String]
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(conversation: ConversationID? = nil, participants: [String] = []) {
+        self.conversation = conversation
+        self.participants = participants
+    }
+}
+
+/// Adds users to a conversation.
+public struct AddParticipants: WireMessage {
+    /// Which conversation.
+    public var conversation: ConversationID?
+    /// Who joins.
+    public var users: [String]
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(conversation: ConversationID? = nil, users: [String] = []) {
+        self.conversation = conversation
+        self.users = users
+    }
+}
+
+/// Sends a message.
+public struct SendMessage: WireMessage {
+    /// Where to.
+    public var conversation: ConversationID?
+    /// Id of the new message.
+    public var message: MessageID?
+    /// Its content.
+    public var parts: [Part]
+    /// What an alert about it shows.
+    public var push: PushText?
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        conversation: ConversationID? = nil, message: MessageID? = nil, parts: [Part] = [],
+        push: PushText? = nil
+    ) {
+        self.conversation = conversation
+        self.message = message
+        self.parts = parts
+        self.push = push
+    }
+}
+
+/// Logs this device out: the server forgets its session and push token.
+public struct ForgetDevice: WireMessage {
+    /// The only value.
+    public init() {}
+}
+
+/// `MUTATION_RESULT` (0x21, server; also inside `DELTA`): stored, and given again on retry.
+public struct MutationResult: WireMessage {
+    /// Number of the mutation.
+    public var number: UInt64
+    /// 0: done; else a code of the registry (`Code`).
+    public var code: UInt32
+    /// What the client may do if it was not done.
+    public var retry: RetryClass
+    /// Not again before this time has passed, in milliseconds.
+    public var retryAfterMs: UInt32
+    /// Id of the object made or changed: 16 bytes, or empty.
+    public var object: [UInt8]
+    /// Position of the message sent.
+    public var position: UInt64
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        number: UInt64 = 0, code: UInt32 = 0, retry: RetryClass = .none, retryAfterMs: UInt32 = 0,
+        object: [UInt8] = [], position: UInt64 = 0
+    ) {
+        self.number = number
+        self.code = code
+        self.retry = retry
+        self.retryAfterMs = retryAfterMs
+        self.object = object
+        self.position = position
+    }
+}

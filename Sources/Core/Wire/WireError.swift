@@ -1,0 +1,27 @@
+/// The peer's bytes break a rule of framing.md. Terminal: the stream's frames can no longer be
+/// told apart, or the peer cannot be trusted to keep its side.
+public enum WireError: Error, Equatable, Sendable {
+    /// A body is not valid protobuf wire format, or breaks a rule of a field (FRM-20 and on).
+    case malformed
+    /// The header names a body larger than `limit` bytes (FRM-13).
+    case tooLarge(bytes: Int, limit: Int)
+    /// More elements of repeated fields in one frame than the limit (FRM-15).
+    case tooManyElements(limit: Int)
+    /// A frame type this side does not know, without the flag IGNORABLE (FRM-9).
+    case unknownFrame(UInt8)
+    /// The header's reserved byte is not 0 (FRM-7).
+    case reservedByte(UInt8)
+    /// The header has a flag this version does not define (FRM-6).
+    case unknownFlags(UInt8)
+
+    /// What the connection is closed with.
+    public var code: Code {
+        switch self {
+        case .malformed: .malformed
+        case .tooLarge: .tooLarge
+        case .tooManyElements: .limit
+        case .unknownFrame: .unknownFrame
+        case .reservedByte, .unknownFlags: .protocolViolation
+        }
+    }
+}
