@@ -1,0 +1,234 @@
+public import Model
+
+/// An app: its policy. Keys and push credentials are rows of their own.
+public struct AppRecord: Record, Equatable {
+    public static let table = Table(
+        "app",
+        key: [Column("app", .text)],
+        values: [
+            Column("created_at", .integer), Column("grace", .integer),
+            Column("silent_budget", .integer), Column("alert_expiration", .integer),
+            Column("session_token_lifetime", .integer),
+            Column("receipt_participants_max", .integer),
+        ])
+
+    public var app: AppID
+    public var createdAt: Timestamp
+    /// Milliseconds a silent wake may go unanswered (design default 60,000).
+    public var grace: UInt64
+    /// Silent pushes to one device in any 60 minutes.
+    public var silentBudget: UInt64
+    /// Milliseconds APNs may store an alert; 0: one attempt.
+    public var alertExpiration: UInt64
+    /// Milliseconds.
+    public var sessionTokenLifetime: UInt64
+    /// Above so many participants no delivered receipts are written.
+    public var receiptParticipantsMax: UInt64
+
+    public init(
+        app: AppID,
+        createdAt: Timestamp,
+        grace: UInt64 = 60_000,
+        silentBudget: UInt64 = 3,
+        alertExpiration: UInt64 = 86_400_000,
+        sessionTokenLifetime: UInt64 = 2_592_000_000,
+        receiptParticipantsMax: UInt64 = 8
+    ) {
+        self.app = app
+        self.createdAt = createdAt
+        self.grace = grace
+        self.silentBudget = silentBudget
+        self.alertExpiration = alertExpiration
+        self.sessionTokenLifetime = sessionTokenLifetime
+        self.receiptParticipantsMax = receiptParticipantsMax
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        createdAt = try reader.timestamp()
+        grace = try reader.unsigned()
+        silentBudget = try reader.unsigned()
+        alertExpiration = try reader.unsigned()
+        sessionTokenLifetime = try reader.unsigned()
+        receiptParticipantsMax = try reader.unsigned()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .timestamp(createdAt),
+            .unsigned(grace),
+            .unsigned(silentBudget),
+            .unsigned(alertExpiration),
+            .unsigned(sessionTokenLifetime),
+            .unsigned(receiptParticipantsMax),
+        ]
+    }
+}
+
+/// A public key that signs identity tokens of the app, by its `kid`.
+public struct IssuerKeyRecord: Record, Equatable {
+    public static let table = Table(
+        "issuer_key",
+        key: [Column("app", .text), Column("key_i_d", .text)],
+        values: [Column("public_key_p_e_m", .text), Column("added_at", .integer)])
+
+    public var app: AppID
+    public var keyID: String
+    public var publicKeyPEM: String
+    public var addedAt: Timestamp
+
+    public init(
+        app: AppID,
+        keyID: String,
+        publicKeyPEM: String,
+        addedAt: Timestamp
+    ) {
+        self.app = app
+        self.keyID = keyID
+        self.publicKeyPEM = publicKeyPEM
+        self.addedAt = addedAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        keyID = try reader.text()
+        publicKeyPEM = try reader.text()
+        addedAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .text(keyID),
+            .text(publicKeyPEM),
+            .timestamp(addedAt),
+        ]
+    }
+}
+
+/// A key of the backend API: only its SHA-256 is kept. At most two an app.
+public struct APIKeyRecord: Record, Equatable {
+    public static let table = Table(
+        "api_key",
+        key: [Column("app", .text), Column("key_i_d", .text)],
+        values: [Column("hash", .blob), Column("created_at", .integer)],
+        indexes: [TableIndex("api_key_by_hash", columns: [2])])
+
+    public var app: AppID
+    public var keyID: String
+    public var hash: [UInt8]
+    public var createdAt: Timestamp
+
+    public init(
+        app: AppID,
+        keyID: String,
+        hash: [UInt8],
+        createdAt: Timestamp
+    ) {
+        self.app = app
+        self.keyID = keyID
+        self.hash = hash
+        self.createdAt = createdAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        keyID = try reader.text()
+        hash = try reader.blob()
+        createdAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .text(keyID),
+            .blob(hash),
+            .timestamp(createdAt),
+        ]
+    }
+}
+
+/// What the gateway needs to push for one app in one APNs environment.
+public struct PushCredentialRecord: Record, Equatable {
+    public static let table = Table(
+        "push_credential",
+        key: [Column("app", .text), Column("environment", .integer)],
+        values: [
+            Column("key_i_d", .text), Column("team", .text), Column("private_key_p_e_m", .text),
+            Column("topics", .text), Column("host", .text), Column("port", .integer),
+            Column("trusted_certificates_p_e_m", .text, optional: true),
+            Column("changed_at", .integer),
+        ])
+
+    public var app: AppID
+    public var environment: PushEnvironmentKind
+    public var keyID: String
+    public var team: String
+    public var privateKeyPEM: String
+    /// Bundle ids, one a line.
+    public var topics: String
+    public var host: String
+    public var port: UInt64
+    /// `nil`: the system's.
+    public var trustedCertificatesPEM: String?
+    public var changedAt: Timestamp
+
+    public init(
+        app: AppID,
+        environment: PushEnvironmentKind,
+        keyID: String,
+        team: String,
+        privateKeyPEM: String,
+        topics: String,
+        host: String,
+        port: UInt64,
+        trustedCertificatesPEM: String? = nil,
+        changedAt: Timestamp
+    ) {
+        self.app = app
+        self.environment = environment
+        self.keyID = keyID
+        self.team = team
+        self.privateKeyPEM = privateKeyPEM
+        self.topics = topics
+        self.host = host
+        self.port = port
+        self.trustedCertificatesPEM = trustedCertificatesPEM
+        self.changedAt = changedAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        environment = try reader.value(PushEnvironmentKind.self)
+        keyID = try reader.text()
+        team = try reader.text()
+        privateKeyPEM = try reader.text()
+        topics = try reader.text()
+        host = try reader.text()
+        port = try reader.unsigned()
+        trustedCertificatesPEM = try reader.optional { reader throws(StoreError) in
+            try reader.text()
+        }
+        changedAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .unsigned(environment.rawValue),
+            .text(keyID),
+            .text(team),
+            .text(privateKeyPEM),
+            .text(topics),
+            .text(host),
+            .unsigned(port),
+            .optional(trustedCertificatesPEM) { .text($0) },
+            .timestamp(changedAt),
+        ]
+    }
+}

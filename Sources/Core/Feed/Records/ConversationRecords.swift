@@ -1,0 +1,264 @@
+public import Model
+
+/// A conversation. Its row lock orders positions and revisions.
+public struct ConversationRecord: Record, Equatable {
+    public static let table = Table(
+        "conversation",
+        key: [Column("app", .text), Column("conversation", .blob)],
+        values: [
+            Column("creator", .text), Column("created_at", .integer), Column("position", .integer),
+            Column("revision", .integer), Column("participants", .integer),
+        ])
+
+    public var app: AppID
+    public var conversation: ConversationID
+    /// The user who created it; empty: the backend.
+    public var creator: String
+    public var createdAt: Timestamp
+    /// Of its newest message; gap-free from 1.
+    public var position: UInt64
+    /// Counts every change; fan-out jobs run in this order.
+    public var revision: UInt64
+    /// How many take part.
+    public var participants: UInt64
+
+    public init(
+        app: AppID,
+        conversation: ConversationID,
+        creator: String,
+        createdAt: Timestamp,
+        position: UInt64 = 0,
+        revision: UInt64 = 0,
+        participants: UInt64 = 0
+    ) {
+        self.app = app
+        self.conversation = conversation
+        self.creator = creator
+        self.createdAt = createdAt
+        self.position = position
+        self.revision = revision
+        self.participants = participants
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        conversation = try reader.identifier()
+        creator = try reader.text()
+        createdAt = try reader.timestamp()
+        position = try reader.unsigned()
+        revision = try reader.unsigned()
+        participants = try reader.unsigned()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .identifier(conversation),
+            .text(creator),
+            .timestamp(createdAt),
+            .unsigned(position),
+            .unsigned(revision),
+            .unsigned(participants),
+        ]
+    }
+}
+
+/// Who takes part in a conversation, since when.
+public struct ParticipantRecord: Record, Equatable {
+    public static let table = Table(
+        "participant",
+        key: [Column("app", .text), Column("conversation", .blob), Column("user", .text)],
+        values: [
+            Column("joined_position", .integer), Column("joined_revision", .integer),
+            Column("version", .integer),
+        ],
+        indexes: [TableIndex("participant_by_user", columns: [0, 2, 1])])
+
+    public var app: AppID
+    public var conversation: ConversationID
+    public var user: UserID
+    /// Sees messages above it.
+    public var joinedPosition: UInt64
+    /// Receives changes above it.
+    public var joinedRevision: UInt64
+    public var version: UInt64
+
+    public init(
+        app: AppID,
+        conversation: ConversationID,
+        user: UserID,
+        joinedPosition: UInt64,
+        joinedRevision: UInt64,
+        version: UInt64
+    ) {
+        self.app = app
+        self.conversation = conversation
+        self.user = user
+        self.joinedPosition = joinedPosition
+        self.joinedRevision = joinedRevision
+        self.version = version
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        conversation = try reader.identifier()
+        user = UserID(try reader.text())
+        joinedPosition = try reader.unsigned()
+        joinedRevision = try reader.unsigned()
+        version = try reader.unsigned()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .identifier(conversation),
+            .user(user),
+            .unsigned(joinedPosition),
+            .unsigned(joinedRevision),
+            .unsigned(version),
+        ]
+    }
+}
+
+/// A message, stored once; entries of feeds point to it.
+public struct MessageRecord: Record, Equatable {
+    public static let table = Table(
+        "message",
+        key: [Column("app", .text), Column("message", .blob)],
+        values: [
+            Column("conversation", .blob), Column("position", .integer), Column("sender", .text),
+            Column("sent_at", .integer), Column("parts", .blob), Column("push_title", .text),
+            Column("push_body", .text), Column("version", .integer),
+        ],
+        indexes: [TableIndex("message_by_position", columns: [0, 2, 3])])
+
+    public var app: AppID
+    public var message: MessageID
+    public var conversation: ConversationID
+    public var position: UInt64
+    /// The user; empty: the backend.
+    public var sender: String
+    public var sentAt: Timestamp
+    /// `MessageState.parts` in protobuf, as on the wire.
+    public var parts: [UInt8]
+    public var pushTitle: String
+    public var pushBody: String
+    public var version: UInt64
+
+    public init(
+        app: AppID,
+        message: MessageID,
+        conversation: ConversationID,
+        position: UInt64,
+        sender: String,
+        sentAt: Timestamp,
+        parts: [UInt8],
+        pushTitle: String,
+        pushBody: String,
+        version: UInt64
+    ) {
+        self.app = app
+        self.message = message
+        self.conversation = conversation
+        self.position = position
+        self.sender = sender
+        self.sentAt = sentAt
+        self.parts = parts
+        self.pushTitle = pushTitle
+        self.pushBody = pushBody
+        self.version = version
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        message = try reader.identifier()
+        conversation = try reader.identifier()
+        position = try reader.unsigned()
+        sender = try reader.text()
+        sentAt = try reader.timestamp()
+        parts = try reader.blob()
+        pushTitle = try reader.text()
+        pushBody = try reader.text()
+        version = try reader.unsigned()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .identifier(message),
+            .identifier(conversation),
+            .unsigned(position),
+            .text(sender),
+            .timestamp(sentAt),
+            .blob(parts),
+            .text(pushTitle),
+            .text(pushBody),
+            .unsigned(version),
+        ]
+    }
+}
+
+/// A change of a conversation on its way into the feeds of many; resumable after `cursor`.
+public struct FanOutRecord: Record, Equatable {
+    public static let table = Table(
+        "fan_out",
+        key: [Column("app", .text), Column("conversation", .blob), Column("revision", .integer)],
+        values: [
+            Column("change", .integer), Column("object", .blob), Column("cursor", .text),
+            Column("created_at", .integer),
+        ])
+
+    public var app: AppID
+    public var conversation: ConversationID
+    public var revision: UInt64
+    public var change: FanOutKind
+    /// The message's id, or the joining users, encoded.
+    public var object: [UInt8]
+    /// The last user served; empty: none yet.
+    public var cursor: String
+    public var createdAt: Timestamp
+
+    public init(
+        app: AppID,
+        conversation: ConversationID,
+        revision: UInt64,
+        change: FanOutKind,
+        object: [UInt8],
+        cursor: String,
+        createdAt: Timestamp
+    ) {
+        self.app = app
+        self.conversation = conversation
+        self.revision = revision
+        self.change = change
+        self.object = object
+        self.cursor = cursor
+        self.createdAt = createdAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        conversation = try reader.identifier()
+        revision = try reader.unsigned()
+        change = try reader.value(FanOutKind.self)
+        object = try reader.blob()
+        cursor = try reader.text()
+        createdAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .identifier(conversation),
+            .unsigned(revision),
+            .unsigned(change.rawValue),
+            .blob(object),
+            .text(cursor),
+            .timestamp(createdAt),
+        ]
+    }
+}

@@ -1,0 +1,371 @@
+public import Model
+
+/// A user and the head of the feed. Its row lock makes `seq` commit-ordered.
+public struct UserRecord: Record, Equatable {
+    public static let table = Table(
+        "user",
+        key: [Column("app", .text), Column("user", .text)],
+        values: [
+            Column("head", .integer), Column("visible_head", .integer),
+            Column("epoch_half", .integer), Column("receipted", .integer),
+            Column("created_at", .integer),
+        ])
+
+    public var app: AppID
+    public var user: UserID
+    /// The highest `seq` given.
+    public var head: UInt64
+    /// The highest `seq` of a visible entry.
+    public var visibleHead: UInt64
+    /// The low half of the epoch. The top bit is never set.
+    public var epochHalf: UInt64
+    /// Delivered receipts are written up to this `seq`.
+    public var receipted: UInt64
+    public var createdAt: Timestamp
+
+    public init(
+        app: AppID,
+        user: UserID,
+        head: UInt64 = 0,
+        visibleHead: UInt64 = 0,
+        epochHalf: UInt64,
+        receipted: UInt64 = 0,
+        createdAt: Timestamp
+    ) {
+        self.app = app
+        self.user = user
+        self.head = head
+        self.visibleHead = visibleHead
+        self.epochHalf = epochHalf
+        self.receipted = receipted
+        self.createdAt = createdAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        user = UserID(try reader.text())
+        head = try reader.unsigned()
+        visibleHead = try reader.unsigned()
+        epochHalf = try reader.unsigned()
+        receipted = try reader.unsigned()
+        createdAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .user(user),
+            .unsigned(head),
+            .unsigned(visibleHead),
+            .unsigned(epochHalf),
+            .unsigned(receipted),
+            .timestamp(createdAt),
+        ]
+    }
+}
+
+/// One installation of the app, as logged in by one user.
+public struct DeviceRecord: Record, Equatable {
+    public static let table = Table(
+        "device",
+        key: [Column("app", .text), Column("user", .text), Column("device", .blob)],
+        values: [
+            Column("applied", .integer), Column("mutation_floor", .integer),
+            Column("client_name", .text), Column("client_version", .text),
+            Column("created_at", .integer), Column("last_seen_at", .integer),
+            Column("notifications", .integer), Column("background_refresh", .integer),
+            Column("low_power", .integer), Column("push_token", .blob, optional: true),
+            Column("push_environment", .integer), Column("push_topic", .text),
+            Column("token_generation", .integer),
+            Column("token_confirmed_at", .integer, optional: true),
+            Column("is_unreachable", .integer), Column("was_alerted", .integer),
+            Column("last_silent_at", .blob), Column("delivery_failures", .integer),
+        ],
+        indexes: [
+            TableIndex("device_by_id", columns: [0, 2]),
+            TableIndex("device_by_token", columns: [0, 13, 12], presentColumn: 12),
+        ])
+
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    /// The highest `seq` the device says it has durably stored.
+    public var applied: UInt64
+    /// The highest mutation number taken.
+    public var mutationFloor: UInt64
+    public var clientName: String
+    public var clientVersion: String
+    public var createdAt: Timestamp
+    public var lastSeenAt: Timestamp
+    public var notifications: SettingKind
+    public var backgroundRefresh: SettingKind
+    public var lowPower: SettingKind
+    public var pushToken: [UInt8]?
+    public var pushEnvironment: PushEnvironmentKind
+    public var pushTopic: String
+    /// Raised whenever the token changes or goes; rows of pushes carry it.
+    public var tokenGeneration: UInt64
+    /// When a HELLO last presented the token.
+    public var tokenConfirmedAt: Timestamp?
+    /// A silent wake was missed and no sync was completed since.
+    public var isUnreachable: Bool
+    /// Alerts were sent that may still be on the screen.
+    public var wasAlerted: Bool
+    /// The times of the silent pushes of the last hour, 8 bytes each, oldest first.
+    public var lastSilentAt: [UInt8]
+    /// Times the same page was sent without an ACK.
+    public var deliveryFailures: UInt64
+
+    public init(
+        app: AppID,
+        user: UserID,
+        device: DeviceID,
+        applied: UInt64 = 0,
+        mutationFloor: UInt64 = 0,
+        clientName: String = "",
+        clientVersion: String = "",
+        createdAt: Timestamp,
+        lastSeenAt: Timestamp,
+        notifications: SettingKind = .unknown,
+        backgroundRefresh: SettingKind = .unknown,
+        lowPower: SettingKind = .unknown,
+        pushToken: [UInt8]? = nil,
+        pushEnvironment: PushEnvironmentKind = .production,
+        pushTopic: String = "",
+        tokenGeneration: UInt64 = 0,
+        tokenConfirmedAt: Timestamp? = nil,
+        isUnreachable: Bool = false,
+        wasAlerted: Bool = false,
+        lastSilentAt: [UInt8] = [],
+        deliveryFailures: UInt64 = 0
+    ) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.applied = applied
+        self.mutationFloor = mutationFloor
+        self.clientName = clientName
+        self.clientVersion = clientVersion
+        self.createdAt = createdAt
+        self.lastSeenAt = lastSeenAt
+        self.notifications = notifications
+        self.backgroundRefresh = backgroundRefresh
+        self.lowPower = lowPower
+        self.pushToken = pushToken
+        self.pushEnvironment = pushEnvironment
+        self.pushTopic = pushTopic
+        self.tokenGeneration = tokenGeneration
+        self.tokenConfirmedAt = tokenConfirmedAt
+        self.isUnreachable = isUnreachable
+        self.wasAlerted = wasAlerted
+        self.lastSilentAt = lastSilentAt
+        self.deliveryFailures = deliveryFailures
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        user = UserID(try reader.text())
+        device = try reader.identifier()
+        applied = try reader.unsigned()
+        mutationFloor = try reader.unsigned()
+        clientName = try reader.text()
+        clientVersion = try reader.text()
+        createdAt = try reader.timestamp()
+        lastSeenAt = try reader.timestamp()
+        notifications = try reader.value(SettingKind.self)
+        backgroundRefresh = try reader.value(SettingKind.self)
+        lowPower = try reader.value(SettingKind.self)
+        pushToken = try reader.optional { reader throws(StoreError) in try reader.blob() }
+        pushEnvironment = try reader.value(PushEnvironmentKind.self)
+        pushTopic = try reader.text()
+        tokenGeneration = try reader.unsigned()
+        tokenConfirmedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp()
+        }
+        isUnreachable = try reader.flag()
+        wasAlerted = try reader.flag()
+        lastSilentAt = try reader.blob()
+        deliveryFailures = try reader.unsigned()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .user(user),
+            .identifier(device),
+            .unsigned(applied),
+            .unsigned(mutationFloor),
+            .text(clientName),
+            .text(clientVersion),
+            .timestamp(createdAt),
+            .timestamp(lastSeenAt),
+            .unsigned(notifications.rawValue),
+            .unsigned(backgroundRefresh.rawValue),
+            .unsigned(lowPower.rawValue),
+            .optional(pushToken) { .blob($0) },
+            .unsigned(pushEnvironment.rawValue),
+            .text(pushTopic),
+            .unsigned(tokenGeneration),
+            .optional(tokenConfirmedAt) { .timestamp($0) },
+            .flag(isUnreachable),
+            .flag(wasAlerted),
+            .blob(lastSilentAt),
+            .unsigned(deliveryFailures),
+        ]
+    }
+}
+
+/// A session token: its SHA-256, and whom it lets in. The older one of a device stays valid until the newer one has been used.
+public struct SessionTokenRecord: Record, Equatable {
+    public static let table = Table(
+        "session_token",
+        key: [Column("app", .text), Column("hash", .blob)],
+        values: [
+            Column("user", .text), Column("device", .blob), Column("issued_at", .integer),
+            Column("expires_at", .integer), Column("is_used", .integer),
+        ],
+        indexes: [
+            TableIndex("session_token_by_device", columns: [0, 2, 3]),
+            TableIndex("session_token_by_expiry", columns: [5]),
+        ],
+        retention: .until(column: 5, index: "session_token_by_expiry"))
+
+    public var app: AppID
+    public var hash: [UInt8]
+    public var user: UserID
+    public var device: DeviceID
+    public var issuedAt: Timestamp
+    public var expiresAt: Timestamp
+    public var isUsed: Bool
+
+    public init(
+        app: AppID,
+        hash: [UInt8],
+        user: UserID,
+        device: DeviceID,
+        issuedAt: Timestamp,
+        expiresAt: Timestamp,
+        isUsed: Bool = false
+    ) {
+        self.app = app
+        self.hash = hash
+        self.user = user
+        self.device = device
+        self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
+        self.isUsed = isUsed
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        hash = try reader.blob()
+        user = UserID(try reader.text())
+        device = try reader.identifier()
+        issuedAt = try reader.timestamp()
+        expiresAt = try reader.timestamp()
+        isUsed = try reader.flag()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .blob(hash),
+            .user(user),
+            .identifier(device),
+            .timestamp(issuedAt),
+            .timestamp(expiresAt),
+            .flag(isUsed),
+        ]
+    }
+}
+
+/// One authenticated connection of a device in one role (design: wake, rows).
+///
+/// A late end acts only if `generation` is still its own.
+public struct SessionRecord: Record, Equatable {
+    public static let table = Table(
+        "session",
+        key: [
+            Column("app", .text), Column("user", .text), Column("device", .blob),
+            Column("role", .integer),
+        ],
+        values: [
+            Column("boot", .blob), Column("generation", .integer), Column("opened_at", .integer),
+            Column("dormant_at", .integer, optional: true),
+            Column("expected_until", .integer, optional: true), Column("had_push_rows", .integer),
+        ],
+        indexes: [
+            TableIndex("session_by_expected", columns: [8], presentColumn: 8),
+            TableIndex("session_by_boot", columns: [4]),
+        ])
+
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    public var role: RoleKind
+    /// The server process that holds the connection.
+    public var boot: BootID
+    public var generation: UInt64
+    public var openedAt: Timestamp
+    /// From then on the wake path sees no socket; `nil` in foreground.
+    public var dormantAt: Timestamp?
+    /// The connection has ended; the device may come back until then.
+    public var expectedUntil: Timestamp?
+    /// A wake or alert row existed at HELLO: `applied` is persisted at once.
+    public var hadPushRows: Bool
+
+    public init(
+        app: AppID,
+        user: UserID,
+        device: DeviceID,
+        role: RoleKind,
+        boot: BootID,
+        generation: UInt64,
+        openedAt: Timestamp,
+        dormantAt: Timestamp? = nil,
+        expectedUntil: Timestamp? = nil,
+        hadPushRows: Bool = false
+    ) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.role = role
+        self.boot = boot
+        self.generation = generation
+        self.openedAt = openedAt
+        self.dormantAt = dormantAt
+        self.expectedUntil = expectedUntil
+        self.hadPushRows = hadPushRows
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        user = UserID(try reader.text())
+        device = try reader.identifier()
+        role = try reader.value(RoleKind.self)
+        boot = try reader.identifier()
+        generation = try reader.unsigned()
+        openedAt = try reader.timestamp()
+        dormantAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        expectedUntil = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        hadPushRows = try reader.flag()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .user(user),
+            .identifier(device),
+            .unsigned(role.rawValue),
+            .identifier(boot),
+            .unsigned(generation),
+            .timestamp(openedAt),
+            .optional(dormantAt) { .timestamp($0) },
+            .optional(expectedUntil) { .timestamp($0) },
+            .flag(hadPushRows),
+        ]
+    }
+}

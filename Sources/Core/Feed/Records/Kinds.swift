@@ -1,0 +1,51 @@
+import Model
+
+// Numbers stored in rows. They are never reused; the wire has its own.
+
+/// An APNs environment; the token and the credential carry it.
+public enum PushEnvironmentKind: UInt64, Sendable, CaseIterable {
+    case production = 1
+    case development = 2
+}
+
+/// The role of a session: the app itself, or an extension beside it.
+public enum RoleKind: UInt64, Sendable {
+    case app = 1
+    case `extension` = 2
+}
+
+/// A switch on the device, as last reported.
+public enum SettingKind: UInt64, Sendable {
+    case unknown = 0
+    case on = 1
+    case off = 2
+}
+
+/// The kinds of entries. The raw value is also the bit in SYNC_REQUEST's `kinds`, and the field
+/// number of `Entry.body` is this plus 10.
+public enum EntryKind: UInt64, Sendable, CaseIterable {
+    case conversation = 0
+    case participant = 1
+    case message = 2
+    case receipt = 3
+    case readMark = 4
+}
+
+/// What a fan-out job writes into the feeds.
+public enum FanOutKind: UInt64, Sendable {
+    case message = 1
+    case join = 2
+}
+
+extension RowReader {
+    /// A column whose numbers are the raw values of `type`.
+    mutating func value<Value: RawRepresentable>(
+        _ type: Value.Type
+    ) throws(StoreError) -> Value where Value.RawValue == UInt64 {
+        let raw = try unsigned()
+        guard let value = Value(rawValue: raw) else {
+            throw .corrupt("\(raw) is no \(type)")
+        }
+        return value
+    }
+}

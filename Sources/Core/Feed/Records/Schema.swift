@@ -1,0 +1,42 @@
+public import Model
+
+/// Every table of the server's store, in the order in which they are made.
+///
+/// Every table but `meta` begins with the app; what is a user's own with (app, user), what is a
+/// conversation's with (app, conversation), so that a cell can be split off by either.
+public enum Schema {
+    public static let tables: [Table] = [
+        MetaRecord.table,
+        AppRecord.table, IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table,
+        UserRecord.table, DeviceRecord.table, SessionTokenRecord.table, SessionRecord.table,
+        ConversationRecord.table, ParticipantRecord.table, MessageRecord.table,
+        EntryRecord.table, ReceiptRecord.table, ReadMarkRecord.table, ReceiptDueRecord.table,
+        MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
+    ]
+}
+
+/// A value of the store itself: its epoch half, `alive_at`.
+public struct MetaRecord: Record, Equatable {
+    public static let table = Table(
+        "meta", key: [Column("name", .text)],
+        values: [Column("number", .integer), Column("bytes", .blob)])
+
+    public var name: String
+    public var number: UInt64
+    public var bytes: [UInt8]
+
+    public init(name: String, number: UInt64 = 0, bytes: [UInt8] = []) {
+        self.name = name
+        self.number = number
+        self.bytes = bytes
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        name = try reader.text()
+        number = try reader.unsigned()
+        bytes = try reader.blob()
+    }
+
+    public var row: [ColumnValue] { [.text(name), .unsigned(number), .blob(bytes)] }
+}

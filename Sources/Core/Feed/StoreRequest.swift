@@ -1,0 +1,429 @@
+public import Model
+public import Wire
+
+/// What the shells ask of the store: one value, one savepoint, one answer. `Rules.execute`
+/// carries it out on an open transaction; it is the only writer of the server's tables.
+public enum StoreRequest: Equatable, Sendable {
+    case openSession(OpenSession)
+    case sync(SyncWrite)
+    case acknowledge(Acknowledge)
+    case changeAppState(ChangeAppState)
+    case mutate(Mutate)
+    case endSession(EndSession)
+
+    case createConversation(app: AppID, CreateConversation, idempotency: Idempotency?)
+    case addParticipants(app: AppID, AddParticipants, idempotency: Idempotency?)
+    case publish(app: AppID, Publication, idempotency: Idempotency?)
+
+    case administer(Administration)
+
+    /// Serves at most `recipients` feeds from the oldest fan-out jobs.
+    case continueFanOut(recipients: Int)
+    /// Writes the receipts that are due, of at most `users` users.
+    case coalesceReceipts(users: Int)
+    /// Deletes rows past their retention, at most `rows` of each table.
+    case enforceRetention(rows: Int)
+    /// Start of a process: makes the store's epoch half if there is none, and sets
+    /// `expectedUntil` on the sessions of every other boot.
+    case start(boot: BootID, epochHalf: UInt64)
+}
+
+/// Names the session that asks: an answer for a session that is not the newest of its device and
+/// role any more is `.superseded`.
+public struct SessionKey: Hashable, Sendable {
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    public var role: RoleKind
+    public var generation: UInt64
+
+    public init(app: AppID, user: UserID, device: DeviceID, role: RoleKind, generation: UInt64) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.role = role
+        self.generation = generation
+    }
+}
+
+/// The credential a session is opened with.
+public enum Credential: Equatable, Sendable {
+    /// SHA-256 of the session token the client presented.
+    case sessionToken(hash: [UInt8])
+    /// A verified identity token's subject.
+    case identity(UserID)
+}
+
+/// Commits the session row and everything HELLO carried, in one transaction.
+public struct OpenSession: Equatable, Sendable {
+    public var app: AppID
+    public var device: DeviceID
+    public var role: RoleKind
+    public var credential: Credential
+    /// SHA-256 of the session token that WELCOME will carry.
+    public var newTokenHash: [UInt8]
+    /// The user's half of an epoch, should one be needed (new user, cursor ahead). 63 bits.
+    public var freshEpochHalf: UInt64
+    public var boot: BootID
+    public var clientName: String
+    public var clientVersion: String
+    public var appState: AppState?
+    public var dormantAfter: Milliseconds?
+    public var push: PushRegistration?
+    public var wake: WakeID?
+    /// The inline SYNC; `nil` if HELLO had none.
+    public var sync: SyncFrame?
+
+    public init(
+        app: AppID, device: DeviceID, role: RoleKind, credential: Credential,
+        newTokenHash: [UInt8], freshEpochHalf: UInt64, boot: BootID, clientName: String = "",
+        clientVersion: String = "", appState: AppState? = nil,
+        dormantAfter: Milliseconds? = nil, push: PushRegistration? = nil, wake: WakeID? = nil,
+        sync: SyncFrame? = nil
+    ) {
+        self.app = app
+        self.device = device
+        self.role = role
+        self.credential = credential
+        self.newTokenHash = newTokenHash
+        self.freshEpochHalf = freshEpochHalf
+        self.boot = boot
+        self.clientName = clientName
+        self.clientVersion = clientVersion
+        self.appState = appState
+        self.dormantAfter = dormantAfter
+        self.push = push
+        self.wake = wake
+        self.sync = sync
+    }
+}
+
+/// What a SYNC has to tell: cursor, `applied`, read receipts, mutations.
+public struct SyncWrite: Equatable, Sendable {
+    public var session: SessionKey
+    public var sync: SyncFrame
+    public var freshEpochHalf: UInt64
+
+    public init(session: SessionKey, sync: SyncFrame, freshEpochHalf: UInt64) {
+        self.session = session
+        self.sync = sync
+        self.freshEpochHalf = freshEpochHalf
+    }
+}
+
+/// An ACK, or `applied` persisted later.
+public struct Acknowledge: Equatable, Sendable {
+    public var session: SessionKey
+    public var applied: UInt64
+    public var ranges: [InclusiveRange]
+    public var reads: [ReadReceipt]
+    /// `applied` reached the `to` of a page without `more`: a completed sync.
+    public var completesSync: Bool
+
+    public init(
+        session: SessionKey, applied: UInt64, ranges: [InclusiveRange] = [],
+        reads: [ReadReceipt] = [], completesSync: Bool
+    ) {
+        self.session = session
+        self.applied = applied
+        self.ranges = ranges
+        self.reads = reads
+        self.completesSync = completesSync
+    }
+}
+
+/// APP_STATE, or the session became suspect (`dormantAfter` 0), or counts again.
+public struct ChangeAppState: Equatable, Sendable {
+    public var session: SessionKey
+    /// The three switches to store; `nil`: unchanged.
+    public var appState: AppState?
+    /// From now + this on the wake path sees no socket; `nil`: never (foreground).
+    public var dormantAfter: Milliseconds?
+
+    public init(session: SessionKey, appState: AppState?, dormantAfter: Milliseconds?) {
+        self.session = session
+        self.appState = appState
+        self.dormantAfter = dormantAfter
+    }
+}
+
+/// MUTATE outside a SYNC.
+public struct Mutate: Equatable, Sendable {
+    public var session: SessionKey
+    public var mutation: Mutation
+
+    public init(session: SessionKey, mutation: Mutation) {
+        self.session = session
+        self.mutation = mutation
+    }
+}
+
+/// The connection ended.
+public struct EndSession: Equatable, Sendable {
+    public var session: SessionKey
+    /// What was acknowledged and not yet persisted.
+    public var applied: UInt64
+    /// How long the device may take to come back before it counts as without a socket: the DRAIN
+    /// slot + 10 s, 0 if it said it goes to sleep or was dormant, else 10 s.
+    public var expectedWithin: Milliseconds
+
+    public init(session: SessionKey, applied: UInt64, expectedWithin: Milliseconds) {
+        self.session = session
+        self.applied = applied
+        self.expectedWithin = expectedWithin
+    }
+}
+
+/// An Idempotency-Key and the request it stands for.
+public struct Idempotency: Equatable, Sendable {
+    public var key: String
+    /// SHA-256 of method, path and body.
+    public var requestHash: [UInt8]
+
+    public init(key: String, requestHash: [UInt8]) {
+        self.key = key
+        self.requestHash = requestHash
+    }
+}
+
+/// A message published by the backend; `sender` empty: the app itself.
+public struct Publication: Equatable, Sendable {
+    public var message: SendMessage
+    public var sender: String
+
+    public init(message: SendMessage, sender: String) {
+        self.message = message
+        self.sender = sender
+    }
+}
+
+/// What `rouse app` changes.
+public enum Administration: Equatable, Sendable {
+    case putApp(AppRecord)
+    case removeApp(AppID)
+    case putIssuerKey(IssuerKeyRecord)
+    case removeIssuerKey(AppID, keyID: String)
+    /// Refused with `.limit` when two keys are live.
+    case putAPIKey(APIKeyRecord)
+    case removeAPIKey(AppID, keyID: String)
+    case putPushCredential(PushCredentialRecord)
+    case removePushCredential(AppID, PushEnvironmentKind)
+    /// Ends its sessions, forgets its tokens, detaches its push token.
+    case removeDevice(AppID, UserID, DeviceID)
+}
+
+/// What a request came to.
+public enum StoreAnswer: Equatable, Sendable {
+    case opened(OpenedSession)
+    case synced(SyncedSession)
+    case acknowledged(head: UInt64)
+    case mutated(MutationResult, floor: UInt64)
+    case conversation(ConversationRecord)
+    case published(MessageRecord)
+    /// How many rows or users were worked on; `more`: call again at once.
+    case progressed(count: Int, more: Bool)
+    case started(storeEpochHalf: UInt64)
+    case done
+    /// Asked by a session that is not the newest of its device and role.
+    case superseded
+    /// The idempotency key was used for another request.
+    case idempotencyMismatch
+    /// The peer's fault; nothing was written.
+    case refused(Code, detail: String)
+}
+
+/// The facts WELCOME and the first DELTA are made of.
+public struct OpenedSession: Equatable, Sendable {
+    public var session: SessionKey
+    public var sync: SyncedSession
+    public var tokenLifetime: Milliseconds
+    public var isPushTokenHeld: Bool
+    /// The push registration was refused (2010): topic not configured.
+    public var isPushRefused: Bool
+
+    public init(
+        session: SessionKey, sync: SyncedSession, tokenLifetime: Milliseconds,
+        isPushTokenHeld: Bool, isPushRefused: Bool
+    ) {
+        self.session = session
+        self.sync = sync
+        self.tokenLifetime = tokenLifetime
+        self.isPushTokenHeld = isPushTokenHeld
+        self.isPushRefused = isPushRefused
+    }
+}
+
+/// Where a SYNC stands after its writes.
+public struct SyncedSession: Equatable, Sendable {
+    public var epoch: Epoch
+    public var head: UInt64
+    public var applied: UInt64
+    public var mutationFloor: UInt64
+    public var results: [MutationResult]
+    /// The cursor cannot be continued: the feed is sent from its start.
+    public var reset: ResetReason?
+    public var hadPushRows: Bool
+
+    public init(
+        epoch: Epoch, head: UInt64, applied: UInt64, mutationFloor: UInt64,
+        results: [MutationResult] = [], reset: ResetReason? = nil, hadPushRows: Bool = false
+    ) {
+        self.epoch = epoch
+        self.head = head
+        self.applied = applied
+        self.mutationFloor = mutationFloor
+        self.results = results
+        self.reset = reset
+        self.hadPushRows = hadPushRows
+    }
+}
+
+/// A feed that got longer: what the hub is told after the commit.
+public struct FeedChange: Equatable, Sendable {
+    public var app: AppID
+    public var user: UserID
+    public var head: UInt64
+    /// Bits by `EntryKind.rawValue`.
+    public var kinds: UInt32
+
+    public init(app: AppID, user: UserID, head: UInt64, kinds: UInt32) {
+        self.app = app
+        self.user = user
+        self.head = head
+        self.kinds = kinds
+    }
+}
+
+/// A session whose row went or was taken over: its connection, if it is still open, is closed.
+public struct EndedSession: Equatable, Sendable {
+    public var session: SessionKey
+    public var code: Code
+
+    public init(session: SessionKey, code: Code) {
+        self.session = session
+        self.code = code
+    }
+}
+
+/// The answer and what others must be told once it is committed.
+public struct StoreOutcome: Equatable, Sendable {
+    public var answer: StoreAnswer
+    public var changes: [FeedChange]
+    public var ended: [EndedSession]
+    /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
+    public var hasBackgroundWork: Bool
+
+    public init(
+        answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
+        hasBackgroundWork: Bool = false
+    ) {
+        self.answer = answer
+        self.changes = changes
+        self.ended = ended
+        self.hasBackgroundWork = hasBackgroundWork
+    }
+}
+
+/// What the shells read: carried out by `Rules.read` on one snapshot.
+public enum StoreQuery: Equatable, Sendable {
+    case page(PageQuery)
+    /// Heads of these users (the turn over connected users).
+    case heads(AppID, [UserID])
+    case apps
+    case apiKey(hash: [UInt8])
+    case devices(AppID, UserID)
+    case device(AppID, DeviceID)
+    case conversation(AppID, ConversationID)
+}
+
+/// One page of a feed for one device, ascending.
+public struct PageQuery: Equatable, Sendable {
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    public var after: UInt64
+    /// Encoded size the page should not exceed; one entry is always given.
+    public var bytes: Int
+
+    public init(app: AppID, user: UserID, device: DeviceID, after: UInt64, bytes: Int) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.after = after
+        self.bytes = bytes
+    }
+}
+
+/// Entries and `to` from one snapshot: `to` is the last entry if the page is full, else that
+/// snapshot's head. This is why paging ascending loses nothing (protocol: feed).
+public struct Page: Equatable, Sendable {
+    public var entries: [Entry]
+    public var epoch: Epoch
+    public var from: UInt64
+    public var to: UInt64
+    public var head: UInt64
+    public var more: Bool
+    /// The lowest `seq` of a visible entry in the page; an ACK that covers it is persisted at once.
+    public var firstVisible: UInt64?
+
+    public init(
+        entries: [Entry], epoch: Epoch, from: UInt64, to: UInt64, head: UInt64, more: Bool,
+        firstVisible: UInt64?
+    ) {
+        self.entries = entries
+        self.epoch = epoch
+        self.from = from
+        self.to = to
+        self.head = head
+        self.more = more
+        self.firstVisible = firstVisible
+    }
+}
+
+/// An app with everything the shells need to know of it.
+public struct AppConfiguration: Equatable, Sendable {
+    public var app: AppRecord
+    public var issuerKeys: [IssuerKeyRecord]
+    public var apiKeys: [APIKeyRecord]
+    public var pushCredentials: [PushCredentialRecord]
+
+    public init(
+        app: AppRecord, issuerKeys: [IssuerKeyRecord], apiKeys: [APIKeyRecord],
+        pushCredentials: [PushCredentialRecord]
+    ) {
+        self.app = app
+        self.issuerKeys = issuerKeys
+        self.apiKeys = apiKeys
+        self.pushCredentials = pushCredentials
+    }
+}
+
+/// A device and its sessions, as administrators and backends see it.
+public struct DeviceView: Equatable, Sendable {
+    public var device: DeviceRecord
+    public var head: UInt64
+    public var visibleHead: UInt64
+    public var sessions: [SessionRecord]
+
+    public init(
+        device: DeviceRecord, head: UInt64, visibleHead: UInt64, sessions: [SessionRecord]
+    ) {
+        self.device = device
+        self.head = head
+        self.visibleHead = visibleHead
+        self.sessions = sessions
+    }
+}
+
+/// What a query found.
+public enum StoreReading: Equatable, Sendable {
+    case page(Page)
+    case heads([FeedChange])
+    case apps([AppConfiguration])
+    case apiKey(APIKeyRecord?)
+    case devices([DeviceView])
+    case device(DeviceView?)
+    case conversation(ConversationRecord?, participants: [ParticipantRecord])
+    /// The user or object is unknown.
+    case nothing
+}
