@@ -102,12 +102,14 @@ let package = Package(
         test("WakeTests", ["Wake", "Model"]),
         test("FeedTests", ["Feed", "Wire", "Wake", "Model", "MemoryStore"]),
         test("SyncTests", ["Sync", "Feed", "Wire", "Model"]),
-        test("StoreContractTests", ["SQLiteStore", "MemoryStore", "Feed", "Wire", "Model", "Sync"]),
+        test(
+            "StoreContractTests", ["SQLiteStore", "MemoryStore", "Feed", "Wire", "Model", "Sync"]),
         test("EventLoopTests", ["EventLoop"]),
         test("CryptoTests", ["Crypto"]),
         test("HTTP1Tests", ["HTTP1", "EventLoop"]),
         test("HTTP2Tests", ["HTTP2"]),
-        test("ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
+        test(
+            "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
         test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
         test("LayoutTests", []),
     ],

@@ -1,0 +1,156 @@
+import Foundation
+import Testing
+
+/// The import table of the building. SwiftPM lets a target import an undeclared sibling that
+/// something else has built, so the table is a test.
+@Suite struct LayoutTests {
+    /// Target folder below Sources, and what it may import beside the standard library.
+    static let table: [(folder: String, imports: Set<String>)] = [
+        ("Core/Model", []),
+        ("Core/Wire", ["Model"]),
+        ("Core/Wake", ["Model"]),
+        ("Core/Feed", ["Model", "Wire", "Wake"]),
+        ("Core/Sync", ["Model", "Wire", "Feed"]),
+        ("Core/MemoryStore", ["Model"]),
+        ("Adapters/EventLoop", ["CUV", "Glibc"]),
+        ("Adapters/Crypto", ["COpenSSL", "Glibc"]),
+        ("Adapters/HTTP1", ["CMicroHTTPD", "Glibc"]),
+        ("Adapters/HTTP2", ["CNGHTTP2", "Glibc"]),
+        ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Model", "Wire", "Sync"]),
+        ("Server/StoreService", ["EventLoop", "Feed", "Model"]),
+        (
+            "Server/SyncService",
+            ["StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]
+        ),
+        (
+            "Server/PushGateway",
+            ["StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]
+        ),
+        (
+            "Server/BackendAPI",
+            [
+                "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire", "Model",
+                "Foundation",
+            ]
+        ),
+        (
+            "Server/RouseServer",
+            [
+                "StoreService", "SyncService", "PushGateway", "BackendAPI", "SQLiteStore",
+                "EventLoop", "Crypto", "Feed", "Model", "Foundation", "Glibc",
+            ]
+        ),
+        ("Client", ["EventLoop", "Crypto", "Sync", "Wire", "Model"]),
+        (
+            "Tools/APNsSimulator",
+            [
+                "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Sync", "Wire", "Model",
+                "Foundation", "Glibc",
+            ]
+        ),
+        (
+            "Tools/Scenario",
+            [
+                "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model",
+                "Foundation", "Glibc",
+            ]
+        ),
+        (
+            "Tools/rouse",
+            ["RouseServer", "APNsSimulator", "Scenario", "Foundation", "Glibc"]
+        ),
+    ]
+
+    static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    static func swiftFiles(in folder: String) -> [URL] {
+        let start = root.appendingPathComponent(folder)
+        guard let walk = FileManager.default.enumerator(at: start, includingPropertiesForKeys: nil)
+        else { return [] }
+        return walk.compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
+            .sorted { $0.path < $1.path }
+    }
+
+    static func imports(in text: String) -> [String] {
+        text.split(separator: "\n").compactMap { line in
+            var words = line.split(separator: " ")
+            while let first = words.first,
+                ["public", "internal", "package", "private", "fileprivate"].contains(first)
+                    || first.hasPrefix("@")
+            {
+                words.removeFirst()
+            }
+            guard words.first == "import", words.count >= 2 else { return nil }
+            let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "func", "var"]
+            let name = kinds.contains(words[1]) && words.count > 2 ? words[2] : words[1]
+            return String(name.split(separator: ".").first ?? name)
+        }
+    }
+
+    static func forbidden(in text: String, allowed: Set<String>) -> [String] {
+        imports(in: text).filter { !allowed.contains($0) && $0 != "Synchronization" }
+    }
+
+    @Test("every target imports only what its floor allows", arguments: table.indices)
+    func importsKeepTheTable(_ index: Int) throws {
+        let (folder, allowed) = Self.table[index]
+        let files = Self.swiftFiles(in: "Sources/\(folder)")
+        #expect(!files.isEmpty, "\(folder): a target without code")
+        for file in files {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            let found = Self.forbidden(in: text, allowed: allowed)
+            #expect(found.isEmpty, "\(file.lastPathComponent) imports \(found)")
+        }
+    }
+
+    @Test("every source file belongs to a target of the table")
+    func tableIsComplete() {
+        let folders = Self.table.map { "/Sources/\($0.folder)/" }
+        for file in Self.swiftFiles(in: "Sources") {
+            #expect(folders.contains { file.path.contains($0) }, "\(file.path)")
+        }
+    }
+
+    @Test(
+        "a forbidden import is seen in each way it can be written",
+        arguments: [
+            "import CUV", "public import CUV", "@testable import CUV",
+            "import struct CUV.uv_loop_t",
+            "@preconcurrency internal import CUV",
+        ])
+    func forbiddenImportIsSeen(_ line: String) {
+        let text = "import Model\n\(line)\n"
+        #expect(Self.forbidden(in: text, allowed: ["Model"]) == ["CUV"])
+        #expect(Self.forbidden(in: text, allowed: ["Model", "CUV"]).isEmpty)
+    }
+
+    @Test("lines are at most 100 columns, files at most 600 lines, names say what they hold")
+    func filesKeepTheStyle() throws {
+        let vague = ["Utils", "Helpers", "Helper", "Manager", "Common", "Misc"]
+        for file in Self.swiftFiles(in: "Sources") {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count <= 600, "\(file.lastPathComponent): \(lines.count) lines")
+            let name = file.deletingPathExtension().lastPathComponent
+            #expect(!vague.contains { name.hasSuffix($0) }, "\(name)")
+            for (number, line) in lines.enumerated() where line.count > 100 {
+                Issue.record("\(file.lastPathComponent):\(number + 1) has \(line.count) columns")
+            }
+        }
+    }
+
+    @Test("the core holds no clock, chance, thread or unsafe code")
+    func coreIsPure() throws {
+        let banned = [
+            "Unsafe", "@unchecked", "Date()", "ContinuousClock", ".random(", "Task {", "Task.",
+            "SystemRandomNumberGenerator", "DispatchQueue", "nonisolated(unsafe)", "try!",
+        ]
+        for file in Self.swiftFiles(in: "Sources/Core") {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            for word in banned {
+                #expect(!text.contains(word), "\(file.lastPathComponent) holds \(word)")
+            }
+        }
+    }
+}
