@@ -1,0 +1,376 @@
+import COpenSSL
+
+/// The certificates, keys and rules that the connections of one loop share.
+///
+/// A context and its engines belong to one thread: they share buffers (see `TLSBuffers`). Make
+/// one context per loop.
+public final class TLSContext {
+    /// The output that one engine may hold back before `send` refuses more, in bytes.
+    public static let defaultMaximumPendingOutput = 4 << 20
+
+    /// When the own certificate ends, in milliseconds since 1970; nil without a certificate.
+    public let notAfter: Int64?
+
+    let context: OpaquePointer
+    let buffers = TLSBuffers()
+    let limits: TLSLimits
+    private let isServer: Bool
+    /// Read by OpenSSL's callbacks through a raw pointer, so it lives as long as the context.
+    private let protocols: ProtocolList
+
+    private init(
+        isServer: Bool, identity: Identity?, protocols: [String], requireProtocol: Bool,
+        limits: TLSLimits
+    ) throws(TLSError) {
+        ErrorQueue.clear()
+        guard let context = SSL_CTX_new(isServer ? TLS_server_method() : TLS_client_method())
+        else { throw .libraryFailure(ErrorQueue.takeText()) }
+        self.context = context
+        self.isServer = isServer
+        self.limits = limits
+        self.protocols = ProtocolList(protocols, isRequired: requireProtocol)
+        self.notAfter = identity?.notAfter
+        try Self.install(identity, on: context)
+        setUpDefaults()
+        setUpProtocols()
+    }
+
+    deinit {
+        SSL_CTX_free(context)
+    }
+
+    /// A context for accepted connections.
+    ///
+    /// - Parameters:
+    ///   - certificateChain: the leaf first, then its intermediates, as PEM.
+    ///   - privateKey: the leaf's key as unencrypted PEM.
+    ///   - protocols: application protocols in order of preference (RFC 7301). A client that
+    ///     offers others only is refused with the alert `no_application_protocol`.
+    ///   - requireProtocol: refuse a client that offers none in the same way.
+    ///   - minimumVersion: the oldest protocol version spoken.
+    ///   - tickets: session tickets sent after a full handshake, 0 or 1. Resumption saves no CPU
+    ///     here, so the default is none.
+    ///   - clientAuthorities: PEM of the authorities whose client certificates are asked for; a
+    ///     client may still come without one, then `peerCertificateSubject` is nil.
+    /// - Throws: a configuration error of `TLSError`; an expired certificate is one.
+    public static func server(
+        certificateChain: [UInt8], privateKey: [UInt8], protocols: [String],
+        requireProtocol: Bool = true, minimumVersion: TLSVersion = .tls13, tickets: Int = 0,
+        clientAuthorities: [UInt8]? = nil, limits: TLSLimits = TLSLimits()
+    ) throws(TLSError) -> TLSContext {
+        precondition((0...1).contains(tickets), "0 or 1 tickets, not \(tickets)")
+        let identity = try Identity(
+            certificateChain: certificateChain, privateKey: privateKey, checkTime: limits.checkTime)
+        let made = try TLSContext(
+            isServer: true, identity: identity, protocols: protocols,
+            requireProtocol: requireProtocol, limits: limits)
+        try made.setMinimumVersion(minimumVersion)
+        SSL_CTX_set_num_tickets(made.context, tickets)
+        if tickets == 0 { SSL_CTX_set_options(made.context, rouse_SSL_OP_NO_TICKET()) }
+        if let clientAuthorities {
+            try made.trust(clientAuthorities)
+            SSL_CTX_set_verify(made.context, SSL_VERIFY_PEER, nil)
+            let name: [UInt8] = Array("rouse".utf8)
+            SSL_CTX_set_session_id_context(made.context, name, UInt32(name.count))
+        }
+        return made
+    }
+
+    /// A context for outgoing connections. The server's chain is always verified.
+    ///
+    /// - Parameters:
+    ///   - trustedCertificates: PEM of the trusted authorities; nil means those of the system.
+    ///   - protocols: application protocols offered. If there are any, a server that picks none
+    ///     of them is refused.
+    ///   - certificateChain: a client certificate, for servers that ask for one.
+    ///   - privateKey: its key.
+    /// - Throws: a configuration error of `TLSError`.
+    public static func client(
+        trustedCertificates: [UInt8]?, protocols: [String], minimumVersion: TLSVersion = .tls12,
+        certificateChain: [UInt8]? = nil, privateKey: [UInt8]? = nil,
+        limits: TLSLimits = TLSLimits()
+    ) throws(TLSError) -> TLSContext {
+        precondition(
+            (certificateChain == nil) == (privateKey == nil),
+            "a client certificate and its key come together")
+        var identity: Identity?
+        if let certificateChain, let privateKey {
+            identity = try Identity(
+                certificateChain: certificateChain, privateKey: privateKey,
+                checkTime: limits.checkTime)
+        }
+        let made = try TLSContext(
+            isServer: false, identity: identity, protocols: protocols,
+            requireProtocol: !protocols.isEmpty, limits: limits)
+        try made.setMinimumVersion(minimumVersion)
+        if let trustedCertificates {
+            try made.trust(trustedCertificates)
+        } else if SSL_CTX_set_default_verify_paths(made.context) != 1 {
+            throw .configurationRefused(ErrorQueue.takeText())
+        }
+        SSL_CTX_set_verify(made.context, SSL_VERIFY_PEER, nil)
+        if let time = limits.checkTime {
+            X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(made.context), Int(time / 1000))
+        }
+        return made
+    }
+
+    /// An engine for one accepted connection; only for a server's context.
+    public func makeEngine() -> TLSEngine {
+        precondition(isServer, "a client's engine needs the name of its server")
+        let ssl = newConnection()
+        SSL_set_accept_state(ssl)
+        return TLSEngine(ssl: ssl, context: self, isServer: true)
+    }
+
+    /// An engine for one outgoing connection; only for a client's context.
+    ///
+    /// - Parameters:
+    ///   - serverName: a host name, or an IP address as text. Names are sent to the server (RFC
+    ///     6066 section 3 forbids that for addresses).
+    ///   - verifyHost: whether the certificate must name `serverName`; false for tools only.
+    /// - Throws: `configurationRefused` if the name cannot be a host name.
+    public func makeEngine(serverName: String, verifyHost: Bool = true) throws(TLSError)
+        -> TLSEngine
+    {
+        precondition(!isServer, "a server's engine has no server name")
+        guard !serverName.isEmpty, serverName.utf8.count <= 255,
+            serverName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else { throw .configurationRefused("not a host name: \(serverName)") }
+        let ssl = newConnection()
+        SSL_set_connect_state(ssl)
+        let engine = TLSEngine(ssl: ssl, context: self, isServer: false)
+        let parameters = SSL_get0_param(ssl)
+        ErrorQueue.clear()
+        if X509_VERIFY_PARAM_set1_ip_asc(parameters, serverName) == 1 {
+            if !verifyHost { X509_VERIFY_PARAM_set1_ip(parameters, nil, 0) }
+            return engine
+        }
+        ErrorQueue.clear()
+        let accepted = serverName.withCString { name in
+            SSL_ctrl(
+                ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name),
+                UnsafeMutableRawPointer(mutating: name))
+        }
+        guard accepted == 1 else {
+            throw .configurationRefused("not a host name: \(serverName)")
+        }
+        if verifyHost {
+            X509_VERIFY_PARAM_set_hostflags(
+                parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+            X509_VERIFY_PARAM_set1_host(parameters, serverName, serverName.utf8.count)
+        }
+        return engine
+    }
+
+    private func newConnection() -> OpaquePointer {
+        guard let ssl = SSL_new(context) else { preconditionFailure("out of memory: SSL_new") }
+        buffers.attach(to: ssl)
+        return ssl
+    }
+
+    private static func install(
+        _ identity: Identity?, on context: OpaquePointer
+    ) throws(TLSError) {
+        // Level 2: at least 112 bits of security, so no RSA key under 2048 bits and no SHA-1.
+        SSL_CTX_set_security_level(context, 2)
+        guard let identity else { return }
+        var accepted =
+            SSL_CTX_use_certificate(context, identity.chain[0]) == 1
+            && SSL_CTX_use_PrivateKey(context, identity.key) == 1
+        for intermediate in identity.chain.dropFirst() where accepted {
+            // SSL_CTX_add1_chain_cert()
+            accepted =
+                SSL_CTX_ctrl(
+                    context, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(intermediate)) == 1
+        }
+        guard accepted else { throw .configurationRefused(ErrorQueue.takeText()) }
+    }
+
+    private func setUpDefaults() {
+        // SSL_CTX_clear_mode(): without AUTO_RETRY SSL_read returns after each record that holds
+        // no data, so that the engine can count them.
+        SSL_CTX_ctrl(context, SSL_CTRL_CLEAR_MODE, Int(SSL_MODE_AUTO_RETRY), nil)
+        SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(SSL_MODE_RELEASE_BUFFERS), nil)
+        SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+        SSL_CTX_set_options(
+            context,
+            rouse_SSL_OP_NO_RENEGOTIATION() | rouse_SSL_OP_NO_COMPRESSION()
+                | rouse_SSL_OP_CIPHER_SERVER_PREFERENCE() | rouse_SSL_OP_PRIORITIZE_CHACHA())
+        SSL_CTX_set_max_early_data(context, 0)
+        SSL_CTX_set_recv_max_early_data(context, 0)
+        SSL_CTX_set_ciphersuites(
+            context,
+            "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256")
+        SSL_CTX_set_cipher_list(
+            context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!PSK")
+        // Only groups that are cheap for a server (SSL_CTX_set1_groups_list()).
+        "X25519:P-256:P-384".withCString { list in
+            _ = SSL_CTX_ctrl(
+                context, SSL_CTRL_SET_GROUPS_LIST, 0, UnsafeMutableRawPointer(mutating: list))
+        }
+        SSL_CTX_ctrl(
+            context, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(limits.maximumVersion.number), nil)
+        SSL_CTX_set_msg_callback(context, countRecord)
+        SSL_CTX_ctrl(
+            context, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, Unmanaged.passUnretained(buffers).toOpaque())
+    }
+
+    private func setUpProtocols() {
+        guard !protocols.wire.isEmpty else { return }
+        let argument = Unmanaged.passUnretained(protocols).toOpaque()
+        if isServer {
+            SSL_CTX_set_alpn_select_cb(context, selectProtocol, argument)
+            if protocols.isRequired {
+                SSL_CTX_set_client_hello_cb(context, requireProtocolExtension, nil)
+            }
+        } else {
+            SSL_CTX_set_alpn_protos(
+                context, protocols.wire.baseAddress, UInt32(protocols.wire.count))
+        }
+    }
+
+    private func setMinimumVersion(_ version: TLSVersion) throws(TLSError) {
+        let set = SSL_CTX_ctrl(
+            context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(version.number), nil)
+        guard set == 1 else { throw .configurationRefused(ErrorQueue.takeText()) }
+    }
+
+    private func trust(_ authorities: [UInt8]) throws(TLSError) {
+        let certificates = PEM.certificates(authorities)
+        guard !certificates.isEmpty else {
+            throw .invalidCertificate("trusted certificates: no readable PEM certificate")
+        }
+        defer { PEM.free(certificates) }
+        let store = SSL_CTX_get_cert_store(context)
+        for certificate in certificates where X509_STORE_add_cert(store, certificate) != 1 {
+            throw .invalidCertificate("trusted certificates: \(ErrorQueue.takeText())")
+        }
+    }
+
+    /// Whether an application protocol must have been agreed when the handshake ends.
+    var requiresProtocol: Bool { protocols.isRequired && !protocols.wire.isEmpty }
+}
+
+/// Bounds of one connection.
+public struct TLSLimits: Sendable {
+    /// Output that may wait for `takeOutput` before `send` throws `outputFull`, in bytes.
+    public var maximumPendingOutput = TLSContext.defaultMaximumPendingOutput
+    /// Records without data that a peer may send ahead of its data; every 16 KiB of data earns
+    /// one back.
+    public var maximumSilentRecords = 64
+    /// Records sent under one key before this side updates it. RFC 8446 section 5.5 allows 2^24.5
+    /// of them under AES-GCM.
+    public var recordsPerKey = 1 << 23
+    /// The time at which certificates are judged, in milliseconds since 1970; nil is now. Tests
+    /// only, as is the next.
+    var checkTime: Int64?
+    var maximumVersion = TLSVersion.tls13
+
+    /// The default bounds.
+    public init() {}
+}
+
+/// A certificate chain and its private key, checked against each other and against the time.
+private final class Identity {
+    let chain: [OpaquePointer]
+    let key: OpaquePointer
+    let notAfter: Int64
+
+    init(certificateChain: [UInt8], privateKey: [UInt8], checkTime: Int64?) throws(TLSError) {
+        let chain = PEM.certificates(certificateChain)
+        guard let leaf = chain.first else {
+            throw .invalidCertificate("certificate chain: no readable PEM certificate")
+        }
+        guard let key = PEM.privateKey(privateKey) else {
+            let reason = ErrorQueue.takeText()
+            PEM.free(chain)
+            throw .invalidPrivateKey(reason)
+        }
+        self.chain = chain
+        self.key = key
+        self.notAfter = milliseconds(of: X509_get0_notAfter(leaf)) ?? 0
+        guard X509_check_private_key(leaf, key) == 1 else {
+            ErrorQueue.clear()
+            throw .keyMismatch
+        }
+        var moment = Int(truncatingIfNeeded: (checkTime ?? 0) / 1000)
+        func relation(_ time: UnsafePointer<ASN1_TIME>?) -> Int32 {
+            checkTime == nil ? X509_cmp_time(time, nil) : X509_cmp_time(time, &moment)
+        }
+        guard relation(X509_get0_notAfter(leaf)) > 0 else {
+            throw .certificateExpired(notAfter: notAfter)
+        }
+        guard relation(X509_get0_notBefore(leaf)) < 0 else {
+            let start = milliseconds(of: X509_get0_notBefore(leaf)) ?? 0
+            throw .certificateNotYetValid(notBefore: start)
+        }
+    }
+
+    deinit {
+        PEM.free(chain)
+        EVP_PKEY_free(key)
+    }
+}
+
+/// Application protocols in the form of RFC 7301 section 3.1: each name after its length.
+private final class ProtocolList {
+    let wire: UnsafeMutableBufferPointer<UInt8>
+    let isRequired: Bool
+
+    init(_ names: [String], isRequired: Bool) {
+        var bytes: [UInt8] = []
+        for name in names {
+            let utf8 = Array(name.utf8)
+            precondition((1...255).contains(utf8.count), "a protocol name of 1 to 255 bytes")
+            bytes.append(UInt8(utf8.count))
+            bytes += utf8
+        }
+        precondition(bytes.count <= 65_535, "too many application protocols")
+        wire = .allocate(capacity: bytes.count)
+        _ = wire.initialize(from: bytes)
+        self.isRequired = isRequired
+    }
+
+    deinit {
+        wire.deallocate()
+    }
+}
+
+private func selectProtocol(
+    _ ssl: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
+    _ chosenCount: UnsafeMutablePointer<UInt8>?, _ offered: UnsafePointer<UInt8>?,
+    _ offeredCount: UInt32, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let argument, let chosen else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+    let list = Unmanaged<ProtocolList>.fromOpaque(argument).takeUnretainedValue()
+    var found: UnsafeMutablePointer<UInt8>?
+    let result = SSL_select_next_proto(
+        &found, chosenCount, list.wire.baseAddress, UInt32(list.wire.count), offered, offeredCount)
+    guard result == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+    chosen.pointee = UnsafePointer(found)
+    return SSL_TLSEXT_ERR_OK
+}
+
+/// The selection callback is not called for a client that offers no protocol at all.
+private func requireProtocolExtension(
+    _ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?,
+    _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    var bytes: UnsafePointer<UInt8>?
+    var count = 0
+    let type = UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)
+    if SSL_client_hello_get0_ext(ssl, type, &bytes, &count) == 1 {
+        return SSL_CLIENT_HELLO_SUCCESS
+    }
+    alert?.pointee = SSL_AD_NO_APPLICATION_PROTOCOL
+    return SSL_CLIENT_HELLO_ERROR
+}
+
+private func countRecord(
+    _ isWrite: Int32, _ version: Int32, _ type: Int32, _ bytes: UnsafeRawPointer?, _ count: Int,
+    _ ssl: OpaquePointer?, _ argument: UnsafeMutableRawPointer?
+) {
+    guard isWrite == 0, type == SSL3_RT_HEADER, let argument else { return }
+    Unmanaged<TLSBuffers>.fromOpaque(argument).takeUnretainedValue().recordsRead += 1
+}
