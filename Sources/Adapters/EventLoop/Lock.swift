@@ -1,0 +1,91 @@
+import CUV
+import Glibc
+
+/// A mutual exclusion lock for the few values that threads share. A `pthread_mutex_t` of our own,
+/// because ThreadSanitizer knows it, while it reports false races around Synchronization's Mutex.
+public final class Lock: @unchecked Sendable {
+    // @unchecked: the one field is a constant pointer to a mutex, which exists to be shared.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+
+    /// An unlocked lock.
+    public init() {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        precondition(pthread_mutex_init(mutex, nil) == 0, "pthread_mutex_init")
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// Runs `body` while holding the lock. Not recursive; `body` must not wait for other threads.
+    public func withLock<Value, Failure: Error>(
+        _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        let status = pthread_mutex_lock(mutex)
+        precondition(status == 0, "pthread_mutex_lock: \(status)")
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+}
+
+/// A gate that opens once and stays open: threads wait at it. For the end of a thread, and for
+/// tests, which wait with a deadline instead of sleeping. Never wait on a loop's thread.
+public final class Latch: @unchecked Sendable {
+    // @unchecked: `isOpen` is only touched while holding `mutex`; the pointers are constant.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let changed: UnsafeMutablePointer<pthread_cond_t>
+    private var remaining: Int
+
+    /// A gate that opens after `count` calls of `arrive`.
+    public init(count: Int = 1) {
+        remaining = count
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        changed = .allocate(capacity: 1)
+        changed.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        // A wall clock that is set must not lengthen or shorten a wait.
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        precondition(pthread_mutex_init(mutex, nil) == 0, "pthread_mutex_init")
+        precondition(pthread_cond_init(changed, &attributes) == 0, "pthread_cond_init")
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(changed)
+        pthread_mutex_destroy(mutex)
+        changed.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Counts one arrival; the last expected one opens the gate for good. From any thread.
+    public func arrive() {
+        pthread_mutex_lock(mutex)
+        if remaining > 0 { remaining -= 1 }
+        if remaining == 0 { pthread_cond_broadcast(changed) }
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Waits until the gate is open.
+    public func wait() {
+        pthread_mutex_lock(mutex)
+        while remaining > 0 { pthread_cond_wait(changed, mutex) }
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Waits until the gate is open or `seconds` have passed. False: it is still closed.
+    public func wait(seconds: Int) -> Bool {
+        var deadline = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &deadline)
+        deadline.tv_sec += seconds
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while remaining > 0 {
+            if pthread_cond_timedwait(changed, mutex, &deadline) == ETIMEDOUT { break }
+        }
+        return remaining == 0
+    }
+}

@@ -1,0 +1,59 @@
+import CUV
+import Glibc
+
+/// Signals of the process.
+public enum Signals {
+    /// The signals a server listens to.
+    public enum Kind: Hashable, Sendable {
+        case hangUp, interrupt, terminate, user1, user2
+
+        var number: Int32 {
+            switch self {
+            case .hangUp: SIGHUP
+            case .interrupt: SIGINT
+            case .terminate: SIGTERM
+            case .user1: SIGUSR1
+            case .user2: SIGUSR2
+            }
+        }
+    }
+
+    /// Makes a write to a closed connection an error instead of the end of the process. Every loop
+    /// does it; harmless to repeat.
+    public static func ignoreBrokenPipe() {
+        _ = signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// Calls `handler` on the loop for each arrival (several quick ones may become one). While
+    /// watched, the signal's default effect is off.
+    public static func watch(
+        _ kind: Kind, on loop: Loop, _ handler: @escaping () -> Void
+    ) throws(StreamError) -> SignalWatch {
+        try SignalWatch(loop: loop, kind: kind, handler: handler)
+    }
+}
+
+/// One watched signal; close() gives the signal its default effect back.
+public final class SignalWatch: LoopHandle {
+    private var handler: (() -> Void)?
+
+    init(loop: Loop, kind: Signals.Kind, handler: @escaping () -> Void) throws(StreamError) {
+        self.handler = handler
+        super.init(loop: loop)
+        try open(.watch, uv_signal_t.self) { [raw = loop.raw] in uv_signal_init(raw, $0) }
+        guard let signal = handle(uv_signal_t.self) else { return }
+        let status = uv_signal_start(signal, signalDidArrive, kind.number)
+        guard status == 0 else {
+            close()
+            throw StreamError(.watch, status)
+        }
+    }
+
+    override func willClose() { handler = nil }
+
+    fileprivate func didArrive() { handler?() }
+}
+
+private func signalDidArrive(_ signal: UnsafeMutablePointer<uv_signal_t>?, _ number: Int32) {
+    owner(signal?.pointee.data, SignalWatch.self).didArrive()
+}
