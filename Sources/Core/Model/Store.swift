@@ -12,18 +12,26 @@ public enum StoreError: Error, Equatable, Sendable {
 }
 
 /// Which rows a scan takes, and in which order.
+///
+/// The order is total and the same in every engine: null before every value, integers by value,
+/// texts by their UTF-8 bytes, blobs by their bytes, a shorter one before a longer one it begins.
+/// Text is never compared by Unicode equivalence.
 public struct Scan: Hashable, Sendable {
     /// The name of one of the table's indexes; `nil`: its key.
     public var index: String?
-    /// Equal to the first columns of the index's order.
+    /// Equal to the first columns of the index's order; may hold nulls.
     public var prefix: [ColumnValue]
-    /// Bounds on the next columns of the order after the prefix, compared column by column
-    /// (a shorter bound compares its columns only). `after` is exclusive.
+    /// Exclusive lower bound on the next columns of the order after the prefix, compared column
+    /// by column (a shorter bound compares its columns only: `[5]` leaves out every row with 5).
+    /// A bound is not empty, holds no null, and its columns are never null in the index: not
+    /// optional, or the index's `presentColumn`.
     public var after: [ColumnValue]?
-    /// Inclusive upper bound of the same kind.
+    /// Inclusive upper bound of the same kind (`[5]` takes every row with 5).
     public var through: [ColumnValue]?
+    /// Gives the rows between the bounds from the last to the first. It does not exchange the
+    /// bounds: `after` stays the lower one.
     public var descending: Bool
-    /// The most rows given.
+    /// The most rows given; 0 or less gives none.
     public var limit: Int
     public var lock: RowLock
 
@@ -53,7 +61,11 @@ public enum RowLock: Hashable, Sendable {
     case skip
 }
 
-/// A consistent view of the store.
+/// A consistent view of the store. Valid only inside the `body` it was handed to.
+///
+/// A key, row or scan that does not fit its table (`Table.problem(...)`) is a fault of the
+/// calling code: engines stop with a precondition, they do not throw. A snapshot of `read`
+/// takes no locks: `lock` is `.none` there.
 public protocol StoreSnapshot: AnyObject {
     /// The row with this key, all columns in the table's order; `nil` if there is none.
     func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
@@ -70,7 +82,9 @@ public protocol StoreTransaction: StoreSnapshot {
     /// Deletes the row with this key, if there is one.
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError)
     /// Runs `body`; if it throws, everything it wrote is undone and the error thrown on.
-    /// The transaction itself goes on unless the error is `.unavailable` or `.full`.
+    /// The transaction itself goes on unless the error is `.unavailable` or `.full`: after one
+    /// of these every further call, and `write` itself, throws it again, even if `body`'s caller
+    /// caught it. Savepoints nest.
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError)
 }
 
@@ -82,7 +96,8 @@ public protocol StoreTransaction: StoreSnapshot {
 ///   except `.unavailable`, after which it is unknown.
 /// - One object of this kind is used by one thread; `reader()` gives another thread its own.
 public protocol Store: AnyObject {
-    /// Runs `body` in one transaction and commits it.
+    /// Runs `body` in one transaction and commits it. If `body` throws, nothing is written and
+    /// its error is thrown on. Neither `write` nor `read` of this object is called inside `body`.
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError)
     /// Runs `body` on one consistent snapshot that holds everything committed before the call.
     func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError)

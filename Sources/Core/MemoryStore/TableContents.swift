@@ -1,0 +1,55 @@
+import Model
+
+/// The rows of one table, by its key and by each of its indexes.
+struct TableContents {
+    let table: Table
+    private var byKey = SortedRows()
+    private var byIndex: [SortedRows]
+
+    init(_ table: Table) {
+        self.table = table
+        byIndex = Array(repeating: SortedRows(), count: table.indexes.count)
+    }
+
+    static func key(_ key: [ColumnValue]) -> SortKey { SortKey(key) }
+
+    func row(_ key: [ColumnValue]) -> [ColumnValue]? { byKey[SortKey(key)] }
+
+    func rows(_ scan: Scan) -> [[ColumnValue]] {
+        let rows =
+            table.indexes.firstIndex { $0.name == scan.index }.map { byIndex[$0] } ?? byKey
+        let lower =
+            scan.after.map { SortKey(scan.prefix + $0, end: .high) } ?? SortKey(scan.prefix)
+        let upper = SortKey(scan.prefix + (scan.through ?? []), end: .high)
+        return rows.rows(
+            from: lower, to: upper, descending: scan.descending, limit: scan.limit)
+    }
+
+    mutating func put(_ row: [ColumnValue]) {
+        let key = SortKey(row[..<table.keyCount])
+        let old = byKey[key]
+        byKey.insert(row, at: key)
+        for (position, index) in table.indexes.enumerated() {
+            let place = place(of: row, in: index)
+            if let old, let before = self.place(of: old, in: index), before != place {
+                byIndex[position].remove(before)
+            }
+            if let place { byIndex[position].insert(row, at: place) }
+        }
+    }
+
+    mutating func delete(_ key: [ColumnValue]) {
+        let key = SortKey(key)
+        guard let old = byKey[key] else { return }
+        byKey.remove(key)
+        for (position, index) in table.indexes.enumerated() {
+            if let place = place(of: old, in: index) { byIndex[position].remove(place) }
+        }
+    }
+
+    /// `nil` if the index leaves the row out.
+    private func place(of row: [ColumnValue], in index: TableIndex) -> SortKey? {
+        if let present = index.presentColumn, row[present] == .null { return nil }
+        return SortKey(table.order(of: index.name).lazy.map { row[$0] })
+    }
+}
