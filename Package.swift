@@ -69,19 +69,22 @@ let package = Package(
         adapter("HTTP2", ["CNGHTTP2"]),
         adapter("SQLiteStore", ["CSQLite", "Model", "Sync", "Wire"]),
 
+        server("Telemetry", ["EventLoop"]),
         server("StoreService", ["EventLoop", "Feed", "Model"]),
         server(
-            "SyncService", ["StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]),
+            "SyncService",
+            ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]),
         server(
             "PushGateway",
-            ["StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]),
+            ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]),
         server(
             "BackendAPI",
-            ["StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wire", "Model"]),
+            ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wire", "Model"]),
         server(
             "RouseServer",
             [
-                "StoreService", "SyncService", "PushGateway", "BackendAPI", "SQLiteStore",
+                "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
+                "SQLiteStore",
                 "EventLoop", "Crypto", "Feed", "Model",
             ]),
 
@@ -111,6 +114,7 @@ let package = Package(
         test(
             "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
         test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
+        test("TelemetryTests", ["Telemetry"]),
         test("LayoutTests", []),
     ],
     swiftLanguageModes: [.v6]

@@ -17,26 +17,29 @@ import Testing
         ("Adapters/HTTP1", ["CMicroHTTPD", "Glibc"]),
         ("Adapters/HTTP2", ["CNGHTTP2", "Glibc"]),
         ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Model", "Wire", "Sync"]),
+        ("Server/Telemetry", ["EventLoop", "Glibc"]),
         ("Server/StoreService", ["EventLoop", "Feed", "Model"]),
         (
             "Server/SyncService",
-            ["StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]
+            ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]
         ),
         (
             "Server/PushGateway",
-            ["StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]
+            ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]
         ),
         (
             "Server/BackendAPI",
             [
-                "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire", "Model",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire",
+                "Model",
                 "Foundation",
             ]
         ),
         (
             "Server/RouseServer",
             [
-                "StoreService", "SyncService", "PushGateway", "BackendAPI", "SQLiteStore",
+                "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
+                "SQLiteStore",
                 "EventLoop", "Crypto", "Feed", "Model", "Foundation", "Glibc",
             ]
         ),

@@ -1,0 +1,196 @@
+import EventLoop
+import Synchronization
+
+/// A number that only rises. From any thread.
+public final class Counter: Sendable {
+    private let value = Atomic<UInt64>(0)
+
+    public init() {}
+
+    public func add(_ amount: UInt64 = 1) { value.wrappingAdd(amount, ordering: .relaxed) }
+    public var current: UInt64 { value.load(ordering: .relaxed) }
+}
+
+/// A number that rises and falls. From any thread.
+public final class Gauge: Sendable {
+    private let value = Atomic<Int>(0)
+
+    public init() {}
+
+    public func add(_ amount: Int) { value.wrappingAdd(amount, ordering: .relaxed) }
+    public func set(_ amount: Int) { value.store(amount, ordering: .relaxed) }
+    public var current: Int { value.load(ordering: .relaxed) }
+}
+
+/// Counters of one name told apart by label values. From any thread.
+public final class CounterFamily: Sendable {
+    /// Labels hold only values of closed sets; the limit keeps a mistake from eating memory.
+    public static let seriesMax = 1024
+
+    private let lock = Lock()
+    private nonisolated(unsafe) var counters: [[String]: Counter] = [:]  // guarded by `lock`
+
+    public init() {}
+
+    /// The counter with these label values; beyond `seriesMax` one shared counter `other`.
+    public subscript(_ labels: String...) -> Counter {
+        lock.withLock {
+            if let counter = counters[labels] { return counter }
+            let key =
+                counters.count < Self.seriesMax ? labels : labels.map { _ in "other" }
+            let counter = counters[key] ?? Counter()
+            counters[key] = counter
+            return counter
+        }
+    }
+
+    var series: [(labels: [String], value: UInt64)] {
+        let all = lock.withLock { counters }
+        return all.map { ($0.key, $0.value.current) }
+            .sorted { $0.0.lexicographicallyPrecedes($1.0) }
+    }
+}
+
+/// How long things took, in seconds, in fixed buckets. From any thread.
+public final class Histogram: Sendable {
+    public static let secondsBounds: [Double] = [
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
+    ]
+
+    private let lock = Lock()
+    private nonisolated(unsafe) var counts = [UInt64](  // guarded by `lock`
+        repeating: 0, count: Histogram.secondsBounds.count + 1)
+    private nonisolated(unsafe) var sum = 0.0  // guarded by `lock`
+
+    public init() {}
+
+    public func observe(milliseconds: UInt64) {
+        let seconds = Double(milliseconds) / 1000
+        let bucket = Self.secondsBounds.firstIndex { seconds <= $0 } ?? Self.secondsBounds.count
+        lock.withLock {
+            counts[bucket] += 1
+            sum += seconds
+        }
+    }
+
+    var snapshot: (counts: [UInt64], sum: Double) { lock.withLock { (counts, sum) } }
+}
+
+/// Everything `/metrics` tells, in the text format of Prometheus. Names begin with `rouse_`,
+/// counters end in `_total`, units are seconds and bytes; no label names a user or a device.
+public final class Metrics: Sendable {
+    private enum Source: Sendable {
+        case counter(Counter)
+        case gauge(Gauge)
+        case family(CounterFamily, labels: [String])
+        case histogram(Histogram)
+        case reading(@Sendable () -> Double, isCounter: Bool)
+    }
+
+    private struct Entry: Sendable {
+        let name: String
+        let help: String
+        let source: Source
+    }
+
+    private let lock = Lock()
+    private nonisolated(unsafe) var entries: [Entry] = []  // guarded by `lock`
+
+    public init() {}
+
+    public func counter(_ name: String, _ help: String) -> Counter {
+        let counter = Counter()
+        add(name, help, .counter(counter))
+        return counter
+    }
+
+    public func gauge(_ name: String, _ help: String) -> Gauge {
+        let gauge = Gauge()
+        add(name, help, .gauge(gauge))
+        return gauge
+    }
+
+    public func counters(_ name: String, _ help: String, labels: [String]) -> CounterFamily {
+        let family = CounterFamily()
+        add(name, help, .family(family, labels: labels))
+        return family
+    }
+
+    public func histogram(_ name: String, _ help: String) -> Histogram {
+        let histogram = Histogram()
+        add(name, help, .histogram(histogram))
+        return histogram
+    }
+
+    /// A number read when it is asked for; `isCounter`: it only rises.
+    public func reading(
+        _ name: String, _ help: String, isCounter: Bool = false,
+        _ read: @escaping @Sendable () -> Double
+    ) {
+        add(name, help, .reading(read, isCounter: isCounter))
+    }
+
+    private func add(_ name: String, _ help: String, _ source: Source) {
+        lock.withLock {
+            precondition(!entries.contains { $0.name == name }, "\(name) is taken")
+            entries.append(Entry(name: name, help: help, source: source))
+        }
+    }
+
+    /// The text format, version 0.0.4.
+    public var text: String {
+        let entries = lock.withLock { self.entries }
+        var text = ""
+        for entry in entries {
+            text += "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) "
+            switch entry.source {
+            case .counter(let counter):
+                text += "counter\n\(entry.name) \(counter.current)\n"
+            case .gauge(let gauge):
+                text += "gauge\n\(entry.name) \(gauge.current)\n"
+            case .family(let family, let labels):
+                text += "counter\n"
+                for (values, count) in family.series {
+                    let pairs = zip(labels, values).map { "\($0)=\"\(Self.escaped($1))\"" }
+                    text += "\(entry.name){\(pairs.joined(separator: ","))} \(count)\n"
+                }
+            case .histogram(let histogram):
+                text += "histogram\n" + Self.lines(entry.name, histogram)
+            case .reading(let read, let isCounter):
+                text += isCounter ? "counter\n" : "gauge\n"
+                text += "\(entry.name) \(Self.number(read()))\n"
+            }
+        }
+        return text
+    }
+
+    private static func lines(_ name: String, _ histogram: Histogram) -> String {
+        let (counts, sum) = histogram.snapshot
+        var text = ""
+        var total: UInt64 = 0
+        for (bound, count) in zip(Histogram.secondsBounds, counts) {
+            total += count
+            text += "\(name)_bucket{le=\"\(number(bound))\"} \(total)\n"
+        }
+        total += counts[Histogram.secondsBounds.count]
+        text += "\(name)_bucket{le=\"+Inf\"} \(total)\n"
+        return text + "\(name)_sum \(number(sum))\n\(name)_count \(total)\n"
+    }
+
+    private static func number(_ value: Double) -> String {
+        value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
+    }
+
+    private static func escaped(_ value: String) -> String {
+        var text = ""
+        for character in value {
+            switch character {
+            case "\\": text += "\\\\"
+            case "\"": text += "\\\""
+            case "\n": text += "\\n"
+            default: text.append(character)
+            }
+        }
+        return text
+    }
+}
