@@ -73,7 +73,10 @@ public struct ParticipantRecord: Record, Equatable {
             Column("joined_position", .integer), Column("joined_revision", .integer),
             Column("version", .integer),
         ],
-        indexes: [TableIndex("participant_by_user", columns: [0, 2, 1])])
+        indexes: [
+            TableIndex("participant_by_user", columns: [0, 2, 1]),
+            TableIndex("participant_by_revision", columns: [0, 1, 4]),
+        ])
 
     public var app: AppID
     public var conversation: ConversationID
@@ -208,8 +211,9 @@ public struct FanOutRecord: Record, Equatable {
         key: [Column("app", .text), Column("conversation", .blob), Column("revision", .integer)],
         values: [
             Column("change", .integer), Column("object", .blob), Column("cursor", .text),
-            Column("created_at", .integer),
-        ])
+            Column("created_at", .integer), Column("member", .text), Column("turn_at", .integer),
+        ],
+        indexes: [TableIndex("fan_out_by_turn", columns: [0, 8])])
 
     public var app: AppID
     public var conversation: ConversationID
@@ -220,6 +224,10 @@ public struct FanOutRecord: Record, Equatable {
     /// The last user served; empty: none yet.
     public var cursor: String
     public var createdAt: Timestamp
+    /// Of a join: the last participant told to the joining user after `cursor`; empty: none yet.
+    public var member: String
+    /// When it was last served, or made: the oldest of an app is served next.
+    public var turnAt: Timestamp
 
     public init(
         app: AppID,
@@ -228,7 +236,9 @@ public struct FanOutRecord: Record, Equatable {
         change: FanOutKind,
         object: [UInt8],
         cursor: String,
-        createdAt: Timestamp
+        createdAt: Timestamp,
+        member: String = "",
+        turnAt: Timestamp
     ) {
         self.app = app
         self.conversation = conversation
@@ -237,6 +247,8 @@ public struct FanOutRecord: Record, Equatable {
         self.object = object
         self.cursor = cursor
         self.createdAt = createdAt
+        self.member = member
+        self.turnAt = turnAt
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -248,6 +260,8 @@ public struct FanOutRecord: Record, Equatable {
         object = try reader.blob()
         cursor = try reader.text()
         createdAt = try reader.timestamp()
+        member = try reader.text()
+        turnAt = try reader.timestamp()
     }
 
     public var row: [ColumnValue] {
@@ -259,6 +273,8 @@ public struct FanOutRecord: Record, Equatable {
             .blob(object),
             .text(cursor),
             .timestamp(createdAt),
+            .text(member),
+            .timestamp(turnAt),
         ]
     }
 }

@@ -81,11 +81,15 @@ public struct DeviceRecord: Record, Equatable {
             Column("token_confirmed_at", .integer, optional: true),
             Column("is_unreachable", .integer), Column("was_alerted", .integer),
             Column("last_silent_at", .blob), Column("delivery_failures", .integer),
+            Column("session_generation", .integer), Column("refused_mutation", .integer),
+            Column("mutations_taken", .integer), Column("expires_at", .integer, optional: true),
         ],
         indexes: [
             TableIndex("device_by_id", columns: [0, 2]),
             TableIndex("device_by_token", columns: [0, 13, 12], presentColumn: 12),
-        ])
+            TableIndex("device_by_expiry", columns: [24], presentColumn: 24),
+        ],
+        retention: .until(column: 24, index: "device_by_expiry"))
 
     public var app: AppID
     public var user: UserID
@@ -116,6 +120,14 @@ public struct DeviceRecord: Record, Equatable {
     public var lastSilentAt: [UInt8]
     /// Times the same page was sent without an ACK.
     public var deliveryFailures: UInt64
+    /// Of the newest session; never repeats, so that a late end cannot meet a newer session.
+    public var sessionGeneration: UInt64
+    /// Refused for the time being: later numbers wait until it comes again. 0: none.
+    public var refusedMutation: UInt64
+    /// Counts the mutations taken; their results are kept by this count.
+    public var mutationsTaken: UInt64
+    /// Set when the device was forgotten: the row only keeps its counters from repeating.
+    public var expiresAt: Timestamp?
 
     public init(
         app: AppID,
@@ -138,7 +150,11 @@ public struct DeviceRecord: Record, Equatable {
         isUnreachable: Bool = false,
         wasAlerted: Bool = false,
         lastSilentAt: [UInt8] = [],
-        deliveryFailures: UInt64 = 0
+        deliveryFailures: UInt64 = 0,
+        sessionGeneration: UInt64 = 0,
+        refusedMutation: UInt64 = 0,
+        mutationsTaken: UInt64 = 0,
+        expiresAt: Timestamp? = nil
     ) {
         self.app = app
         self.user = user
@@ -161,6 +177,10 @@ public struct DeviceRecord: Record, Equatable {
         self.wasAlerted = wasAlerted
         self.lastSilentAt = lastSilentAt
         self.deliveryFailures = deliveryFailures
+        self.sessionGeneration = sessionGeneration
+        self.refusedMutation = refusedMutation
+        self.mutationsTaken = mutationsTaken
+        self.expiresAt = expiresAt
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -187,6 +207,10 @@ public struct DeviceRecord: Record, Equatable {
         wasAlerted = try reader.flag()
         lastSilentAt = try reader.blob()
         deliveryFailures = try reader.unsigned()
+        sessionGeneration = try reader.unsigned()
+        refusedMutation = try reader.unsigned()
+        mutationsTaken = try reader.unsigned()
+        expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
     }
 
     public var row: [ColumnValue] {
@@ -212,6 +236,10 @@ public struct DeviceRecord: Record, Equatable {
             .flag(wasAlerted),
             .blob(lastSilentAt),
             .unsigned(deliveryFailures),
+            .unsigned(sessionGeneration),
+            .unsigned(refusedMutation),
+            .unsigned(mutationsTaken),
+            .optional(expiresAt) { .timestamp($0) },
         ]
     }
 }
@@ -223,7 +251,7 @@ public struct SessionTokenRecord: Record, Equatable {
         key: [Column("app", .text), Column("hash", .blob)],
         values: [
             Column("user", .text), Column("device", .blob), Column("issued_at", .integer),
-            Column("expires_at", .integer), Column("is_used", .integer),
+            Column("expires_at", .integer), Column("is_used", .integer), Column("role", .integer),
         ],
         indexes: [
             TableIndex("session_token_by_device", columns: [0, 2, 3]),
@@ -238,6 +266,8 @@ public struct SessionTokenRecord: Record, Equatable {
     public var issuedAt: Timestamp
     public var expiresAt: Timestamp
     public var isUsed: Bool
+    /// App and extension have a token each: one's rotation never drops the other's.
+    public var role: RoleKind
 
     public init(
         app: AppID,
@@ -246,7 +276,8 @@ public struct SessionTokenRecord: Record, Equatable {
         device: DeviceID,
         issuedAt: Timestamp,
         expiresAt: Timestamp,
-        isUsed: Bool = false
+        isUsed: Bool = false,
+        role: RoleKind = .app
     ) {
         self.app = app
         self.hash = hash
@@ -255,6 +286,7 @@ public struct SessionTokenRecord: Record, Equatable {
         self.issuedAt = issuedAt
         self.expiresAt = expiresAt
         self.isUsed = isUsed
+        self.role = role
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -266,6 +298,7 @@ public struct SessionTokenRecord: Record, Equatable {
         issuedAt = try reader.timestamp()
         expiresAt = try reader.timestamp()
         isUsed = try reader.flag()
+        role = try reader.value(RoleKind.self)
     }
 
     public var row: [ColumnValue] {
@@ -277,6 +310,7 @@ public struct SessionTokenRecord: Record, Equatable {
             .timestamp(issuedAt),
             .timestamp(expiresAt),
             .flag(isUsed),
+            .unsigned(role.rawValue),
         ]
     }
 }

@@ -8,6 +8,7 @@ public struct EntryRecord: Record, Equatable {
         values: [
             Column("kind", .integer), Column("conversation", .blob), Column("object", .blob),
             Column("version", .integer), Column("is_visible", .integer),
+            Column("position", .integer),
         ],
         indexes: [TableIndex("entry_by_object", columns: [0, 1, 3, 4, 5])])
 
@@ -20,6 +21,8 @@ public struct EntryRecord: Record, Equatable {
     public var object: [UInt8]
     public var version: UInt64
     public var isVisible: Bool
+    /// Of the message; 0 for other kinds.
+    public var position: UInt64
 
     public init(
         app: AppID,
@@ -29,7 +32,8 @@ public struct EntryRecord: Record, Equatable {
         conversation: ConversationID,
         object: [UInt8],
         version: UInt64,
-        isVisible: Bool
+        isVisible: Bool,
+        position: UInt64
     ) {
         self.app = app
         self.user = user
@@ -39,6 +43,7 @@ public struct EntryRecord: Record, Equatable {
         self.object = object
         self.version = version
         self.isVisible = isVisible
+        self.position = position
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -51,6 +56,7 @@ public struct EntryRecord: Record, Equatable {
         object = try reader.blob()
         version = try reader.unsigned()
         isVisible = try reader.flag()
+        position = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -63,6 +69,7 @@ public struct EntryRecord: Record, Equatable {
             .blob(object),
             .unsigned(version),
             .flag(isVisible),
+            .unsigned(position),
         ]
     }
 }
@@ -75,7 +82,9 @@ public struct ReceiptRecord: Record, Equatable {
         values: [
             Column("delivered", .integer), Column("read", .integer),
             Column("announced_delivered", .integer), Column("announced_read", .integer),
-        ])
+            Column("pending_since", .integer, optional: true),
+        ],
+        indexes: [TableIndex("receipt_pending", columns: [0, 2, 7], presentColumn: 7)])
 
     public var app: AppID
     public var conversation: ConversationID
@@ -85,6 +94,8 @@ public struct ReceiptRecord: Record, Equatable {
     /// What the authors were told.
     public var announcedDelivered: UInt64
     public var announcedRead: UInt64
+    /// Something rose that the authors were not told; `nil`: nothing did.
+    public var pendingSince: Timestamp?
 
     public init(
         app: AppID,
@@ -93,7 +104,8 @@ public struct ReceiptRecord: Record, Equatable {
         delivered: UInt64 = 0,
         read: UInt64 = 0,
         announcedDelivered: UInt64 = 0,
-        announcedRead: UInt64 = 0
+        announcedRead: UInt64 = 0,
+        pendingSince: Timestamp? = nil
     ) {
         self.app = app
         self.conversation = conversation
@@ -102,6 +114,7 @@ public struct ReceiptRecord: Record, Equatable {
         self.read = read
         self.announcedDelivered = announcedDelivered
         self.announcedRead = announcedRead
+        self.pendingSince = pendingSince
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -113,6 +126,7 @@ public struct ReceiptRecord: Record, Equatable {
         read = try reader.unsigned()
         announcedDelivered = try reader.unsigned()
         announcedRead = try reader.unsigned()
+        pendingSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
     }
 
     public var row: [ColumnValue] {
@@ -124,6 +138,7 @@ public struct ReceiptRecord: Record, Equatable {
             .unsigned(read),
             .unsigned(announcedDelivered),
             .unsigned(announcedRead),
+            .optional(pendingSince) { .timestamp($0) },
         ]
     }
 }
@@ -235,7 +250,7 @@ public struct MutationRecord: Record, Equatable {
         ],
         values: [
             Column("code", .integer), Column("object", .blob), Column("position", .integer),
-            Column("expires_at", .integer),
+            Column("expires_at", .integer), Column("ordinal", .integer),
         ],
         indexes: [TableIndex("mutation_by_expiry", columns: [7])],
         retention: .until(column: 7, index: "mutation_by_expiry"))
@@ -249,6 +264,8 @@ public struct MutationRecord: Record, Equatable {
     public var object: [UInt8]
     public var position: UInt64
     public var expiresAt: Timestamp
+    /// The how manieth mutation of the device it was: numbers may have gaps, this has none.
+    public var ordinal: UInt64
 
     public init(
         app: AppID,
@@ -258,7 +275,8 @@ public struct MutationRecord: Record, Equatable {
         code: UInt64,
         object: [UInt8],
         position: UInt64,
-        expiresAt: Timestamp
+        expiresAt: Timestamp,
+        ordinal: UInt64
     ) {
         self.app = app
         self.user = user
@@ -268,6 +286,7 @@ public struct MutationRecord: Record, Equatable {
         self.object = object
         self.position = position
         self.expiresAt = expiresAt
+        self.ordinal = ordinal
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -280,6 +299,7 @@ public struct MutationRecord: Record, Equatable {
         object = try reader.blob()
         position = try reader.unsigned()
         expiresAt = try reader.timestamp()
+        ordinal = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -292,6 +312,7 @@ public struct MutationRecord: Record, Equatable {
             .blob(object),
             .unsigned(position),
             .timestamp(expiresAt),
+            .unsigned(ordinal),
         ]
     }
 }

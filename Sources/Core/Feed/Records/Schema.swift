@@ -13,6 +13,13 @@ public enum Schema {
         EntryRecord.table, ReceiptRecord.table, ReadMarkRecord.table, ReceiptDueRecord.table,
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
     ]
+
+    /// The order in which one step waits for rows, by table; within a table by key, ascending.
+    /// Rows of other tables are waited for last.
+    public static let lockRanks: [String: Int] = [
+        ConversationRecord.table.name: 0, MessageRecord.table.name: 1,
+        UserRecord.table.name: 2, DeviceRecord.table.name: 3,
+    ]
 }
 
 /// A value of the store itself: its epoch half, `alive_at`.
