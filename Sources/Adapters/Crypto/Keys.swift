@@ -54,6 +54,12 @@ final class KeyHandle: @unchecked Sendable {
             let text = name.prefix(count).map { UInt8(bitPattern: $0) }
             let curve = known ? String(decoding: text, as: UTF8.self) : "without a name"
             guard curve == "prime256v1" else { throw .unsupported("curve \(curve)") }
+            // RFC 5480 section 2.1.1: a curve is named, never spelled out.
+            var explicit: Int32 = 0
+            let spelled = OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS
+            guard EVP_PKEY_get_int_param(pointer, spelled, &explicit) != 1 || explicit == 0 else {
+                throw .unsupported("curve with explicit parameters")
+            }
         default:
             kind = .ed25519
             let name = EVP_PKEY_get0_type_name(pointer).map { String(cString: $0) }
