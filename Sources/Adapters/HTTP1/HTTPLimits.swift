@@ -1,0 +1,70 @@
+/// The bounds of one `HTTPServer`.
+///
+/// The memory a server can take is about
+/// `connections * (2 * headerBytes + 16 KiB + bodyBytes + response)`.
+public struct HTTPLimits: Sendable, Equatable {
+    /// Connections open at once. Later ones wait in the kernel's backlog until one closes.
+    public var connections: Int
+    /// Bytes of the request line and header lines together; more is answered with 431 (or 414
+    /// when the request line alone exceeds the library's buffer).
+    public var headerBytes: Int
+    /// Bytes of a request body after transfer decoding; more is answered with 413.
+    public var bodyBytes: Int
+    /// Seconds from the acceptance of a connection, or from the end of its last answer, until the
+    /// whole next request must be here; and again from an answer until the client has taken it.
+    /// The connection is closed when they are over. The time the handler thinks is not counted.
+    public var requestDeadlineSeconds: Int
+
+    public init(
+        connections: Int = 1000, headerBytes: Int = 16 * 1024, bodyBytes: Int = 1024 * 1024,
+        requestDeadlineSeconds: Int = 30
+    ) {
+        self.connections = connections
+        self.headerBytes = headerBytes
+        self.bodyBytes = bodyBytes
+        self.requestDeadlineSeconds = requestDeadlineSeconds
+    }
+
+    /// Bytes of a response's header lines; a response with more is replaced by a 500.
+    static let responseHeaderBytes = 8 * 1024
+
+    /// The library's pool per connection holds the request's header lines, their table (one entry
+    /// of about 60 bytes per line), a read buffer, and the header lines of the response.
+    var connectionMemory: Int { 2 * headerBytes + 2 * Self.responseHeaderBytes }
+
+    /// A client that sends more body than allowed rarely reads before it has sent everything, and
+    /// a close with unread bytes resets the connection before the 413 is read. So up to this many
+    /// bytes are received and thrown away first.
+    var discardedBodyBytes: Int { max(4 * bodyBytes, 256 * 1024) }
+
+    func check() throws(HTTPServerError) {
+        let allowed =
+            (1...1_000_000).contains(connections)
+            && (256...1_048_576).contains(headerBytes)
+            && (0...1_073_741_824).contains(bodyBytes)
+            && (1...86_400).contains(requestDeadlineSeconds)
+        if !allowed { throw .invalidLimits }
+    }
+}
+
+/// Why an `HTTPServer` could not be started.
+public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
+    /// A limit is outside its sensible range: a mistake in the configuration.
+    case invalidLimits
+    /// The host is not an address of this machine, or its name is unknown.
+    case unknownHost(String)
+    /// A system call failed; `code` is its errno. `EADDRINUSE` of `bind`: another process has the
+    /// port.
+    case system(call: String, code: Int32)
+    /// The library could not start (no memory or descriptors).
+    case library
+
+    public var description: String {
+        switch self {
+        case .invalidLimits: "HTTP limits out of range"
+        case .unknownHost(let host): "cannot resolve the host \(host)"
+        case .system(let call, let code): "\(call) failed with errno \(code)"
+        case .library: "the HTTP library did not start"
+        }
+    }
+}

@@ -1,0 +1,86 @@
+/// An answer. `content-length`, `date` and `connection` are written by the server; a response that
+/// carries `content-length` or `transfer-encoding`, a header name or value that cannot be written
+/// on one line, or more than 8 KiB of headers is replaced by an empty 500.
+public struct HTTPResponse: Sendable {
+    /// 200...599; another number is replaced by 500.
+    public var status: Int
+    /// Written in this order.
+    public var headers: [(name: String, value: String)]
+    /// Not sent for HEAD, 204 and 304; for HEAD its length is announced.
+    public var body: [UInt8]
+
+    public init(
+        status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []
+    ) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    /// A refusal by the server itself, before the handler.
+    static func refusal(_ status: Int, _ reason: String) -> HTTPResponse {
+        HTTPResponse(
+            status: status,
+            headers: [("content-type", "text/plain; charset=utf-8"), ("connection", "close")],
+            body: Array((reason + "\n").utf8))
+    }
+
+    /// Whether the header lines may be written (RFC 9110 5.5, 5.6.2).
+    var isWritable: Bool {
+        var bytes = 0
+        for (name, value) in headers {
+            let framing =
+                equalWithoutCase(name, "content-length")
+                || equalWithoutCase(name, "transfer-encoding")
+            if framing || !isToken(name) || value.isEmpty { return false }
+            if value.utf8.contains(where: isForbiddenInValue) { return false }
+            bytes += name.utf8.count + value.utf8.count + 4
+            if bytes > HTTPLimits.responseHeaderBytes { return false }
+        }
+        return (200...599).contains(status)
+    }
+}
+
+/// The right and duty to answer one request, exactly once, in the handler or later, on the
+/// server's thread.
+///
+/// A responder that is dropped without an answer answers 500, so that a mistake in a handler
+/// cannot hold a connection for ever.
+public final class Responder {
+    private let exchange: Exchange
+
+    init(_ exchange: Exchange) {
+        self.exchange = exchange
+    }
+
+    deinit {
+        if exchange.answer == nil { exchange.respond(HTTPResponse(status: 500)) }
+    }
+
+    /// Answers. When the client has gone or the server has stopped, nothing happens.
+    ///
+    /// The bytes leave in the server's next `run()`; its descriptor is readable until then.
+    public func respond(_ response: HTTPResponse) {
+        precondition(exchange.answer == nil, "a request was answered twice")
+        exchange.respond(response)
+    }
+}
+
+/// RFC 9110 5.6.2.
+func isToken(_ name: String) -> Bool {
+    !name.isEmpty
+        && name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default:
+                "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            }
+        }
+}
+
+/// Control characters other than the tab (RFC 9110 5.5).
+func isForbiddenInValue(_ byte: UInt8) -> Bool {
+    (byte < 0x20 && byte != 0x09) || byte == 0x7F
+}

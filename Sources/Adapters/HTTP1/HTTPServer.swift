@@ -1,0 +1,391 @@
+import CMicroHTTPD
+import Glibc
+
+/// An HTTP/1.1 server over libmicrohttpd, driven by the event loop of its owner.
+///
+/// Confined to the thread that made it. The owner watches `descriptor` for readability and calls
+/// `run()` whenever it is readable; deadlines and late answers make it readable too, so no timer is
+/// needed. Watching must end before `stop()`, which closes it.
+///
+/// Malformed requests are answered with 400. Only a first line without any space, which is not
+/// HTTP, is closed without an answer (the library gives no chance to). The handler is called in
+/// `run()` with whole requests only. A client that goes away in the middle of a request may be
+/// noticed at the deadline only: libmicrohttpd 0.9.75 misses an end of stream that arrives together
+/// with the last bytes.
+public final class HTTPServer {
+    /// The port the server listens on.
+    public let port: UInt16
+    /// Readable when `run()` has something to do. Owned by the server.
+    public let descriptor: Int32
+    /// Connections open now.
+    public var openConnections: Int { connections.count }
+
+    private let limits: HTTPLimits
+    private let handler: (HTTPRequest, Responder) -> Void
+    private let thread = pthread_self()
+    /// Signalled when a run is needed for which the library's own epoll set has no event: a late
+    /// answer (see below `resume`), or work left over by the last run.
+    private let wakeDescriptor: Int32
+    private let timerDescriptor: Int32
+    /// Nil after `stop()`.
+    private var daemon: OpaquePointer?
+    private var connections: [OpaquePointer: Connection] = [:]
+    /// Not later than the earliest deadline: every deadline is the same time ahead when it is set,
+    /// so a later one cannot be earlier.
+    private var sweepAt: UInt64?
+    private var armedFor: UInt64?
+    private var isRunning = false
+    private var needsAnotherPass = false
+    private var stopRequested = false
+
+    /// Starts to listen.
+    ///
+    /// - Parameters:
+    ///   - host: a numeric address or a name of this machine; of several addresses the first.
+    ///   - port: 0 takes a free one.
+    ///   - handler: called in `run()`, once per request; it answers through the responder.
+    public init(
+        host: String, port: UInt16, limits: HTTPLimits = HTTPLimits(),
+        handler: @escaping (HTTPRequest, Responder) -> Void
+    ) throws(HTTPServerError) {
+        try limits.check()
+        self.limits = limits
+        self.handler = handler
+        let listening = try ListeningSocket.open(host: host, port: port)
+        self.port = listening.port
+        descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        timerDescriptor = timerfd_create(
+            CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+        guard descriptor >= 0, wakeDescriptor >= 0, timerDescriptor >= 0 else {
+            let code = errno
+            close(listening.descriptor)
+            closeDescriptors()
+            throw .system(call: "epoll_create1, eventfd or timerfd_create", code: code)
+        }
+        daemon = rouse_mhd_start(
+            listening.descriptor, UInt32(limits.connections), limits.connectionMemory,
+            Unmanaged.passUnretained(self).toOpaque(), onAccess, onRequestLine, onUnescape,
+            onCompleted, onConnection)
+        guard let daemon else {
+            // Whether the library has closed the listening socket depends on where it failed.
+            closeDescriptors()
+            throw .library
+        }
+        for watched in [rouse_mhd_epoll_fd(daemon), wakeDescriptor, timerDescriptor] {
+            var event = epoll_event()
+            event.events = EPOLLIN.rawValue
+            guard epoll_ctl(descriptor, EPOLL_CTL_ADD, watched, &event) == 0 else {
+                let code = errno
+                finishStop()
+                throw .system(call: "epoll_ctl", code: code)
+            }
+        }
+    }
+
+    deinit {
+        finishStop()
+    }
+
+    /// Receives, calls the handler, sends, and closes what is over its deadline. Never blocks.
+    public func run() {
+        checkThread()
+        if isRunning {
+            needsAnotherPass = true
+            return
+        }
+        guard let daemon else { return }
+        isRunning = true
+        drain(wakeDescriptor)
+        drain(timerDescriptor)
+        closeOverdue()
+        // Passes beyond the first serve requests that were answered meanwhile and connections that
+        // were waiting for a place; bounded, so that the loop's other work gets its turn.
+        var passes = 0
+        repeat {
+            needsAnotherPass = false
+            _ = MHD_run(daemon)
+            var left: CUnsignedLongLong = 0
+            if MHD_get_timeout(daemon, &left) == .YES, left == 0 { needsAnotherPass = true }
+            passes += 1
+        } while needsAnotherPass && !stopRequested && passes < 16
+        if needsAnotherPass { wake() }
+        armTimer()
+        isRunning = false
+        if stopRequested { finishStop() }
+    }
+
+    /// Closes every connection, answered or not, and the listening socket. Responders that are
+    /// still held may be answered; nothing happens then.
+    public func stop() {
+        checkThread()
+        if isRunning {
+            stopRequested = true
+        } else {
+            finishStop()
+        }
+    }
+
+    private func finishStop() {
+        guard let daemon else { return }
+        self.daemon = nil
+        for (handle, connection) in connections {
+            guard let exchange = connection.exchange, exchange.onLateAnswer != nil else { continue }
+            exchange.onLateAnswer = nil
+            // The library aborts the process when it is stopped with a suspended connection.
+            MHD_resume_connection(handle)
+        }
+        MHD_stop_daemon(daemon)
+        connections = [:]
+        closeDescriptors()
+    }
+
+    private func closeDescriptors() {
+        for descriptor in [descriptor, wakeDescriptor, timerDescriptor] where descriptor >= 0 {
+            close(descriptor)
+        }
+    }
+
+    private func checkThread() {
+        precondition(
+            pthread_equal(thread, pthread_self()) != 0, "an HTTPServer was used on another thread")
+    }
+}
+
+// MARK: Time
+
+extension HTTPServer {
+    private var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1000 + UInt64(time.tv_nsec) / 1_000_000
+    }
+
+    private func newDeadline() -> UInt64 {
+        let deadline = now + UInt64(limits.requestDeadlineSeconds) * 1000
+        sweepAt = min(sweepAt ?? deadline, deadline)
+        return deadline
+    }
+
+    private func closeOverdue() {
+        let now = now
+        guard let due = sweepAt, due <= now else { return }
+        sweepAt = nil
+        for connection in connections.values {
+            guard let deadline = connection.deadline else { continue }
+            if deadline <= now {
+                // The library sees the end of the stream and closes the connection itself.
+                shutdown(connection.descriptor, Int32(SHUT_RDWR))
+                connection.deadline = nil
+            } else {
+                // At most ten sweeps per second, however the deadlines are spread.
+                let next = max(deadline, now + 100)
+                sweepAt = min(sweepAt ?? next, next)
+            }
+        }
+    }
+
+    private func armTimer() {
+        guard sweepAt != armedFor else { return }
+        armedFor = sweepAt
+        var time = itimerspec()
+        // All zero disarms.
+        time.it_value.tv_sec = Int((sweepAt ?? 0) / 1000)
+        time.it_value.tv_nsec = Int((sweepAt ?? 0) % 1000) * 1_000_000
+        timerfd_settime(timerDescriptor, Int32(TFD_TIMER_ABSTIME), &time, nil)
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        write(wakeDescriptor, &one, 8)
+    }
+
+    private func drain(_ counter: Int32) {
+        var count: UInt64 = 0
+        read(counter, &count, 8)
+    }
+}
+
+// MARK: What the library reports
+
+extension HTTPServer {
+    fileprivate func connectionStarted(_ handle: OpaquePointer) {
+        let descriptor = rouse_mhd_connection_fd(handle)
+        connections[handle] = Connection(
+            descriptor: descriptor, peerAddress: ListeningSocket.peerAddress(of: descriptor),
+            deadline: newDeadline())
+    }
+
+    fileprivate func connectionClosed(_ handle: OpaquePointer) {
+        connections[handle] = nil
+        // The library watches its listening socket again only in the next pass.
+        needsAnotherPass = true
+    }
+
+    fileprivate func requestLineArrived(_ handle: OpaquePointer, target: [UInt8]) {
+        connections[handle]?.exchange = Exchange(target: target)
+    }
+
+    fileprivate func requestCompleted(_ handle: OpaquePointer) {
+        guard let connection = connections[handle] else { return }
+        connection.exchange?.onLateAnswer = nil
+        connection.exchange = nil
+        connection.deadline = newDeadline()
+    }
+
+    /// The library calls this once when the header lines are here, then for each part of the body,
+    /// then once more, and again whenever the connection is resumed.
+    fileprivate func requestAdvanced(
+        _ handle: OpaquePointer, method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?,
+        part: UnsafeRawBufferPointer
+    ) -> MHD_Result {
+        guard let connection = connections[handle], let exchange = connection.exchange else {
+            return .NO
+        }
+        switch exchange.phase {
+        case .head:
+            let verdict = RequestHead.judge(
+                handle, method: method.map { String(cString: $0) } ?? "",
+                version: version.map { String(cString: $0) } ?? "", target: exchange.target,
+                peerAddress: connection.peerAddress, limits: limits)
+            switch verdict {
+            case .accepted(let request): exchange.phase = .body(request)
+            case .refused(let answer): return queue(answer, handle, connection, exchange)
+            case .refusedAfterBody(let answer): exchange.phase = .discarding(answer, bytes: 0)
+            }
+        case .body(var request):
+            if part.isEmpty { return deliver(request, handle, connection, exchange) }
+            if part.count > limits.bodyBytes - request.body.count {
+                let refusal = HTTPResponse.refusal(413, "body too large")
+                exchange.phase = .discarding(refusal, bytes: request.body.count + part.count)
+            } else {
+                // Without another reference to the array, or each part would copy all before it.
+                exchange.phase = .head
+                request.body.append(contentsOf: part)
+                exchange.phase = .body(request)
+            }
+        case .discarding(let answer, let bytes):
+            if part.isEmpty { return queue(answer, handle, connection, exchange) }
+            let discarded = bytes + part.count
+            if discarded > limits.discardedBodyBytes { return .NO }
+            exchange.phase = .discarding(answer, bytes: discarded)
+        case .handling:
+            guard let answer = exchange.answer else { return .NO }
+            return queue(answer, handle, connection, exchange)
+        case .answering:
+            break
+        }
+        return .YES
+    }
+
+    private func deliver(
+        _ request: HTTPRequest, _ handle: OpaquePointer, _ connection: Connection,
+        _ exchange: Exchange
+    ) -> MHD_Result {
+        exchange.phase = .handling
+        connection.deadline = nil
+        handler(request, Responder(exchange))
+        if let answer = exchange.answer { return queue(answer, handle, connection, exchange) }
+        MHD_suspend_connection(handle)
+        exchange.onLateAnswer = { [unowned self] in resume(handle) }
+        return .YES
+    }
+
+    /// The connection is suspended: this is the only caller, through `onLateAnswer`, which is
+    /// taken back when the connection or the server goes.
+    private func resume(_ handle: OpaquePointer) {
+        checkThread()
+        MHD_resume_connection(handle)
+        // Without a thread of its own the library does not notice until its next run.
+        needsAnotherPass = true
+        wake()
+    }
+
+    private func queue(
+        _ answer: HTTPResponse, _ handle: OpaquePointer, _ connection: Connection,
+        _ exchange: Exchange
+    ) -> MHD_Result {
+        exchange.phase = .answering
+        connection.deadline = newDeadline()
+        guard let response = libraryResponse(answer) ?? libraryResponse(HTTPResponse(status: 500))
+        else { return .NO }
+        defer { MHD_destroy_response(response.handle) }
+        return MHD_queue_response(handle, UInt32(response.status), response.handle)
+    }
+
+    private func libraryResponse(
+        _ answer: HTTPResponse
+    ) -> (handle: OpaquePointer, status: Int)? {
+        guard answer.isWritable else { return nil }
+        let created = answer.body.withUnsafeBytes { body in
+            MHD_create_response_from_buffer(
+                body.count, UnsafeMutableRawPointer(mutating: body.baseAddress),
+                .RESPMEM_MUST_COPY)
+        }
+        guard let created else { return nil }
+        for (name, value) in answer.headers
+        where MHD_add_response_header(created, name, value) == .NO {
+            MHD_destroy_response(created)
+            return nil
+        }
+        return (created, answer.status)
+    }
+}
+
+// MARK: Callbacks
+
+private func server(_ context: UnsafeMutableRawPointer?) -> HTTPServer? {
+    context.map { Unmanaged<HTTPServer>.fromOpaque($0).takeUnretainedValue() }
+}
+
+private func onConnection(
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
+    _ perConnection: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _ event: MHD_ConnectionNotificationCode
+) {
+    guard let server = server(context), let handle else { return }
+    if event == .CONNECTION_NOTIFY_STARTED {
+        server.connectionStarted(handle)
+    } else {
+        server.connectionClosed(handle)
+    }
+}
+
+private func onRequestLine(
+    _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ handle: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+    guard let server = server(context), let handle else { return nil }
+    let bytes = UnsafeRawBufferPointer(start: target, count: target.map { strlen($0) } ?? 0)
+    server.requestLineArrived(handle, target: Array(bytes))
+    return nil
+}
+
+/// Decoding is done here, by `RequestTarget`, on the bytes as sent.
+private func onUnescape(
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
+    _ text: UnsafeMutablePointer<CChar>?
+) -> Int {
+    text.map { strlen($0) } ?? 0
+}
+
+private func onAccess(
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _ path: UnsafePointer<CChar>?,
+    _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?,
+    _ part: UnsafePointer<CChar>?, _ partBytes: UnsafeMutablePointer<Int>?,
+    _ perRequest: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+    guard let server = server(context), let handle, let partBytes else { return .NO }
+    let bytes = UnsafeRawBufferPointer(start: part, count: part == nil ? 0 : partBytes.pointee)
+    // All of the part is taken, or the connection is closed.
+    partBytes.pointee = 0
+    return server.requestAdvanced(handle, method: method, version: version, part: bytes)
+}
+
+private func onCompleted(
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
+    _ perRequest: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _ reason: MHD_RequestTerminationCode
+) {
+    guard let server = server(context), let handle else { return }
+    server.requestCompleted(handle)
+}

@@ -1,0 +1,88 @@
+import Glibc
+
+/// Opens the listening socket here, not in the library, for clear errors and a choice of host.
+enum ListeningSocket {
+    /// The descriptor and the port it got.
+    static func open(
+        host: String, port: UInt16
+    ) throws(HTTPServerError) -> (descriptor: Int32, port: UInt16) {
+        var hints = addrinfo()
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &found) == 0, let found else {
+            throw .unknownHost(host)
+        }
+        defer { freeaddrinfo(found) }
+        let address = found.pointee
+        let descriptor = socket(
+            address.ai_family,
+            address.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw .system(call: "socket", code: errno) }
+        do {
+            return (descriptor, try listen(descriptor, at: address))
+        } catch {
+            close(descriptor)
+            throw error
+        }
+    }
+
+    private static func listen(
+        _ descriptor: Int32, at address: addrinfo
+    ) throws(HTTPServerError) -> UInt16 {
+        var yes: Int32 = 1
+        // Without it a restart fails while connections of the last run are in TIME_WAIT.
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        guard bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 else {
+            throw .system(call: "bind", code: errno)
+        }
+        guard Glibc.listen(descriptor, SOMAXCONN) == 0 else {
+            throw .system(call: "listen", code: errno)
+        }
+        var bound = sockaddr_storage()
+        guard withSocketAddress(&bound, { getsockname(descriptor, $0, $1) }) == 0 else {
+            throw .system(call: "getsockname", code: errno)
+        }
+        return numericService(&bound)
+    }
+
+    /// The numeric address of the peer of a connected socket; empty when it has gone.
+    static func peerAddress(of descriptor: Int32) -> String {
+        var peer = sockaddr_storage()
+        guard withSocketAddress(&peer, { getpeername(descriptor, $0, $1) }) == 0 else { return "" }
+        return name(&peer, flags: NI_NUMERICHOST | NI_NUMERICSERV).host
+    }
+
+    private static func numericService(_ address: inout sockaddr_storage) -> UInt16 {
+        UInt16(name(&address, flags: NI_NUMERICHOST | NI_NUMERICSERV).service) ?? 0
+    }
+
+    private static func name(
+        _ address: inout sockaddr_storage, flags: Int32
+    ) -> (host: String, service: String) {
+        var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        var service = [CChar](repeating: 0, count: Int(NI_MAXSERV))
+        let hostCount = socklen_t(host.count)
+        let serviceCount = socklen_t(service.count)
+        let failed = withSocketAddress(&address) {
+            getnameinfo($0, $1.pointee, &host, hostCount, &service, serviceCount, flags)
+        }
+        guard failed == 0 else { return ("", "") }
+        return (text(host), text(service))
+    }
+
+    private static func text(_ characters: [CChar]) -> String {
+        String(decoding: characters.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    private static func withSocketAddress(
+        _ storage: inout sockaddr_storage,
+        _ body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> Int32 {
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, &length) }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import CMicroHTTPD
+
+/// The request line and the header lines, checked: what the library lets through is more than
+/// HTTP/1.1 allows, and everything two programs could read differently is refused (RFC 9112 11.2).
+enum RequestHead {
+    enum Verdict {
+        case accepted(HTTPRequest)
+        /// Answer at once and close.
+        case refused(HTTPResponse)
+        /// Receive and throw away the body, then answer and close.
+        case refusedAfterBody(HTTPResponse)
+    }
+
+    static func judge(
+        _ handle: OpaquePointer, method: String, version: String, target: [UInt8],
+        peerAddress: String, limits: HTTPLimits
+    ) -> Verdict {
+        if rouse_mhd_header_size(handle) > limits.headerBytes {
+            return .refused(.refusal(431, "header lines too long"))
+        }
+        guard isToken(method), let target = RequestTarget(target) else {
+            return .refused(.refusal(400, "invalid request line"))
+        }
+        let headers = fields(of: handle)
+        for (name, value) in headers.fields {
+            if !isToken(name) || value.utf8.contains(where: isForbiddenInValue) {
+                return .refused(.refusal(400, "invalid header line"))
+            }
+        }
+        // RFC 9112 3.2.
+        let hosts = headers.values("host").count
+        if hosts > 1 || (hosts == 0 && version != "HTTP/1.0") {
+            return .refused(.refusal(400, "exactly one host header is needed"))
+        }
+        if let refusal = judgeFraming(headers, version: version, limits: limits) { return refusal }
+        return .accepted(
+            HTTPRequest(
+                method: method, path: target.path, pathSegments: target.pathSegments,
+                query: target.query, headers: headers, peerAddress: peerAddress))
+    }
+
+    /// RFC 9112 6.1 and 6.3: how long the body is must have one reading only.
+    private static func judgeFraming(
+        _ headers: HTTPHeaders, version: String, limits: HTTPLimits
+    ) -> Verdict? {
+        let codings = headers.values("transfer-encoding")
+        let lengths = headers.values("content-length")
+        if let coding = codings.first {
+            if codings.count > 1 || !lengths.isEmpty || version == "HTTP/1.0" {
+                return .refused(.refusal(400, "ambiguous body length"))
+            }
+            if !equalWithoutCase(coding, "chunked") {
+                return .refused(.refusal(501, "unknown transfer coding"))
+            }
+            return nil
+        }
+        guard let first = lengths.first else { return nil }
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        guard lengths.count == 1, first.utf8.allSatisfy(digits.contains), !first.isEmpty else {
+            return .refused(.refusal(400, "invalid content-length"))
+        }
+        let refusal = HTTPResponse.refusal(413, "body too large")
+        // More digits than an Int holds.
+        guard let length = Int(first) else { return .refused(refusal) }
+        if length <= limits.bodyBytes { return nil }
+        // A client that waits for 100 has sent nothing yet (RFC 9110 10.1.1).
+        let waits = headers.values("expect").contains { equalWithoutCase($0, "100-continue") }
+        return waits || length > limits.discardedBodyBytes
+            ? .refused(refusal) : .refusedAfterBody(refusal)
+    }
+
+    private static func fields(of handle: OpaquePointer) -> HTTPHeaders {
+        var fields: [(name: String, value: String)] = []
+        withUnsafeMutablePointer(to: &fields) { pointer in
+            _ = MHD_get_connection_values_n(handle, .HEADER_KIND, collectField, pointer)
+        }
+        return HTTPHeaders(fields)
+    }
+}
+
+private func collectField(
+    _ context: UnsafeMutableRawPointer?, _ kind: MHD_ValueKind, _ name: UnsafePointer<CChar>?,
+    _ nameBytes: Int, _ value: UnsafePointer<CChar>?, _ valueBytes: Int
+) -> MHD_Result {
+    let name = UnsafeRawBufferPointer(start: name, count: name == nil ? 0 : nameBytes)
+    let value = UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueBytes)
+    // White space after a value is not part of it (RFC 9112 5.1); the library removes only what is
+    // before it.
+    let end = value.lastIndex { $0 != 0x20 && $0 != 0x09 }.map { $0 + 1 } ?? 0
+    // Bytes that are no UTF-8 become U+FFFD, which equals no name or secret a handler looks for.
+    context?.assumingMemoryBound(to: [(name: String, value: String)].self).pointee.append(
+        (String(decoding: name, as: UTF8.self), String(decoding: value[..<end], as: UTF8.self)))
+    return .YES
+}

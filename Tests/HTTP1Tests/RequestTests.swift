@@ -1,0 +1,110 @@
+import HTTP1
+import Testing
+
+/// What the handler gets, and what is refused before it.
+struct RequestTests {
+    @Test func requestIsTakenApart() throws {
+        let fixture = try Fixture()
+        let answer = try fixture.exchange(
+            "PUT /apps/a%2Fb/users/?q=x+y&q=%C3%A9&empty HTTP/1.1\r\nHost: h\r\nX-A: 1\r\n"
+                + "x-a:  2 \r\ncontent-length: 3\r\nConnection: close\r\n\r\nabc")
+        #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+        #expect(answer.contains("x-method: PUT\r\n"))
+        #expect(answer.hasSuffix("\r\n\r\nabc"))
+        let request = try #require(fixture.requests.first)
+        #expect(fixture.requests.count == 1)
+        #expect(request.method == "PUT")
+        #expect(request.path == "/apps/a%2Fb/users/")
+        #expect(request.pathSegments == ["apps", "a/b", "users", ""])
+        #expect(request.query.map(\.name) == ["q", "q", "empty"])
+        #expect(request.query.map(\.value) == ["x y", "é", ""])
+        #expect(request.queryValue("q") == "x y")
+        #expect(request.headers["X-a"] == "1")
+        #expect(request.headers.values("x-A") == ["1", "2"])
+        #expect(request.headers["absent"] == nil)
+        #expect(request.body == Array("abc".utf8))
+        #expect(request.peerAddress == "127.0.0.1")
+    }
+
+    @Test(arguments: [
+        ("/", []), ("/?a=1", []), ("/a", ["a"]), ("//", ["", ""]), ("/%E2%82%AC", ["€"]),
+        ("http://h.example/a/b", ["a", "b"]), ("HTTPS://h", []), ("/a%3Fb", ["a?b"]),
+    ])
+    func targetIsAccepted(target: String, segments: [String]) throws {
+        let fixture = try Fixture()
+        let answer = try fixture.exchange(
+            "GET \(target) HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        #expect(fixture.requests.map(\.pathSegments) == [segments])
+    }
+
+    @Test(arguments: [
+        "GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /%4 HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /%FF HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /?%C3%28=1 HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET a HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET * HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /\u{E9} HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET http://h?/a HTTP/1.1\r\nHost: h\r\n\r\n",
+        "G(T / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nno colon\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: a\rb\r\n\r\n",
+        "GET / HTTQ/1.1\r\nHost: h\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1x\r\n\r\na",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ])
+    func malformedRequestIsRefused(text: String) throws {
+        let fixture = try Fixture()
+        #expect(try fixture.exchange(text).hasPrefix("HTTP/1.1 400 "))
+        #expect(fixture.requests.isEmpty)
+    }
+
+    @Test func otherRefusals() throws {
+        let fixture = try Fixture()
+        let coding = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n"
+        #expect(try fixture.exchange(coding).hasPrefix("HTTP/1.1 501 "))
+        let version = "GET / HTTP/3.0\r\nHost: h\r\n\r\n"
+        #expect(try fixture.exchange(version).hasPrefix("HTTP/1.1 505 "))
+        // The library closes by itself on a line without a space.
+        #expect(try fixture.exchange("\u{16}\u{03}\u{01}garbage\r\n\r\n") == "")
+        #expect(fixture.requests.isEmpty)
+    }
+
+    @Test func randomBytesNeitherTrapNorReachTheHandler() throws {
+        let fixture = try Fixture()
+        var generator = SplitMix(state: 42)
+        for _ in 0..<200 {
+            let client = try fixture.connect()
+            var bytes = (0..<Int.random(in: 1...600, using: &generator)).map { _ in
+                UInt8.random(in: 0...255, using: &generator)
+            }
+            if Bool.random(using: &generator) { bytes = Array("GET / HTTP/1.1\r\n".utf8) + bytes }
+            client.send(bytes + Array("\r\n\r\n".utf8))
+            client.close()
+        }
+        let last = try fixture.exchange("GET /end HTTP/1.0\r\n\r\n")
+        #expect(last.hasPrefix("HTTP/1.1 200 ") || last.hasPrefix("HTTP/1.0 200 "))
+        #expect(fixture.requests.map(\.path) == ["/end"])
+    }
+}
+
+/// Steele, Lea and Flood's generator: the same numbers on every run.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
