@@ -86,25 +86,24 @@ public enum FrameBody: Equatable, Sendable {
         }
     }
 
-    /// The message inside.
-    public var message: any WireMessage {
+    func write(to writer: inout BodyWriter) {
         switch self {
-        case .hello(let message): message
-        case .challenge(let message): message
-        case .authenticate(let message): message
-        case .welcome(let message): message
-        case .sync(let message): message
-        case .delta(let message): message
-        case .syncRequest(let message): message
-        case .ack(let message): message
-        case .mutate(let message): message
-        case .mutationResult(let message): message
-        case .appState(let message): message
-        case .ping(let message): message
-        case .pong(let message): message
-        case .drain(let message): message
-        case .error(let message): message
-        case .close(let message): message
+        case .hello(let message): message.write(to: &writer)
+        case .challenge(let message): message.write(to: &writer)
+        case .authenticate(let message): message.write(to: &writer)
+        case .welcome(let message): message.write(to: &writer)
+        case .sync(let message): message.write(to: &writer)
+        case .delta(let message): message.write(to: &writer)
+        case .syncRequest(let message): message.write(to: &writer)
+        case .ack(let message): message.write(to: &writer)
+        case .mutate(let message): message.write(to: &writer)
+        case .mutationResult(let message): message.write(to: &writer)
+        case .appState(let message): message.write(to: &writer)
+        case .ping(let message): message.write(to: &writer)
+        case .pong(let message): message.write(to: &writer)
+        case .drain(let message): message.write(to: &writer)
+        case .error(let message): message.write(to: &writer)
+        case .close(let message): message.write(to: &writer)
         }
     }
 
@@ -166,7 +165,7 @@ public struct Frame: Equatable, Sendable {
         ])
         var writer = BodyWriter()
         swap(&writer.bytes, &bytes)
-        body.message.write(to: &writer)
+        body.write(to: &writer)
         swap(&writer.bytes, &bytes)
         let length = bytes.count - start - Self.headerBytes
         precondition(length <= Self.bodyBytesMax, "a \(body.type.name) body of \(length) bytes")

@@ -41,6 +41,9 @@ public struct FrameDecoder: Sendable {
     /// Bytes held that belong to no frame given yet.
     public var bufferedBytes: Int { buffer.count - start }
 
+    /// Memory held for the stream, in bytes.
+    public var heldBytes: Int { buffer.capacity }
+
     /// Declared body length of the frame that has begun and is not complete, in bytes: what it
     /// may come to hold. 0 if there is none, or it is being skipped.
     public var pendingBodyBytes: Int { header?.bodyBytes ?? 0 }

@@ -1,0 +1,32 @@
+import Wire
+import XCTest
+
+/// Whatever comes in: a frame or an error, never a trap, and never a frame that cannot be sent on.
+final class DamageTests: XCTestCase {
+    func testDamagedStreams() throws {
+        var random = RandomValues(generator: SeededGenerator(state: seed()))
+        let streams = try Vectors.bodies().map(framed)
+        var taken = 0
+        for step in 0..<100_000 {
+            let stream = random.damaged(streams[step % streams.count])
+            // A decoder that fails keeps failing; what it gave before must hold.
+            var decoder = FrameDecoder()
+            decoder.append(stream)
+            while let frame = try? decoder.next() {
+                taken += 1
+                XCTAssertEqual(try decode(frame.encoded), [frame], hex(stream))
+            }
+            XCTAssertLessThanOrEqual(decoder.bufferedBytes, stream.count)
+        }
+        XCTAssertGreaterThan(taken, 1000)
+    }
+
+    func testNoise() throws {
+        var random = RandomValues(generator: SeededGenerator(state: seed()))
+        for _ in 0..<20_000 {
+            let body = random.bytes()
+            _ = try? decode(framed(random.some(), body))
+            _ = try? decode(body)
+        }
+    }
+}
