@@ -111,6 +111,10 @@ final class FrameDecoderTests: XCTestCase {
         XCTAssertNil(try decoder.next())
         XCTAssertLessThan(decoder.heldBytes, 1024)
         XCTAssertEqual(decoder.bufferedBytes, 50)
+        decoder.append(large[50...])
+        XCTAssertNotNil(try decoder.next())
+        XCTAssertNil(try decoder.next())
+        XCTAssertLessThan(decoder.heldBytes, 1024)
     }
 
     func testSpansAndCollectionsAreTheSame() throws {

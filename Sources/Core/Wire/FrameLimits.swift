@@ -7,7 +7,7 @@ public struct FrameLimits: Equatable, Sendable {
     /// Largest body, in bytes.
     public var bodyBytes: Int
     /// Most elements of all repeated fields of one frame together. Without it a body of 2-byte
-    /// empty elements would grow a hundredfold when decoded.
+    /// empty elements would grow more than sixtyfold when decoded.
     public var elements: Int
 
     /// Both numbers are at least 0.
