@@ -1,0 +1,154 @@
+import CSQLite
+import Glibc
+import Model
+
+/// One open database handle: its only owner. Used by one thread at a time.
+final class Connection {
+    enum Mode {
+        /// Writes and checkpoints: one per database file.
+        case writer
+        /// Reads only, and never moves the journal: closing it last must not checkpoint, because
+        /// SQLite before 3.51.3 can corrupt the file when two connections do.
+        case reader
+    }
+
+    let path: String
+    private var handle: OpaquePointer?
+    private var statements: [ObjectIdentifier: Statement] = [:]
+    /// Pages in the journal after the last commit; written by the C callback below.
+    private let journalPageCount: UnsafeMutablePointer<Int32>
+    /// The failure after which the handle is not used again.
+    private(set) var distrust: Failure?
+
+    init(path: String, mode: Mode, busyTimeout: Int32) throws(StoreError) {
+        self.path = path
+        journalPageCount = .allocate(capacity: 1)
+        journalPageCount.initialize(to: 0)
+        let flags =
+            mode == .writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
+        let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
+        guard code == SQLITE_OK, let handle else {
+            let failure = failure(code)
+            close()
+            throw failure.error
+        }
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, busyTimeout)
+        _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
+        _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        if mode == .reader {
+            _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        }
+    }
+
+    deinit {
+        close()
+        journalPageCount.deinitialize(count: 1)
+        journalPageCount.deallocate()
+    }
+
+    var isOpen: Bool { handle != nil }
+
+    /// Whether a transaction is open.
+    var isInTransaction: Bool { handle.map { sqlite3_get_autocommit($0) == 0 } ?? false }
+
+    /// Pages in the journal after this connection's last commit, moved or not.
+    var journalPages: Int { Int(journalPageCount.pointee) }
+
+    /// Calls nothing at commit but counts the journal's pages, instead of the checkpoint that
+    /// SQLite would run inside a commit.
+    func countJournal() {
+        sqlite3_wal_hook(handle, journalGrew, journalPageCount)
+    }
+
+    /// Leaves the journal as it is when this handle closes.
+    func leaveJournal() {
+        if let handle { _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
+    }
+
+    func close() {
+        for statement in statements.values { statement.finalize() }
+        statements = [:]
+        guard let handle else { return }
+        let code = sqlite3_close(handle)
+        precondition(code == SQLITE_OK, "a statement outlives its connection")
+        self.handle = nil
+    }
+
+    /// Compiles one statement; it is kept until `discard` or `close`.
+    func prepare(_ sql: String) throws(StoreError) -> Statement {
+        guard let handle else { throw .unavailable("\(path) is closed") }
+        var compiled: OpaquePointer?
+        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+        let code = sqlite3_prepare_v3(handle, sql, -1, flags, &compiled, nil)
+        guard code == SQLITE_OK, let compiled else { throw note(code) }
+        let statement = Statement(compiled, of: self)
+        statements[ObjectIdentifier(statement)] = statement
+        return statement
+    }
+
+    func discard(_ statement: Statement) {
+        statement.finalize()
+        statements[ObjectIdentifier(statement)] = nil
+    }
+
+    /// Runs one statement that gives no rows.
+    func execute(_ sql: String) throws(StoreError) {
+        let statement = try prepare(sql)
+        defer { discard(statement) }
+        try statement.run()
+    }
+
+    /// The rows of one statement, each column as text; for pragmas and the schema.
+    func texts(_ sql: String) throws(StoreError) -> [[String]] {
+        let statement = try prepare(sql)
+        defer { discard(statement) }
+        return try statement.texts()
+    }
+
+    /// Moves what the journal holds into the database.
+    /// - Returns: whether everything was moved; a reader in the way leaves some.
+    func checkpoint(_ mode: Checkpoint) throws(StoreError) -> Bool {
+        guard let handle else { throw .unavailable("\(path) is closed") }
+        var (pages, moved): (Int32, Int32) = (0, 0)
+        let raw: Int32 = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
+        let code = sqlite3_wal_checkpoint_v2(handle, nil, raw, &pages, &moved)
+        if code & 0xff == SQLITE_BUSY { return false }
+        if code != SQLITE_OK { throw note(code) }
+        if mode == .truncate { journalPageCount.pointee = 0 }
+        return pages == moved
+    }
+
+    enum Checkpoint {
+        /// Moves what no reader is in the way of; waits for nobody.
+        case passive
+        /// Moves everything and empties the journal; waits for readers up to the busy timeout.
+        case truncate
+    }
+
+    /// The error for `code`; remembers it if the handle cannot be trusted after it.
+    func note(_ code: Int32) -> StoreError {
+        let failure = failure(code)
+        if failure.distrusts, distrust == nil { distrust = failure }
+        return failure.error
+    }
+
+    private func failure(_ code: Int32) -> Failure {
+        guard let handle else {
+            return Failure(code: code, errno: 0, text: "cannot open", path: path)
+        }
+        let extended = sqlite3_extended_errcode(handle)
+        let isSame = extended & 0xff == code & 0xff
+        return Failure(
+            code: isSame ? extended : code, errno: sqlite3_system_errno(handle),
+            text: String(cString: sqlite3_errmsg(handle)), path: path)
+    }
+}
+
+private func journalGrew(
+    _ context: UnsafeMutableRawPointer?, _ database: OpaquePointer?,
+    _ name: UnsafePointer<CChar>?, _ pages: Int32
+) -> Int32 {
+    context?.assumingMemoryBound(to: Int32.self).pointee = pages
+    return SQLITE_OK
+}

@@ -1,0 +1,58 @@
+import CSQLite
+import Glibc
+import Model
+
+/// What an SQLite result code means for the store, and for the handle it came from.
+struct Failure {
+    let error: StoreError
+    /// The handle's idea of what is on disk may be wrong: it is closed, never written to again.
+    let distrusts: Bool
+    /// The file is damaged: nothing but a restore helps.
+    let isDamage: Bool
+
+    /// - Parameter errno: the operating system's error behind it, 0 if none.
+    init(code extended: Int32, errno: Int32, text: String, path: String) {
+        let what = "\(path): \(text) (SQLite \(extended), errno \(errno))"
+        switch extended & 0xff {
+        case SQLITE_FULL:
+            self.init(.full("no space: \(what)"))
+        case SQLITE_IOERR:
+            self = Failure.inputOutput(extended, errno: errno, what: what)
+        case SQLITE_BUSY, SQLITE_LOCKED:
+            self.init(.conflict("another process holds the database: \(what)"))
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
+            self.init(
+                .unavailable(
+                    "damaged, keep the file as evidence and restore a backup: \(what)"),
+                distrusts: true, isDamage: true)
+        case SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:
+            self.init(.corrupt("a row is refused: \(what)"))
+        case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH, SQLITE_CANTOPEN:
+            let isFull = errno == ENOSPC || errno == EDQUOT
+            self.init(isFull ? .full(what) : .unavailable("no access: \(what)"))
+        default:
+            self.init(.unavailable(what), distrusts: true)
+        }
+    }
+
+    private init(_ error: StoreError, distrusts: Bool = false, isDamage: Bool = false) {
+        self.error = error
+        self.distrusts = distrusts
+        self.isDamage = isDamage
+    }
+
+    /// After a failed write nothing has been committed: the frame that commits is written last.
+    /// After a failed sync it is unknown, and the kernel may have dropped the dirty pages and
+    /// call the next sync a success: only a new handle that writes them again can be trusted.
+    private static func inputOutput(_ extended: Int32, errno: Int32, what: String) -> Failure {
+        switch extended {
+        case rouse_sqlite_ioerr_fsync, rouse_sqlite_ioerr_dir_fsync, rouse_sqlite_ioerr_close:
+            return Failure(.unavailable("a sync failed: \(what)"), distrusts: true)
+        case rouse_sqlite_ioerr_write:
+            return Failure(.full("a write failed: \(what)"))
+        default:
+            if [ENOSPC, EDQUOT, EFBIG].contains(errno) { return Failure(.full(what)) }
+            return Failure(.unavailable(what), distrusts: true)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+public import Model
+
+/// One step from an older schema to a newer. Forward only: a step that has been released is
+/// never changed or removed, and a database of a newer schema than the program knows is refused.
+public struct Migration: Sendable {
+    public enum Change: Sendable {
+        /// Creates these tables with their indexes, from their data.
+        case create([Table])
+        /// Creates one index of a table that exists.
+        case createIndex(Table, String)
+        /// Adds columns at the table's end: each optional, because old rows have no value.
+        case addColumns(Table, [Column])
+        /// Any other statement, without values from outside.
+        case sql(String)
+    }
+
+    /// 1 for the first, without gaps.
+    public let number: Int
+    /// What it does, in a few words; kept in the database.
+    public let name: String
+    public let changes: [Change]
+
+    public init(_ number: Int, _ name: String, _ changes: [Change]) {
+        self.number = number
+        self.name = name
+        self.changes = changes
+    }
+}
+
+/// Brings a database to the newest schema: every migration it has not had, each in a
+/// transaction of its own, which also writes its row into `schema_migration`.
+struct Migrator {
+    let connection: Connection
+    let migrations: [Migration]
+
+    init(_ connection: Connection, _ migrations: [Migration]) {
+        precondition(
+            migrations.map(\.number) == Array(1..<migrations.count + 1),
+            "migrations are numbered from 1 without gaps")
+        self.connection = connection
+        self.migrations = migrations
+    }
+
+    func run(now: Timestamp) throws(StoreError) {
+        let done = try applied()
+        if done > migrations.count {
+            throw .unavailable(
+                "\(connection.path) has schema \(done), this program knows \(migrations.count): "
+                    + "a newer program has used it; there is no way back but a backup")
+        }
+        for migration in migrations[done...] { try apply(migration, now: now) }
+    }
+
+    /// The number of the last migration applied; 0 for a new database.
+    private func applied() throws(StoreError) -> Int {
+        let tables = try connection.texts(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        guard tables.contains(["schema_migration"]) else {
+            if tables.isEmpty { return 0 }
+            throw .unavailable("\(connection.path) is a database of something else")
+        }
+        let rows = try connection.texts("SELECT number, name FROM schema_migration ORDER BY number")
+        for (position, row) in rows.enumerated() {
+            if row[0] != String(position + 1) {
+                throw .unavailable("\(connection.path): schema_migration has a gap at \(row[0])")
+            }
+            if position < migrations.count && row[1] != migrations[position].name {
+                throw .unavailable(
+                    "\(connection.path): migration \(row[0]) was \"\(row[1])\", not "
+                        + "\"\(migrations[position].name)\": of another program or version")
+            }
+        }
+        return rows.count
+    }
+
+    private func apply(_ migration: Migration, now: Timestamp) throws(StoreError) {
+        try connection.execute("BEGIN IMMEDIATE")
+        do {
+            if migration.number == 1 {
+                try connection.execute(
+                    "CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, "
+                        + "name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT")
+            }
+            for change in migration.changes {
+                for sql in statements(of: change) { try connection.execute(sql) }
+            }
+            let insert = try connection.prepare("INSERT INTO schema_migration VALUES (?, ?, ?)")
+            defer { connection.discard(insert) }
+            try insert.run([
+                .integer(Int64(migration.number)), .text(migration.name), .timestamp(now),
+            ])
+            try connection.execute("COMMIT")
+        } catch {
+            if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func statements(of change: Migration.Change) -> [String] {
+        switch change {
+        case .create(let tables):
+            return tables.flatMap { TableSQL(table: $0).schema.map(\.sql) }
+        case .createIndex(let table, let name):
+            return TableSQL(table: table).schema.filter { $0.name == name }.map(\.sql)
+        case .addColumns(let table, let columns):
+            precondition(columns.allSatisfy(\.isOptional), "a new column is optional")
+            return columns.map { TableSQL(table: table).add($0) }
+        case .sql(let sql):
+            return [sql]
+        }
+    }
+
+    /// Checks that the database holds what the tables' data say, so that a change of the data
+    /// without a migration shows at the start and not at some later statement.
+    func check(_ tables: [Table]) throws(StoreError) {
+        let rows = try connection.texts("SELECT name, sql FROM sqlite_schema")
+        let found = Set(rows.map { $0[0] })
+        for table in tables {
+            for (name, _) in TableSQL(table: table).schema where !found.contains(name) {
+                throw .unavailable("\(connection.path) has no \(name): a migration is missing")
+            }
+            let columns = try connection.texts("PRAGMA table_info(\"\(table.name)\")")
+            let names = columns.map { "\($0[1]) \($0[2]) \($0[3])" }
+            let wanted = TableSQL(table: table).columnNotes
+            if names != wanted {
+                throw .unavailable(
+                    "\(connection.path): \(table.name) has columns \(names), the program expects "
+                        + "\(wanted): a migration is missing")
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+public import Model
+
+/// How a database file is used. The defaults are for the server.
+public struct SQLiteOptions: Sendable {
+    /// When the whole file is checked at opening (`PRAGMA quick_check`, which reads all of it).
+    public enum Check: Sendable {
+        case never
+        /// When the last owner left a journal behind: it was killed, or the machine lost power.
+        case afterUncleanStop
+        case always
+    }
+
+    /// How long a statement waits for a lock that an outside process or, at a full journal, a
+    /// reader holds, in milliseconds.
+    public var busyTimeout: Milliseconds = 5_000
+    /// Page cache of the writing connection, in KiB.
+    public var cacheSize = 64 * 1024
+    /// Page cache of each reader, in KiB.
+    public var readerCacheSize = 8 * 1024
+    /// Every time a write finds that the journal grew by this many bytes, it moves what no reader
+    /// is in the way of.
+    public var journalStep = 4 << 20
+    /// A write that leaves the journal larger than this, in bytes, waits for the readers (up to
+    /// the busy timeout) and empties it.
+    public var journalLimit = 64 << 20
+    public var check = Check.afterUncleanStop
+
+    public init() {}
+}

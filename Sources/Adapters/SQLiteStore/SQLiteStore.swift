@@ -1,0 +1,213 @@
+import Glibc
+public import Model
+
+/// The `Store` contract in one SQLite file: write-ahead journal, synced at every commit, one
+/// connection for all writes and checkpoints, readers beside it.
+///
+/// Files: `path` (mode 0600), `path-wal`, `path-shm`, and `path.lock`, which one process holds
+/// while it has the store open. No other program writes the file meanwhile.
+public final class SQLiteStore: Store {
+    public let path: String
+    private let tables: [Table]
+    private let options: SQLiteOptions
+    private let lock: FileLock
+    private var current: (connection: Connection, statements: TableStatements)?
+    /// Why nothing but a restore helps.
+    private var damage: StoreError?
+    private var isClosed = false
+    private var isBusy = false
+    private let pageSize: Int
+    /// Pages of the journal that a checkpoint has seen since the journal was last empty.
+    private var checkpointedPages = 0
+    /// Whether the last checkpoint left pages behind that a later one can move.
+    private var isJournalUnmoved = false
+
+    /// What went wrong when a write moved the journal after its commit, which is no fault of the
+    /// write; `nil` once it went well. The journal grows until it does.
+    public private(set) var checkpointError: StoreError?
+
+    /// Opens the file, or creates it, and brings it to the newest schema.
+    ///
+    /// - Parameters:
+    ///   - path: of the database; its directory exists and can be written.
+    ///   - migrations: how the schema came about, from the first; `nil`: one that creates
+    ///     `tables`. The result must be `tables`, or opening fails.
+    /// - Throws: `.unavailable` if another process has it open, it is of a newer or another
+    ///   schema, or it is damaged; `.full`.
+    public init(
+        path: String, tables: [Table], migrations: [Migration]? = nil,
+        options: SQLiteOptions = SQLiteOptions()
+    ) throws(StoreError) {
+        for table in tables {
+            if let problem = table.problem() { preconditionFailure(problem) }
+        }
+        self.path = path
+        self.tables = tables
+        self.options = options
+        lock = try FileLock(path: "\(path).lock")
+        let check =
+            switch options.check {
+            case .never: false
+            case .afterUncleanStop: WriterConnection.wasLeftUncleanly(path)
+            case .always: true
+            }
+        try WriterConnection.createFile(path)
+        let connection = try WriterConnection.open(path: path, options: options, check: check)
+        do throws(StoreError) {
+            let first = Migration(1, "create the tables", [.create(tables)])
+            let migrator = Migrator(connection, migrations ?? [first])
+            try migrator.run(now: Self.wallClock())
+            try migrator.check(tables)
+            let size = try connection.texts("PRAGMA page_size").first?.first.flatMap { Int($0) }
+            pageSize = size ?? 4096
+        } catch {
+            connection.close()
+            throw error
+        }
+        current = (connection, TableStatements(tables, on: connection))
+    }
+
+    deinit { close() }
+
+    /// Bytes in the journal after the last commit.
+    public var journalSize: Int { (current?.connection.journalPages ?? 0) * pageSize }
+
+    // MARK: Transactions
+
+    public func write(_ body: (any StoreTransaction) throws(StoreError) -> Void)
+        throws(StoreError)
+    {
+        let (connection, statements) = try begin()
+        defer { isBusy = false }
+        do throws(StoreError) {
+            try statements.execute("BEGIN IMMEDIATE")
+            let transaction = SQLiteTransaction(connection, statements, isWriting: true)
+            defer { transaction.end() }
+            try body(transaction)
+            if let failure = transaction.failure { throw failure }
+            try statements.execute("COMMIT")
+        } catch {
+            // If even this fails, the handle is not used again.
+            do { try statements.rollBack(on: connection) } catch { drop(connection) }
+            noteDamage(connection)
+            throw error
+        }
+        trimJournal(connection)
+    }
+
+    public func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void)
+        throws(StoreError)
+    {
+        let (connection, statements) = try begin()
+        defer { isBusy = false }
+        do throws(StoreError) {
+            try statements.snapshot(on: connection, body)
+        } catch {
+            noteDamage(connection)
+            throw error
+        }
+    }
+
+    private func begin() throws(StoreError) -> (Connection, TableStatements) {
+        precondition(!isBusy, "write or read inside a body of the same store")
+        let opened = try usable()
+        isBusy = true
+        return opened
+    }
+
+    /// The connection; a new one if the last cannot be trusted.
+    private func usable() throws(StoreError) -> (Connection, TableStatements) {
+        if isClosed { throw .unavailable("\(path) is closed") }
+        if let damage { throw damage }
+        if let current, current.connection.distrust == nil { return current }
+        if let current { drop(current.connection) }
+        let connection = try WriterConnection.open(path: path, options: options, check: false)
+        let opened = (connection, TableStatements(tables, on: connection))
+        current = opened
+        return opened
+    }
+
+    private func drop(_ connection: Connection) {
+        connection.leaveJournal()
+        connection.close()
+        current = nil
+        checkpointedPages = 0
+        isJournalUnmoved = false
+    }
+
+    private func noteDamage(_ connection: Connection) {
+        if let distrust = connection.distrust, distrust.isDamage { damage = distrust.error }
+    }
+
+    public func reader() throws(StoreError) -> any StoreReader {
+        _ = try usable()
+        return try SQLiteReader(path: path, tables: tables, options: options)
+    }
+
+    // MARK: The journal
+
+    public func checkpoint() throws(StoreError) {
+        precondition(!isBusy, "checkpoint inside a body of the same store")
+        let (connection, _) = try usable()
+        let isDone = connection.journalPages == checkpointedPages && !isJournalUnmoved
+        if !isDone { try move(connection, .passive) }
+        checkpointError = nil
+    }
+
+    private func move(_ connection: Connection, _ mode: Connection.Checkpoint)
+        throws(StoreError)
+    {
+        do throws(StoreError) {
+            isJournalUnmoved = try !connection.checkpoint(mode)
+            checkpointedPages = connection.journalPages
+        } catch {
+            checkpointError = error
+            noteDamage(connection)
+            throw error
+        }
+    }
+
+    /// Keeps the journal below its limit while nobody is idle enough to call `checkpoint`.
+    /// The transaction is committed: an error here is kept, not thrown.
+    private func trimJournal(_ connection: Connection) {
+        let pages = connection.journalPages
+        // The journal starts anew at the write after everything was moved.
+        if pages < checkpointedPages { checkpointedPages = 0 }
+        do throws(StoreError) {
+            if pages * pageSize > options.journalLimit {
+                try move(connection, .truncate)
+            } else if (pages - checkpointedPages) * pageSize > options.journalStep {
+                try move(connection, .passive)
+            } else {
+                return
+            }
+            checkpointError = nil
+        } catch {
+            checkpointError = error
+        }
+    }
+
+    // MARK: The rest
+
+    public func now() -> Timestamp { Self.wallClock() }
+
+    private static func wallClock() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let milliseconds = Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        return Timestamp(milliseconds: UInt64(max(0, milliseconds)))
+    }
+
+    /// Empties the journal, if no reader is in the way, and closes the file. Readers are closed
+    /// before. What cannot be moved is moved at the next opening.
+    public func close() {
+        precondition(!isBusy, "close inside a body of the same store")
+        if isClosed { return }
+        isClosed = true
+        guard let (connection, _) = current else { return }
+        if connection.distrust == nil { _ = try? connection.checkpoint(.truncate) }
+        if connection.distrust != nil { connection.leaveJournal() }
+        connection.close()
+        current = nil
+    }
+}

@@ -1,0 +1,100 @@
+import Model
+
+/// The rows of all tables over one connection, with its compiled statements.
+final class TableStatements {
+    private final class Compiled {
+        let sql: TableSQL
+        var row: Statement?
+        var put: Statement?
+        var delete: Statement?
+        var scans: [ScanShape: Statement] = [:]
+
+        init(_ table: Table) { sql = TableSQL(table: table) }
+    }
+
+    /// Compiled scans kept for one table; the code has a handful, so it is never reached.
+    private static let scanLimit = 64
+
+    private let connection: Connection
+    private let tables: [String: Compiled]
+    /// Those that begin and end transactions, by their text.
+    private var plain: [String: Statement] = [:]
+
+    init(_ tables: [Table], on connection: Connection) {
+        self.connection = connection
+        self.tables = Dictionary(
+            tables.map { ($0.name, Compiled($0)) },
+            uniquingKeysWith: { _, _ in preconditionFailure("two tables of one name") })
+    }
+
+    private func compiled(_ table: Table) -> Compiled {
+        guard let compiled = tables[table.name] else {
+            preconditionFailure("the store has no table \(table.name)")
+        }
+        return compiled
+    }
+
+    private func prepared(_ kept: inout Statement?, _ sql: @autoclosure () -> String)
+        throws(StoreError) -> Statement
+    {
+        if let kept { return kept }
+        let statement = try connection.prepare(sql())
+        kept = statement
+        return statement
+    }
+
+    func row(_ table: Table, key: [ColumnValue]) throws(StoreError) -> [ColumnValue]? {
+        let compiled = compiled(table)
+        let table = compiled.sql.table
+        if let problem = table.problem(key: key) { preconditionFailure(problem) }
+        let statement = try prepared(&compiled.row, compiled.sql.row)
+        return try statement.rows(key, columns: table.columns).first
+    }
+
+    func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
+        let compiled = compiled(table)
+        let table = compiled.sql.table
+        if let problem = table.problem(scan: scan) { preconditionFailure(problem) }
+        guard scan.limit > 0 else { return [] }
+        let shape = ScanShape(scan)
+        let statement = try self.statement(for: shape, of: compiled)
+        return try statement.rows(ScanShape.values(of: scan), columns: table.columns)
+    }
+
+    private func statement(for shape: ScanShape, of compiled: Compiled) throws(StoreError)
+        -> Statement
+    {
+        if let statement = compiled.scans[shape] { return statement }
+        if compiled.scans.count >= Self.scanLimit {
+            for statement in compiled.scans.values { connection.discard(statement) }
+            compiled.scans = [:]
+        }
+        let statement = try connection.prepare(compiled.sql.scan(shape))
+        compiled.scans[shape] = statement
+        return statement
+    }
+
+    /// Runs one of the few statements without values and rows that are run again and again.
+    func execute(_ sql: String) throws(StoreError) {
+        var kept = plain[sql]
+        let statement = try prepared(&kept, sql)
+        // Savepoints are named by their depth, which code bounds; more are not kept.
+        if plain.count < Self.scanLimit { plain[sql] = statement }
+        defer { if plain[sql] == nil { connection.discard(statement) } }
+        try statement.run()
+    }
+
+    func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        let compiled = compiled(table)
+        if let problem = compiled.sql.table.problem(row: row) { preconditionFailure(problem) }
+        let statement = try prepared(&compiled.put, compiled.sql.put)
+        try statement.run(row)
+    }
+
+    func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+        let compiled = compiled(table)
+        if let problem = compiled.sql.table.problem(key: key) { preconditionFailure(problem) }
+        let statement = try prepared(&compiled.delete, compiled.sql.delete)
+        try statement.run(key)
+    }
+}

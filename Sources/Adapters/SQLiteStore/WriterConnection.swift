@@ -1,0 +1,73 @@
+import CSQLite
+import Glibc
+import Model
+
+/// Opens the one connection for all writes and all checkpoints.
+///
+/// One, because SQLite 3.7.0 to 3.51.2 can corrupt the file when a checkpoint of one connection
+/// meets the journal's restart by another (sqlite.org/wal.html, "WAL-reset bug").
+enum WriterConnection {
+    static func open(path: String, options: SQLiteOptions, check: Bool) throws(StoreError)
+        -> Connection
+    {
+        let timeout = Int32(clamping: options.busyTimeout)
+        let connection = try Connection(path: path, mode: .writer, busyTimeout: timeout)
+        do {
+            try prepare(connection, options)
+            if check { try quickCheck(connection) }
+        } catch {
+            connection.leaveJournal()
+            connection.close()
+            throw error
+        }
+        return connection
+    }
+
+    private static func prepare(_ connection: Connection, _ options: SQLiteOptions)
+        throws(StoreError)
+    {
+        let mode = try connection.texts("PRAGMA journal_mode = WAL")
+        if mode != [["wal"]] {
+            throw .unavailable("\(connection.path): no write-ahead journal on this file system")
+        }
+        for pragma in [
+            "synchronous = FULL", "wal_autocheckpoint = 0", "cell_size_check = ON",
+            "cache_size = -\(options.cacheSize)",
+            "journal_size_limit = \(options.journalLimit)",
+        ] {
+            _ = try connection.texts("PRAGMA \(pragma)")
+        }
+        connection.countJournal()
+        // What the last owner left in the journal may be in the page cache alone, if its sync
+        // failed: only copying it into the database and syncing that makes it durable. After
+        // this the journal starts anew, so that nothing lost lies before what is appended.
+        if try !connection.checkpoint(.truncate) {
+            throw .unavailable("\(connection.path): a reader keeps the journal from being emptied")
+        }
+    }
+
+    private static func quickCheck(_ connection: Connection) throws(StoreError) {
+        let findings = try connection.texts("PRAGMA quick_check(3)")
+        if findings != [["ok"]] {
+            throw .unavailable(
+                "\(connection.path) is damaged, keep the file as evidence and restore a backup: "
+                    + findings.joined().joined(separator: "; "))
+        }
+    }
+
+    /// Creates the file with a mode that keeps others out; SQLite gives the journal the same.
+    static func createFile(_ path: String) throws(StoreError) {
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor >= 0 {
+            Glibc.close(descriptor)
+        } else if errno != EEXIST {
+            throw .unavailable("\(path): cannot create (errno \(errno))")
+        }
+    }
+
+    /// Whether the last owner left without emptying the journal.
+    static func wasLeftUncleanly(_ path: String) -> Bool {
+        var status = stat()
+        return stat("\(path)-wal", &status) == 0 && status.st_size > 0
+    }
+}

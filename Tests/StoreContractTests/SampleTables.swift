@@ -1,0 +1,37 @@
+import Model
+
+/// Tables with every kind of column, key and index.
+enum Sample {
+    /// A key of two columns; an index of each shape.
+    static let thing = Table(
+        "thing",
+        key: [Column("app", .text), Column("thing", .blob)],
+        values: [
+            Column("number", .integer), Column("note", .text, optional: true),
+            Column("due", .integer, optional: true), Column("data", .blob, optional: true),
+        ],
+        indexes: [
+            TableIndex("thing_by_number", columns: [0, 2]),
+            TableIndex("thing_by_due", columns: [4], presentColumn: 4),
+            TableIndex("thing_by_note", columns: [3]),
+            TableIndex("thing_by_data", columns: [5, 2], presentColumn: 5),
+            TableIndex("thing_due_by_number", columns: [2, 0], presentColumn: 4),
+        ],
+        retention: .until(column: 4, index: "thing_by_due"))
+
+    /// Nothing but a key, and names that are words of SQL.
+    static let order = Table(
+        "order", key: [Column("group", .integer), Column("index", .text)], values: [])
+
+    static let tables = [thing, order]
+
+    static func row(
+        _ app: String, _ id: [UInt8], number: Int64 = 0, note: String? = nil, due: Int64? = nil,
+        data: [UInt8]? = nil
+    ) -> [ColumnValue] {
+        [
+            .text(app), .blob(id), .integer(number), note.map { .text($0) } ?? .null,
+            due.map { .integer($0) } ?? .null, data.map { .blob($0) } ?? .null,
+        ]
+    }
+}
