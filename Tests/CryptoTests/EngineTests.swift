@@ -223,6 +223,14 @@ import Testing
         #expect(try pair.server.receive(pattern(500)).isEmpty)
     }
 
+    @Test func forgetsUnsentDataAfterAnError() throws {
+        let pair = try connected(Fixture())
+        try pair.sendToServer(pattern(50))
+        #expect(throws: TLSError.self) { try pair.client.receive(pattern(100)) }
+        _ = pair.client.output()
+        #expect(pair.client.pendingOutput == 0)
+    }
+
     @Test func keepsPlaintextBeforeAnError() throws {
         let pair = try connected(Fixture())
         try pair.sendToServer([1, 2])

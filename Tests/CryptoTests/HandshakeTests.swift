@@ -111,6 +111,26 @@ import Testing
         #expect(lax.client.isHandshakeComplete)
     }
 
+    @Test(arguments: [
+        ("127.0.0.1", true), ("127.0.0.7", true), ("::1", true), ("0:0:0:0:0:0:0:1", true),
+        ("LOCALHOST", true), ("a.example.test", true), ("example.test", false),
+        ("a.b.example.test", false), ("::2", false),
+    ])
+    func takesEveryNameOfTheCertificate(name: String, isTaken: Bool) throws {
+        let certificates = try DevelopmentCertificates(
+            names: ["localhost", "127.0.0.1", "127.0.0.7", "::1", "*.example.test"])
+        let server = try TLSContext.server(
+            certificateChain: Array(certificates.server.certificatePEM.utf8),
+            privateKey: Array(certificates.server.privateKeyPEM.utf8), protocols: ["rouse/1"])
+        let client = try TLSContext.client(
+            trustedCertificates: Array(certificates.authorityPEM.utf8), protocols: ["rouse/1"])
+        let pair = EnginePair(
+            client: try client.makeEngine(serverName: name), server: server.makeEngine())
+        try pair.connect()
+        #expect(pair.client.isHandshakeComplete == isTaken)
+        #expect(pair.clientError == (isTaken ? nil : .peerCertificate(.wrongHost)))
+    }
+
     @Test func refusesUnknownAuthorities() throws {
         let pair = EnginePair(
             client: try Fixture().client().makeEngine(serverName: "localhost"),

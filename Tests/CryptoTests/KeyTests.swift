@@ -27,6 +27,14 @@ import Testing
         #expect(throws: KeyError.self) { try PublicKey(pem: Array(pem.utf8)) }
     }
 
+    /// The library reads a key with an even exponent; only its check notices.
+    @Test func refusesUnsoundRSA() {
+        let pem = publishedRSA.replacing("oQIDAQAB", with: "oQIDAQAA")
+        #expect(throws: KeyError.unsupported("a key that fails its check")) {
+            try PublicKey(pem: Array(pem.utf8))
+        }
+    }
+
     @Test func writesWhatItReads() throws {
         #expect(try PublicKey(pem: Array(publishedP256.utf8)).pem == publishedP256 + "\n")
         let key = try PrivateKey(pem: Array(publishedEd25519Private.utf8))

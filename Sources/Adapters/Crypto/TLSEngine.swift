@@ -166,6 +166,8 @@ public final class TLSEngine {
         let error = error ?? ErrorQueue.takeTLSError(verifyResult: SSL_get_verify_result(ssl))
         ErrorQueue.clear()
         failure = error
+        // Nothing can be sealed any more; only an alert still goes out.
+        if buffers.owner === self { buffers.stagedCount = 0 }
         return error
     }
 

@@ -68,7 +68,8 @@ public enum TLSError: Error, Sendable, Equatable {
     case unsupportedVersion
     /// No cipher suite, group or signature algorithm in common.
     case noCommonParameters
-    /// The first bytes are not TLS at all: plain HTTP, a port scanner, a PROXY header.
+    /// The first bytes are not TLS at all: plain HTTP, a port scanner, a PROXY header. The
+    /// library sends such a peer no alert, which it could not read.
     case notTLS
     /// A record did not authenticate or is malformed; the text is the library's reason.
     case malformed(String)
