@@ -1,4 +1,5 @@
 public import Model
+public import Wake
 public import Wire
 
 /// What the shells ask of the store: one value, one savepoint, one answer. `Rules.execute`
@@ -26,6 +27,16 @@ public enum StoreRequest: Equatable, Sendable {
     /// Start of a process: makes the store's epoch half if there is none, and sets
     /// `expectedUntil` on the sessions of every other boot.
     case start(boot: BootID, epochHalf: UInt64)
+
+    /// Pushes that are due, for the gateway; at least every second while a stream is free, and
+    /// when a commit says `hasBackgroundWork`.
+    case claimPushes(ClaimPushes)
+    case finishPush(FinishPush)
+    /// Each second: sessions whose device did not come back, graces and leases that ended, alerts
+    /// past their retention; at most `rows` of each.
+    case sweepWakes(rows: Int)
+    /// Every 2 s: the store's `alive_at`. A gap in it means that we were away.
+    case keepAlive
 }
 
 /// Names the session that asks: an answer for a session that is not the newest of its device and
@@ -223,6 +234,9 @@ public enum StoreAnswer: Equatable, Sendable {
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)
+    case pushes(ClaimedPushes)
+    /// The class of the answer; `nil`: the claim was not the newest any more.
+    case pushFinished(PushAnswer?)
     case done
     /// Asked by a session that is not the newest of its device and role.
     case superseded
@@ -334,6 +348,8 @@ public enum StoreQuery: Equatable, Sendable {
     case devices(AppID, UserID)
     case device(AppID, DeviceID)
     case conversation(AppID, ConversationID)
+    /// The newest pushes of a device, with times and outcomes.
+    case wakes(AppID, DeviceID, limit: Int)
 }
 
 /// One page of a feed for one device, ascending.
@@ -424,6 +440,8 @@ public enum StoreReading: Equatable, Sendable {
     case devices([DeviceView])
     case device(DeviceView?)
     case conversation(ConversationRecord?, participants: [ParticipantRecord])
+    /// Newest first.
+    case wakes([WakeHistoryRecord])
     /// The user or object is unknown.
     case nothing
 }

@@ -58,6 +58,17 @@ public struct RowReader {
         return value
     }
 
+    /// A column whose numbers are the raw values of `type`.
+    public mutating func value<Value: RawRepresentable>(
+        _ type: Value.Type
+    ) throws(StoreError) -> Value where Value.RawValue == UInt64 {
+        let raw = try unsigned()
+        guard let value = Value(rawValue: raw) else {
+            throw .corrupt("\(raw) is no \(type)")
+        }
+        return value
+    }
+
     /// `nil` for null, else what `read` makes of the column.
     public mutating func optional<Value>(
         _ read: (inout RowReader) throws(StoreError) -> Value

@@ -10,13 +10,14 @@ public struct AppRecord: Record, Equatable {
             Column("silent_budget", .integer), Column("alert_expiration", .integer),
             Column("session_token_lifetime", .integer),
             Column("receipt_participants_max", .integer),
+            Column("silent_window", .integer), Column("silent_spacing", .integer),
         ])
 
     public var app: AppID
     public var createdAt: Timestamp
     /// Milliseconds a silent wake may go unanswered (design default 60,000).
     public var grace: UInt64
-    /// Silent pushes to one device in any 60 minutes.
+    /// Silent pushes to one device in any `silentWindow`.
     public var silentBudget: UInt64
     /// Milliseconds APNs may store an alert; 0: one attempt.
     public var alertExpiration: UInt64
@@ -24,6 +25,10 @@ public struct AppRecord: Record, Equatable {
     public var sessionTokenLifetime: UInt64
     /// Above so many participants no delivered receipts are written.
     public var receiptParticipantsMax: UInt64
+    /// Milliseconds the silent budget looks back.
+    public var silentWindow: UInt64
+    /// Milliseconds between two silent pushes to one device.
+    public var silentSpacing: UInt64
 
     public init(
         app: AppID,
@@ -32,7 +37,9 @@ public struct AppRecord: Record, Equatable {
         silentBudget: UInt64 = 3,
         alertExpiration: UInt64 = 86_400_000,
         sessionTokenLifetime: UInt64 = 2_592_000_000,
-        receiptParticipantsMax: UInt64 = 8
+        receiptParticipantsMax: UInt64 = 8,
+        silentWindow: UInt64 = 3_600_000,
+        silentSpacing: UInt64 = 60_000
     ) {
         self.app = app
         self.createdAt = createdAt
@@ -41,6 +48,8 @@ public struct AppRecord: Record, Equatable {
         self.alertExpiration = alertExpiration
         self.sessionTokenLifetime = sessionTokenLifetime
         self.receiptParticipantsMax = receiptParticipantsMax
+        self.silentWindow = silentWindow
+        self.silentSpacing = silentSpacing
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -52,6 +61,8 @@ public struct AppRecord: Record, Equatable {
         alertExpiration = try reader.unsigned()
         sessionTokenLifetime = try reader.unsigned()
         receiptParticipantsMax = try reader.unsigned()
+        silentWindow = try reader.unsigned()
+        silentSpacing = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -63,6 +74,8 @@ public struct AppRecord: Record, Equatable {
             .unsigned(alertExpiration),
             .unsigned(sessionTokenLifetime),
             .unsigned(receiptParticipantsMax),
+            .unsigned(silentWindow),
+            .unsigned(silentSpacing),
         ]
     }
 }

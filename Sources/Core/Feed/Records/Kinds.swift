@@ -1,5 +1,3 @@
-import Model
-
 // Numbers stored in rows. They are never reused; the wire has its own.
 
 /// An APNs environment; the token and the credential carry it.
@@ -35,17 +33,4 @@ public enum EntryKind: UInt64, Sendable, CaseIterable {
 public enum FanOutKind: UInt64, Sendable {
     case message = 1
     case join = 2
-}
-
-extension RowReader {
-    /// A column whose numbers are the raw values of `type`.
-    mutating func value<Value: RawRepresentable>(
-        _ type: Value.Type
-    ) throws(StoreError) -> Value where Value.RawValue == UInt64 {
-        let raw = try unsigned()
-        guard let value = Value(rawValue: raw) else {
-            throw .corrupt("\(raw) is no \(type)")
-        }
-        return value
-    }
 }

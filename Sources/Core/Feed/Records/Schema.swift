@@ -1,4 +1,5 @@
 public import Model
+import Wake
 
 /// Every table of the server's store, in the order in which they are made.
 ///
@@ -12,6 +13,7 @@ public enum Schema {
         ConversationRecord.table, ParticipantRecord.table, MessageRecord.table,
         EntryRecord.table, ReceiptRecord.table, ReadMarkRecord.table, ReceiptDueRecord.table,
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
+        WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.

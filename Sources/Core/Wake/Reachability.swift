@@ -1,0 +1,543 @@
+public import Model
+
+/// One device's reachability, and what it is owed in pushes. Pure: facts and `now` in, actions
+/// out; the durable half is `row`, the rest are facts of the device read for this step.
+///
+/// ```
+///                  session opens                   silent push accepted
+///   +--------+  <--------------  +----------+  ------------------------>  +------------------+
+///   | online |  -------------->  | wakeable |  <---- synced -----------   | waking (deadline)|
+///   +--------+   expected until  +----------+                             +------------------+
+///       ^                                                                   | no-show: demotion
+///       |   completed sync of the app, from any state    +-------------+    |
+///       +---------------------------------------------   | unreachable | <--+
+///                                                        +-------------+
+///   tokenless: only a connection helps; a new token leads to wakeable
+/// ```
+///
+/// | event | wakeable, nothing owed | wake due | sending | waiting | unreachable |
+/// |---|---|---|---|---|---|
+/// | visible change, no session counts | wake due | raise | raise | raise | alert |
+/// | visible change, a session counts; invisible change | - | - | - | - | - |
+/// | claim, behind | | send, or put off, or alert at once | | | alerts |
+/// | claim, not behind or a session counts | | drop | | | drop |
+/// | accepted | | | waiting; synced before: done | | |
+/// | no answer, retry later | | | due again | | |
+/// | dead token | | | tokenless | | |
+/// | HELLO | | | remember | deadline once to + run time | - |
+/// | deadline, behind | | | | no-show: demote, alert; connected: alert | |
+/// | deadline, not behind | | | | superseded | |
+/// | `applied` reaches what was sent | | drop | remember | synced | |
+/// | completed sync | recover in any state | | | | recovered |
+/// | session gone, behind | wake due | due now | raise | raise | wake due |
+/// | service was away | - | - | - | due again, no no-show | - |
+/// | token gone | tokenless in any state: nothing is owed any more | | | | |
+public struct Reachability: Equatable, Sendable {
+    public let policy: WakePolicy
+    /// Of the token the device holds; `nil`: none.
+    public var tokenGeneration: UInt64?
+    /// When a HELLO last presented the token.
+    public var tokenConfirmedAt: Timestamp?
+    public var isUnreachable: Bool
+    /// Alerts were sent that may still be on the screen, and a number on the icon.
+    public var wasAlerted: Bool
+    /// iOS does not wake the app for a silent push: alert at once.
+    public var isRefreshOff: Bool
+    /// A session of the app counts now.
+    public var isSessionCounted: Bool
+    /// The device's `applied`.
+    public var applied: UInt64
+    public var budget: SilentBudget
+    public private(set) var row: WakeRecord
+
+    public init(
+        policy: WakePolicy, tokenGeneration: UInt64?, tokenConfirmedAt: Timestamp? = nil,
+        isUnreachable: Bool = false, wasAlerted: Bool = false, isRefreshOff: Bool = false,
+        isSessionCounted: Bool = false, applied: UInt64 = 0,
+        budget: SilentBudget = SilentBudget(), row: WakeRecord
+    ) {
+        self.policy = policy
+        self.tokenGeneration = tokenGeneration
+        self.tokenConfirmedAt = tokenConfirmedAt
+        self.isUnreachable = isUnreachable
+        self.wasAlerted = wasAlerted
+        self.isRefreshOff = isRefreshOff
+        self.isSessionCounted = isSessionCounted
+        self.applied = applied
+        self.budget = budget
+        self.row = row
+    }
+
+    public var state: ReachabilityState {
+        if isSessionCounted { return .online }
+        if tokenGeneration == nil { return .tokenless }
+        if isUnreachable { return .unreachable }
+        return row.phase == .waiting ? .waking : .wakeable
+    }
+
+    /// Nothing is owed and nothing sent need be remembered: the row goes.
+    public func isIdle(now: Timestamp) -> Bool {
+        row.phase == .none && row.flight == nil && row.alertsOpen == 0 && row.alertsQueued == 0
+            && row.badgeDue == nil && !wasAlerted && row.notBefore <= now
+    }
+
+    // MARK: Changes and sessions
+
+    /// The feed grew by a visible entry. Invisible ones are not told: they wake nobody.
+    public mutating func changed(_ change: VisibleChange, now: Timestamp) -> [WakeAction] {
+        guard tokenGeneration != nil, !isSessionCounted else { return [] }
+        if isUnreachable || isRefreshOff { return [.queueAlert] }
+        oweWake(change, now: now)
+        return []
+    }
+
+    /// The row of the app's session went and `change` is the newest the device has not seen:
+    /// for an unreachable device too, whose wake becomes alerts when it is claimed.
+    public mutating func sessionExpired(
+        behind change: VisibleChange?, unread: UInt64, now: Timestamp
+    )
+        -> [WakeAction]
+    {
+        guard tokenGeneration != nil, !isSessionCounted else { return [] }
+        if let change { oweWake(change, now: now) }
+        badgeMayBeWrong(unread: unread, now: now)
+        return []
+    }
+
+    /// The app said HELLO, or a socket of it that survived counts again.
+    public mutating func connected(now: Timestamp) -> [WakeAction] {
+        guard let wake = row.wake, row.connectedAt == nil else { return [] }
+        switch row.phase {
+        case .none: return []
+        case .due, .sending: row.connectedAt = now
+        case .waiting:
+            row.connectedAt = now
+            row.graceUntil = now + policy.runTime
+        }
+        reschedule()
+        return [.note(wake, .connected)]
+    }
+
+    /// The app's `applied` rose or a sync of it was completed.
+    public mutating func synced(applied: UInt64, isComplete: Bool, now: Timestamp)
+        -> [WakeAction]
+    {
+        var actions: [WakeAction] = []
+        self.applied = applied
+        if isComplete {
+            if isUnreachable { actions.append(.recovered) }
+            isUnreachable = false
+            wasAlerted = false
+            row.badgeDue = nil
+        }
+        if let wake = row.wake, !row.isSynced, applied >= row.sentTarget, row.phase != .none {
+            actions += [.note(wake, .synced), .note(wake, .outcome(.synced))]
+            row.isSynced = true
+        }
+        switch row.phase {
+        case .none, .sending: break
+        case .due where applied >= row.visibleTarget: forgetWake()
+        case .due where row.isSynced: newWake(now: now)
+        case .due: break
+        case .waiting where row.isSynced: afterSync(now: now)
+        case .waiting: actions += connected(now: now)
+        }
+        reschedule()
+        return actions
+    }
+
+    // MARK: Claims
+
+    /// What a claim at `now` would be for. The caller finds out the facts it needs and calls one
+    /// of the three below; they may send nothing, and leave another need.
+    public func need(now: Timestamp) -> WakeNeed? {
+        guard row.flight == nil, row.notBefore <= now else { return nil }
+        if row.phase == .due, max(row.wakeDue, row.wakeNotBefore) <= now { return .wake }
+        if row.alertsQueued > 0, row.alertDue <= now { return .alert }
+        if let badgeDue = row.badgeDue, badgeDue <= now { return .badge }
+        return nil
+    }
+
+    /// - Parameter isBehind: an uncovered, unread visible entry exists.
+    public mutating func claimWake(isBehind: Bool, claim: Claim, now: Timestamp)
+        -> [WakeAction]
+    {
+        precondition(row.phase == .due && row.flight == nil, "no wake is due: \(row)")
+        guard let generation = tokenGeneration, isBehind, !isSessionCounted else {
+            return dropWake(.superseded)
+        }
+        if isUnreachable || isRefreshOff { return dropWake(.superseded) + [.alertPending] }
+        switch budget.verdict(now: now, policy: policy) {
+        case .wait(let until):
+            row.wakeNotBefore = until
+            reschedule()
+            return []
+        case .exhausted: return dropWake(.superseded) + [.alertPending]
+        case .allowed: break
+        }
+        budget.spend(now: now, policy: policy)
+        let wake = row.wake ?? claim.id
+        row.phase = .sending
+        row.wake = wake
+        row.silentAt = now
+        row.sentTarget = row.target
+        row.isSynced = false
+        row.connectedAt = nil
+        take(.silent, id: wake, generation: generation, claim: claim, now: now)
+        return [.note(wake, .sent(.silent, badge: nil)), .send(.silent)]
+    }
+
+    /// - Parameters:
+    ///   - message: the oldest queued alert that is neither covered nor read; `nil`: there is none.
+    ///   - id: its `apns-id` if it was sent before.
+    public mutating func claimAlert(
+        _ message: MessageID?, id: WakeID?, unread: UInt64, claim: Claim, now: Timestamp
+    ) -> [WakeAction] {
+        precondition(row.flight == nil, "a push is in flight: \(row)")
+        guard let message, let generation = tokenGeneration else {
+            row.alertsQueued = 0
+            reschedule()
+            return []
+        }
+        if isSessionCounted {
+            row.alertDue = now + WakePolicy.connectedDelay
+            reschedule()
+            return []
+        }
+        let wake = id ?? claim.id
+        row.flightMessage = message
+        row.flightBadge = unread
+        row.alertsQueued = row.alertsQueued > 0 ? row.alertsQueued - 1 : 0
+        take(.alert, id: wake, generation: generation, claim: claim, now: now)
+        return [.note(wake, .sent(.alert, badge: unread)), .send(.alert)]
+    }
+
+    public mutating func claimBadge(unread: UInt64, claim: Claim, now: Timestamp)
+        -> [WakeAction]
+    {
+        precondition(row.flight == nil, "a push is in flight: \(row)")
+        row.badgeDue = nil
+        guard let generation = tokenGeneration, wasAlerted, !isSessionCounted,
+            unread != row.badgeShown
+        else {
+            reschedule()
+            return []
+        }
+        row.flightBadge = unread
+        take(.badge, id: claim.id, generation: generation, claim: claim, now: now)
+        return [.note(claim.id, .sent(.badge, badge: unread)), .send(.badge)]
+    }
+
+    // MARK: Times without a push
+
+    /// Grace is over. `isBehind` as for `claimWake`.
+    public mutating func graceEnded(isBehind: Bool, now: Timestamp) -> [WakeAction] {
+        guard row.phase == .waiting, let until = row.graceUntil, until <= now else { return [] }
+        guard tokenGeneration != nil, isBehind else { return dropWake(.superseded) }
+        if row.connectedAt != nil || isSessionCounted {
+            return dropWake(.connectedNotSynced) + [.alertPending]
+        }
+        isUnreachable = true
+        return dropWake(.noShow) + [.demoted, .alertPending]
+    }
+
+    /// The service could not answer for a while in which the app may have come: that is no
+    /// no-show of the device.
+    public mutating func serviceWasAway(now: Timestamp) -> [WakeAction] {
+        guard row.phase == .waiting else { return [] }
+        let actions = row.wake.map { [WakeAction.note($0, .outcome(.expired))] } ?? []
+        newWake(now: now)
+        reschedule()
+        return actions
+    }
+
+    // MARK: Tokens
+
+    /// The token is gone: logout, removal, another device, or APNs said so.
+    public mutating func tokenDetached() -> [WakeAction] {
+        tokenGeneration = nil
+        isUnreachable = false
+        wasAlerted = false
+        row.badgeDue = nil
+        row.alertsQueued = 0
+        row.alertsOpen = 0
+        return dropWake(.superseded) + [.dropAlerts]
+    }
+
+    /// A new token: what was missed was missed by the old one, and what was sent to that one may
+    /// never arrive.
+    public mutating func tokenRegistered(generation: UInt64, now: Timestamp) -> [WakeAction] {
+        tokenGeneration = generation
+        tokenConfirmedAt = now
+        isUnreachable = false
+        row.notBefore = .zero
+        var actions: [WakeAction] = []
+        if row.phase == .sending || row.phase == .waiting {
+            actions = dropWake(.superseded)
+            newWake(now: now)
+        }
+        reschedule()
+        return actions
+    }
+
+    // MARK: Alerts and badges
+
+    /// Alert rows were written, settled or closed by the caller: how their numbers changed.
+    public mutating func alertsChanged(
+        queued: Int, open: Int, due: Timestamp? = nil
+    ) {
+        func sum(_ count: UInt64, _ change: Int) -> UInt64 {
+            change >= 0
+                ? count + UInt64(change)
+                : count - min(count, UInt64(change.magnitude))
+        }
+        row.alertsQueued = sum(row.alertsQueued, queued)
+        row.alertsOpen = sum(row.alertsOpen, open)
+        if let due { row.alertDue = due }
+        reschedule()
+    }
+
+    /// The icon may show more than there is to read.
+    public mutating func badgeMayBeWrong(unread: UInt64, now: Timestamp) {
+        guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil,
+            unread < row.badgeShown
+        else { return }
+        row.badgeDue = now + WakePolicy.badgeDelay
+        reschedule()
+    }
+}
+
+// MARK: Answers
+
+extension Reachability {
+    /// The answer to the push in flight; one to another claim is ignored.
+    ///
+    /// - Parameter unread: as of now; it may have changed since the push was made.
+    public mutating func pushAnswered(
+        _ reply: PushReply, owner: BootID, attempt: UInt64, unread: UInt64, now: Timestamp
+    ) -> [WakeAction] {
+        guard let kind = row.flight, row.owner == owner, row.attempt == attempt else { return [] }
+        let isCurrent = row.flightGeneration == tokenGeneration
+        row.flight = nil
+        row.owner = nil
+        row.lease = nil
+        var actions: [WakeAction] = []
+        let answer: PushAnswer
+        switch reply {
+        case .answered(let status, let reason, let timestamp):
+            answer = PushAnswer(
+                status: status, reason: reason, timestamp: timestamp, failures: row.failures)
+            if answer != .accepted {
+                actions.append(
+                    .note(row.flightWake, .refused(status: status, reason: reason)))
+            }
+        case .unanswered: answer = .retryLater(after: WakePolicy.unansweredDelay, step: .none)
+        case .notSent: answer = .retryLater(after: WakePolicy.unsentDelay, step: .none)
+        }
+        // The device was not sent anything: the token is not spent. Unanswered, it may have been.
+        if kind == .silent, reply != .unanswered, answer != .accepted {
+            budget.refund(row.silentAt)
+        }
+        if case .answered = reply, case .retryLater = answer {
+            row.failures += 1
+        } else if reply != .notSent {
+            row.failures = 0
+        }
+        switch answer {
+        case .accepted: actions += accepted(kind, unread: unread, now: now)
+        case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
+        case .retryLater(let after, _):
+            if case .answered = reply { row.notBefore = now + after }
+            actions += retry(kind, at: now + after, now: now)
+        case .pauseCredential: actions += retry(kind, at: now + WakePolicy.pausedDelay, now: now)
+        case .ourBug: actions += givenUp(kind, now: now)
+        }
+        reschedule()
+        return actions
+    }
+
+    /// Nobody finished the push within its lease: the process that sent it is gone.
+    public mutating func leaseEnded(now: Timestamp) -> [WakeAction] {
+        guard row.flight != nil, let lease = row.lease, lease <= now, let owner = row.owner
+        else { return [] }
+        return pushAnswered(
+            .unanswered, owner: owner, attempt: row.attempt, unread: row.badgeShown, now: now)
+    }
+
+    /// The process that sent the push is known to be gone: its answer is not waited for longer
+    /// than APNs may take.
+    public mutating func ownerGone(now: Timestamp) {
+        guard row.flight != nil, let lease = row.lease else { return }
+        row.lease = min(lease, now + WakePolicy.unansweredDelay)
+        reschedule()
+    }
+
+    private mutating func accepted(_ kind: PushKind, unread: UInt64, now: Timestamp)
+        -> [WakeAction]
+    {
+        row.notBefore = .zero
+        var actions: [WakeAction] = [.note(row.flightWake, .accepted)]
+        switch kind {
+        case .silent:
+            guard row.phase == .sending else { return actions }
+            if row.isSynced {
+                afterSync(now: now)
+            } else {
+                row.phase = .waiting
+                row.waitingSince = now
+                row.graceUntil =
+                    row.connectedAt.map { $0 + policy.runTime } ?? now + policy.grace
+            }
+        case .alert:
+            actions += [
+                .note(row.flightWake, .outcome(.accepted)),
+                .settleAlert(row.flightMessage, .sent),
+            ]
+            if tokenGeneration == row.flightGeneration {
+                wasAlerted = true
+                row.badgeShown = row.flightBadge
+            }
+            badgeMayBeWrong(unread: unread, now: now)
+        case .badge:
+            actions.append(.note(row.flightWake, .outcome(.accepted)))
+            row.badgeShown = row.flightBadge
+            badgeMayBeWrong(unread: unread, now: now)
+        }
+        return actions
+    }
+
+    private mutating func tokenDied(
+        _ kind: PushKind, _ since: Timestamp?, _ isCurrent: Bool, now: Timestamp
+    ) -> [WakeAction] {
+        var actions: [WakeAction] = [.note(row.flightWake, .outcome(.rejected))]
+        let isOlder = since.map { $0 > tokenConfirmedAt ?? .zero } ?? true
+        if isCurrent && isOlder {
+            return actions + [.detachToken] + tokenDetached()
+        }
+        // Another token by now, or the same one presented after APNs' time of death.
+        actions += retry(kind, at: now + (isCurrent ? 15 * 60_000 : 0), now: now)
+        return actions
+    }
+
+    private mutating func retry(_ kind: PushKind, at due: Timestamp, now: Timestamp)
+        -> [WakeAction]
+    {
+        switch kind {
+        case .silent:
+            guard row.phase == .sending else { return [] }
+            if row.isSynced {
+                afterSync(now: now)
+            } else {
+                row.phase = .due
+                row.wakeDue = due
+            }
+            return []
+        case .alert:
+            row.alertDue = due
+            return [.settleAlert(row.flightMessage, .queuedAgain)]
+        case .badge:
+            row.badgeDue = due
+            return []
+        }
+    }
+
+    /// A request that APNs calls wrong is not repeated; the device is told another way.
+    private mutating func givenUp(_ kind: PushKind, now: Timestamp) -> [WakeAction] {
+        let rejected = WakeAction.note(row.flightWake, .outcome(.rejected))
+        switch kind {
+        case .silent:
+            guard row.phase == .sending else { return [rejected] }
+            if row.isSynced {
+                afterSync(now: now)
+                return [rejected]
+            }
+            forgetWake()
+            return [rejected, .alertPending]
+        case .alert: return [rejected, .settleAlert(row.flightMessage, .refused)]
+        case .badge: return [rejected]
+        }
+    }
+}
+
+// MARK: The row
+
+extension Reachability {
+    private mutating func oweWake(_ change: VisibleChange, now: Timestamp) {
+        if change.seq >= row.visibleTarget {
+            row.conversation = change.conversation
+            row.message = change.message
+        }
+        row.target = max(row.target, change.seq)
+        row.visibleTarget = max(row.visibleTarget, change.seq)
+        switch row.phase {
+        case .none: newWake(now: now)
+        case .due: row.wakeDue = min(row.wakeDue, now)
+        case .sending, .waiting: break
+        }
+        reschedule()
+    }
+
+    private mutating func newWake(now: Timestamp) {
+        forgetWake()
+        row.phase = .due
+        row.wakeDue = now
+    }
+
+    /// What came after the push goes on: the session's row is its record, or a wake of its own.
+    private mutating func afterSync(now: Timestamp) {
+        if row.visibleTarget > applied, !isSessionCounted {
+            newWake(now: now)
+        } else {
+            forgetWake()
+        }
+    }
+
+    private mutating func forgetWake() {
+        row.phase = .none
+        row.wake = nil
+        row.waitingSince = nil
+        row.graceUntil = nil
+        row.connectedAt = nil
+        row.isSynced = false
+    }
+
+    private mutating func dropWake(_ outcome: WakeOutcome) -> [WakeAction] {
+        var actions: [WakeAction] = []
+        if let wake = row.wake, row.phase != .none, !row.isSynced {
+            actions = [.note(wake, .outcome(outcome))]
+        }
+        forgetWake()
+        reschedule()
+        return actions
+    }
+
+    private mutating func take(
+        _ kind: PushKind, id: WakeID, generation: UInt64, claim: Claim, now: Timestamp
+    ) {
+        row.flight = kind
+        row.flightWake = id
+        row.flightGeneration = generation
+        row.owner = claim.owner
+        row.lease = now + WakePolicy.lease
+        row.attempt += 1
+        reschedule()
+    }
+
+    /// Derives `due` and `deadline`.
+    private mutating func reschedule() {
+        if row.phase == .none, row.flight == nil { row.wakeNotBefore = .zero }
+        var due: [Timestamp] = []
+        if row.flight == nil {
+            if row.phase == .due {
+                due.append(max(row.wakeDue, row.wakeNotBefore, row.notBefore))
+            }
+            if row.alertsQueued > 0 { due.append(max(row.alertDue, row.notBefore)) }
+            if let badgeDue = row.badgeDue { due.append(max(badgeDue, row.notBefore)) }
+        }
+        row.due = due.min()
+        var deadlines: [Timestamp] = []
+        if row.flight != nil, let lease = row.lease { deadlines.append(lease) }
+        if row.phase == .waiting, let grace = row.graceUntil { deadlines.append(grace) }
+        row.deadline = deadlines.min()
+    }
+}

@@ -1,0 +1,110 @@
+public import Model
+
+/// That a device is, or was, alerted of a message: at most once by whatever path.
+///
+/// Kept until the entry is covered or 30 days; expired by `WakeRules.expireAlerts`, because the
+/// device's row counts it.
+public struct AlertRecord: Record, Equatable {
+    public static let table = Table(
+        "alert",
+        key: [
+            Column("app", .text), Column("user", .text), Column("device", .blob),
+            Column("message", .blob),
+        ],
+        values: [
+            Column("conversation", .blob), Column("position", .integer), Column("seq", .integer),
+            Column("phase", .integer), Column("open_position", .integer, optional: true),
+            Column("queued_at", .integer), Column("sent_at", .integer, optional: true),
+            Column("push", .blob, optional: true), Column("expires_at", .integer),
+        ],
+        indexes: [
+            TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
+            TableIndex("alert_queued", columns: [0, 1, 2, 7, 6]),
+            TableIndex("alert_open", columns: [0, 1, 2, 4, 8], presentColumn: 8),
+            TableIndex("alert_by_expiry", columns: [12]),
+        ])
+
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    public var message: MessageID
+    public var conversation: ConversationID
+    public var position: UInt64
+    /// Of its entry in the user's feed; rises with a new version.
+    public var seq: UInt64
+    public var phase: AlertPhase
+    /// Derived: `position` unless the row is cancelled or covered.
+    public var openPosition: UInt64?
+    public var queuedAt: Timestamp
+    /// APNs accepted it, or a later alert counted it.
+    public var sentAt: Timestamp?
+    /// Its `apns-id`, kept over retries.
+    public var push: WakeID?
+    /// 30 days after it was queued.
+    public var expiresAt: Timestamp
+
+    public init(
+        app: AppID,
+        user: UserID,
+        device: DeviceID,
+        message: MessageID,
+        conversation: ConversationID,
+        position: UInt64,
+        seq: UInt64,
+        phase: AlertPhase,
+        openPosition: UInt64? = nil,
+        queuedAt: Timestamp,
+        sentAt: Timestamp? = nil,
+        push: WakeID? = nil,
+        expiresAt: Timestamp
+    ) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.message = message
+        self.conversation = conversation
+        self.position = position
+        self.seq = seq
+        self.phase = phase
+        self.openPosition = openPosition
+        self.queuedAt = queuedAt
+        self.sentAt = sentAt
+        self.push = push
+        self.expiresAt = expiresAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        user = UserID(try reader.text())
+        device = try reader.identifier()
+        message = try reader.identifier()
+        conversation = try reader.identifier()
+        position = try reader.unsigned()
+        seq = try reader.unsigned()
+        phase = try reader.value(AlertPhase.self)
+        openPosition = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
+        queuedAt = try reader.timestamp()
+        sentAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        push = try reader.optional { reader throws(StoreError) in try reader.identifier() }
+        expiresAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .user(user),
+            .identifier(device),
+            .identifier(message),
+            .identifier(conversation),
+            .unsigned(position),
+            .unsigned(seq),
+            .unsigned(phase.rawValue),
+            .optional(openPosition) { .unsigned($0) },
+            .timestamp(queuedAt),
+            .optional(sentAt) { .timestamp($0) },
+            .optional(push) { .identifier($0) },
+            .timestamp(expiresAt),
+        ]
+    }
+}

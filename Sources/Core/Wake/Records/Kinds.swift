@@ -1,0 +1,93 @@
+import Model
+
+// Numbers stored in rows. They are never reused.
+
+/// The classes of pushes, in the order in which a device's own are sent.
+public enum PushKind: UInt64, Sendable, CaseIterable {
+    /// Wakes the app and shows nothing.
+    case silent = 1
+    case alert = 2
+    /// Sets the number on the icon.
+    case badge = 3
+}
+
+/// Where a device's silent wake stands.
+public enum WakePhase: UInt64, Sendable, CaseIterable {
+    case none = 0
+    case due = 1
+    /// Claimed; APNs has not answered.
+    case sending = 2
+    /// Accepted; grace runs.
+    case waiting = 3
+}
+
+/// Where the alert of one message for one device stands.
+public enum AlertPhase: UInt64, Sendable, CaseIterable {
+    case queued = 1
+    case sending = 2
+    case sent = 3
+    /// Not sent alone: the newest alert names it in its count.
+    case counted = 4
+    /// Read on another device, or it cannot be sent; not alerted again.
+    case cancelled = 5
+    /// In a range the app acknowledged, above `applied`.
+    case covered = 6
+
+    /// Neither covered nor cancelled: the count in an alert's text includes it.
+    public var isOpen: Bool {
+        switch self {
+        case .queued, .sending, .sent, .counted: true
+        case .cancelled, .covered: false
+        }
+    }
+}
+
+/// What came of a push.
+public enum WakeOutcome: UInt64, Sendable, CaseIterable {
+    case pending = 0
+    /// `applied` reached what it was sent for.
+    case synced = 1
+    /// The app connected and did not sync in time.
+    case connectedNotSynced = 2
+    /// A no-show whose app came after all.
+    case late = 3
+    /// Nothing was left to see: read elsewhere, or the token went.
+    case superseded = 4
+    /// We were away while the app may have answered.
+    case expired = 5
+    /// APNs refused it: status and reason say why.
+    case rejected = 6
+    case noShow = 7
+    /// An alert or badge that APNs took; nothing more is expected of it.
+    case accepted = 8
+
+    /// The name in the backend API.
+    public var name: String {
+        switch self {
+        case .pending: "pending"
+        case .synced: "synced"
+        case .connectedNotSynced: "connected-not-synced"
+        case .late: "late"
+        case .superseded: "superseded"
+        case .expired: "expired"
+        case .rejected: "rejected"
+        case .noShow: "no-show"
+        case .accepted: "accepted"
+        }
+    }
+}
+
+extension UnreadRecord {
+    /// A badge shows no more: counting further would cost more than it tells.
+    public static let countMax: UInt64 = 999
+}
+
+extension Timestamp {
+    /// 1970: earlier than everything.
+    static let zero = Timestamp(milliseconds: 0)
+}
+
+extension Identifier {
+    /// No object.
+    static var zero: Self { Self(high: 0, low: 0) }
+}

@@ -1,0 +1,47 @@
+public import Model
+
+/// What an app's policy and this design fix for wakes. Durations in milliseconds.
+public struct WakePolicy: Equatable, Sendable {
+    /// How long an accepted silent wake may go unanswered.
+    public var grace: Milliseconds
+    /// Silent pushes to one device in any `silentWindow`.
+    public var silentBudget: UInt64
+    public var silentWindow: Milliseconds
+    /// Between two silent pushes to one device.
+    public var silentSpacing: Milliseconds
+    /// How long APNs may store an alert; 0: one attempt.
+    public var alertExpiration: Milliseconds
+
+    public init(
+        grace: Milliseconds = 60_000, silentBudget: UInt64 = 3,
+        silentWindow: Milliseconds = 3_600_000, silentSpacing: Milliseconds = 60_000,
+        alertExpiration: Milliseconds = 86_400_000
+    ) {
+        self.grace = grace
+        self.silentBudget = silentBudget
+        self.silentWindow = silentWindow
+        self.silentSpacing = silentSpacing
+        self.alertExpiration = alertExpiration
+    }
+
+    /// Once the app has connected it has what iOS lets it run, 30 s; half the grace where that is
+    /// shorter, so that an app with compressed times keeps the proportion.
+    public var runTime: Milliseconds { min(30_000, grace / 2) }
+
+    /// The stream deadline is 10 s and 15 s are left when HEADERS are written: no answer of an
+    /// older attempt comes after the lease.
+    public static let lease: Milliseconds = 60_000
+    /// A push without an answer is due again after this.
+    public static let unansweredDelay: Milliseconds = 5_000
+    /// A push that was never written is due again after this.
+    public static let unsentDelay: Milliseconds = 1_000
+    /// Alerts of a device that has connected meanwhile: an ACK will cancel them, or the session
+    /// ends.
+    public static let connectedDelay: Milliseconds = 10_000
+    /// Reads come in bursts; one badge push tells of all.
+    public static let badgeDelay: Milliseconds = 1_000
+    /// A paused credential is looked at again after this.
+    public static let pausedDelay: Milliseconds = 60_000
+    /// Demotion alerts so many messages singly; the newest names the rest in its count.
+    public static let demotionAlerts = 3
+}
