@@ -159,8 +159,11 @@ extension KeyHandle {
 public struct PrivateKey: Sendable {
     /// What `generate` makes.
     public enum Generated: Sendable {
+        /// For ES256.
         case p256
+        /// For EdDSA.
         case ed25519
+        /// For RS256; takes tens of milliseconds.
         case rsa2048
     }
 

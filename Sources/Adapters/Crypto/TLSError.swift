@@ -2,7 +2,9 @@ import COpenSSL
 
 /// A protocol version that a connection may speak.
 public enum TLSVersion: Sendable, Equatable {
+    /// RFC 5246.
     case tls12
+    /// RFC 8446.
     case tls13
 
     var number: Int32 {

@@ -6,9 +6,11 @@
 public struct TokenMembers: Sendable, Equatable {
     /// The value of one member.
     public enum Value: Sendable, Equatable {
+        /// A string.
         case string(String)
         /// A number without exponent; a fraction is cut off (NumericDate, RFC 7519 section 2).
         case integer(Int64)
+        /// `true` or `false`.
         case boolean(Bool)
         /// An array of nothing but strings, as `aud` may be.
         case strings([String])
@@ -18,6 +20,7 @@ public struct TokenMembers: Sendable, Equatable {
 
     /// The bytes are no acceptable object, from this offset on.
     public struct Malformed: Error, Sendable, Equatable {
+        /// Bytes before the one that is wrong.
         public let offset: Int
     }
 
