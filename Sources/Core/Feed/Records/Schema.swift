@@ -19,8 +19,8 @@ public enum Schema {
     /// The order in which one step waits for rows, by table; within a table by key, ascending.
     /// Rows of other tables are waited for last.
     public static let lockRanks: [String: Int] = [
-        ConversationRecord.table.name: 0, MessageRecord.table.name: 1,
-        UserRecord.table.name: 2, DeviceRecord.table.name: 3,
+        IdempotencyRecord.table.name: 0, ConversationRecord.table.name: 1,
+        MessageRecord.table.name: 2, UserRecord.table.name: 3, DeviceRecord.table.name: 4,
     ]
 }
 

@@ -1,0 +1,121 @@
+import Model
+import Wire
+
+extension MetaRecord {
+    /// Followed by the name of an app whose rows are on their way out.
+    static let removedPrefix = "removed_app/"
+    /// Above every name with that prefix, and below all others: `0` follows `/`.
+    static let removedEnd = "removed_app0"
+}
+
+extension Work {
+    func administer(_ request: Administration) throws(RuleFailure) -> StoreAnswer {
+        switch request {
+        case .putApp(let app): try putApp(app)
+        case .removeApp(let app): try removeApp(app)
+        case .putIssuerKey(let key):
+            try requireApp(key.app)
+            try put(key)
+        case .removeIssuerKey(let app, let keyID):
+            try remove(IssuerKeyRecord.self, [.app(app), .text(keyID)])
+        case .putAPIKey(let key): try putAPIKey(key)
+        case .removeAPIKey(let app, let keyID):
+            try remove(APIKeyRecord.self, [.app(app), .text(keyID)])
+        case .putPushCredential(let credential):
+            try requireApp(credential.app)
+            try put(credential)
+        case .removePushCredential(let app, let environment):
+            try remove(PushCredentialRecord.self, [.app(app), .unsigned(environment.rawValue)])
+        case .removeDevice(let app, let user, let device):
+            try removeDevice(app, user, device)
+        }
+        return .done
+    }
+
+    private func requireApp(_ app: AppID) throws(RuleFailure) {
+        guard try record(AppRecord.self, [.app(app)]) != nil else {
+            throw .refused(.notFound, "no such app")
+        }
+    }
+
+    private func remove<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(RuleFailure) {
+        guard try record(type, key) != nil else { throw .refused(.notFound, "no such row") }
+        try delete(type, key)
+    }
+
+    private func putApp(_ app: AppRecord) throws(RuleFailure) {
+        guard app.app.isValid else { throw .refused(.malformed, "not an app name") }
+        let removed = MetaRecord.removedPrefix + app.app.name
+        guard try record(MetaRecord.self, [.text(removed)]) == nil else {
+            throw .refused(.conflict, "an app of this name is still being removed")
+        }
+        try put(app)
+    }
+
+    private func putAPIKey(_ key: APIKeyRecord) throws(RuleFailure) {
+        try requireApp(key.app)
+        let live = try records(
+            APIKeyRecord.self, Scan(prefix: [.app(key.app)], limit: limits.apiKeys + 1))
+        guard live.contains(where: { $0.keyID == key.keyID }) || live.count < limits.apiKeys
+        else {
+            throw .refused(.limit, "\(limits.apiKeys) keys are live")
+        }
+        try put(key)
+    }
+
+    /// The app is gone at once: nobody gets in any more. Its rows follow in the background.
+    private func removeApp(_ app: AppID) throws(RuleFailure) {
+        try requireApp(app)
+        try delete(AppRecord.self, [.app(app)])
+        while true {
+            let sessions = try records(
+                SessionRecord.self, Scan(prefix: [.app(app)], limit: limits.listRows))
+            if sessions.isEmpty { break }
+            for session in sessions {
+                effects.ended.append(
+                    EndedSession(session: SessionKey(session), code: .revoked))
+                try delete(
+                    SessionRecord.self,
+                    Array(session.row.prefix(SessionRecord.table.keyCount)))
+            }
+        }
+        try put(MetaRecord(name: MetaRecord.removedPrefix + app.name))
+        effects.hasBackgroundWork = true
+    }
+
+    private func removeDevice(
+        _ app: AppID, _ user: UserID, _ id: DeviceID
+    ) throws(RuleFailure) {
+        let key: [ColumnValue] = [.app(app), .user(user), .identifier(id)]
+        guard var device = try record(DeviceRecord.self, key, lock: .wait),
+            device.expiresAt == nil
+        else { throw .refused(.notFound, "no such device") }
+        try forget(&device)
+    }
+
+    /// Makes the store's half of the epoch if there is none. Every session of another boot has
+    /// lost its connection: its device may take the usual time to come back.
+    func start(boot: BootID, epochHalf: UInt64) throws(RuleFailure) -> StoreAnswer {
+        var half = try record(MetaRecord.self, [.text(MetaRecord.epochName)])?.number ?? 0
+        if half == 0 {
+            half = epochHalf & .halfMask
+            try put(MetaRecord(name: MetaRecord.epochName, number: half))
+        }
+        var last: SessionRecord?
+        while true {
+            let sessions = try records(
+                SessionRecord.self,
+                Scan(
+                    after: last.map { Array($0.row.prefix(SessionRecord.table.keyCount)) },
+                    limit: limits.listRows))
+            for var session in sessions
+            where session.boot != boot && session.expectedUntil == nil {
+                session.expectedUntil = now + limits.reconnectWindow
+                try put(session)
+            }
+            guard sessions.count == limits.listRows else { break }
+            last = sessions.last
+        }
+        return .started(storeEpochHalf: half)
+    }
+}

@@ -1,0 +1,130 @@
+import Model
+import Wire
+
+/// Who asks for a change of a conversation.
+enum Actor: Equatable {
+    /// The app's backend: reaches every object of its app.
+    case backend
+    /// A user: reaches the conversations he takes part in.
+    case user(UserID)
+}
+
+extension Work {
+    /// Locks the conversation: first of all locks. Waiting for an absent row keeps others from
+    /// making it meanwhile, where the engine needs that.
+    func lockConversation(
+        _ app: AppID, _ conversation: ConversationID
+    ) throws(RuleFailure) -> ConversationRecord? {
+        try record(
+            ConversationRecord.self, [.app(app), .identifier(conversation)], lock: .wait)
+    }
+
+    func participant(
+        _ app: AppID, _ conversation: ConversationID, _ user: UserID
+    ) throws(RuleFailure) -> ParticipantRecord? {
+        try record(
+            ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
+    }
+
+    /// Whether the conversation is within the actor's reach.
+    func reaches(
+        _ app: AppID, _ conversation: ConversationID, _ actor: Actor
+    ) throws(RuleFailure) -> Bool {
+        switch actor {
+        case .backend: true
+        case .user(let user): try participant(app, conversation, user) != nil
+        }
+    }
+
+    /// The locked conversation; one that does not exist and one out of reach are refused alike
+    /// (MSG-15).
+    func reachableConversation(
+        _ app: AppID, _ conversation: ConversationID?, _ actor: Actor
+    ) throws(RuleFailure) -> ConversationRecord {
+        guard let conversation else {
+            throw .refused(.missingField, "no conversation id")
+        }
+        guard let found = try lockConversation(app, conversation),
+            try reaches(app, conversation, actor)
+        else {
+            throw .refused(.notFound, "no such conversation")
+        }
+        return found
+    }
+
+    func createConversation(
+        _ app: AppID, _ request: CreateConversation, by actor: Actor
+    ) throws(RuleFailure) -> ConversationRecord {
+        guard let id = request.conversation else {
+            throw .refused(.missingField, "no conversation id")
+        }
+        var names = request.participants
+        var creator = ""
+        if case .user(let user) = actor {
+            names.append(user.name)
+            creator = user.name
+        }
+        let users = try validUsers(names)
+        if try lockConversation(app, id) != nil {
+            // An id in use cannot be refused without telling that it is in use; to those out of
+            // reach nothing more is told (MSG-15).
+            throw try reaches(app, id, actor)
+                ? .refused(.idInUse, "the conversation exists")
+                : .refused(.forbidden, "the conversation cannot be created")
+        }
+        var conversation = ConversationRecord(
+            app: app, conversation: id, creator: creator, createdAt: now)
+        try join(users, &conversation)
+        return conversation
+    }
+
+    func addParticipants(
+        _ app: AppID, _ request: AddParticipants, by actor: Actor
+    ) throws(RuleFailure) -> ConversationRecord {
+        let users = try validUsers(request.users)
+        guard !users.isEmpty else { throw .refused(.missingField, "no users") }
+        var conversation = try reachableConversation(app, request.conversation, actor)
+        var added: [UserID] = []
+        for user in users
+        where try participant(app, conversation.conversation, user) == nil {
+            added.append(user)
+        }
+        if !added.isEmpty { try join(added, &conversation) }
+        return conversation
+    }
+
+    /// Sorted, each once.
+    private func validUsers(_ names: [String]) throws(RuleFailure) -> [UserID] {
+        guard names.count <= limits.participantsPerRequest + 1 else {
+            throw .refused(.limit, "more than \(limits.participantsPerRequest) users")
+        }
+        var users: [UserID] = []
+        for user in names.map({ UserID($0) }).sorted() where users.last != user {
+            guard user.isValid else { throw .refused(.malformed, "not a user name") }
+            users.append(user)
+        }
+        return users
+    }
+
+    /// Writes the memberships and tells everyone concerned. They see later messages only.
+    private func join(
+        _ users: [UserID], _ conversation: inout ConversationRecord
+    ) throws(RuleFailure) {
+        let total = conversation.participants + UInt64(users.count)
+        guard total <= UInt64(limits.participantsPerConversation) else {
+            throw .refused(
+                .limit, "more than \(limits.participantsPerConversation) participants")
+        }
+        conversation.participants = total
+        try deliver(.join, object: [], joining: users.count, in: &conversation) {
+            conversation throws(RuleFailure) in
+            for user in users {
+                try self.put(
+                    ParticipantRecord(
+                        app: conversation.app, conversation: conversation.conversation,
+                        user: user, joinedPosition: conversation.position,
+                        joinedRevision: conversation.revision, version: 1))
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+import Model
+import Wire
+
+extension Work {
+    /// MUTATE outside a SYNC.
+    func mutate(_ request: Mutate) throws(RuleFailure) -> StoreAnswer {
+        let session = request.session
+        guard session.role == .app else {
+            throw .refused(.forbidden, "an extension changes nothing")
+        }
+        let result = try mutate(request.mutation, session)
+        let device = try record(DeviceRecord.self, session.deviceKey)
+        return .mutated(result, floor: device?.mutationFloor ?? 0)
+    }
+
+    /// In order; ends early when the session was ended by one of them.
+    func mutateAll(
+        _ mutations: [Mutation], _ session: SessionKey
+    ) throws(RuleFailure) -> [MutationResult] {
+        var results: [MutationResult] = []
+        for mutation in mutations {
+            do throws(RuleFailure) {
+                results.append(try mutate(mutation, session))
+            } catch {
+                guard case .answer(.superseded) = error, !results.isEmpty else { throw error }
+                return results
+            }
+        }
+        return results
+    }
+
+    /// One mutation with its result, in one step (MSG-10). A store that could not carry it out
+    /// for the time being is a refusal for the time being; one that cannot go on at all fails
+    /// the whole transaction.
+    private func mutate(
+        _ mutation: Mutation, _ session: SessionKey
+    ) throws(RuleFailure) -> MutationResult {
+        do throws(RuleFailure) {
+            return try step { () throws(RuleFailure) in try self.attempt(mutation, session) }
+        } catch {
+            let code: Code
+            switch error {
+            case .store(.conflict): code = .storageBusy
+            case .store(.corrupt): code = .internal
+            case .store, .answer: throw error
+            }
+            return try step { () throws(RuleFailure) in
+                try self.postpone(mutation, code, session)
+            }
+        }
+    }
+
+    private func attempt(
+        _ mutation: Mutation, _ session: SessionKey
+    ) throws(RuleFailure) -> MutationResult {
+        _ = try current(session)
+        guard let device = try record(DeviceRecord.self, session.deviceKey) else {
+            throw .answer(.superseded)
+        }
+        let number = mutation.number
+        // Stored as a signed number.
+        guard number > 0, number <= .max >> 1 else { return mutation.result(.malformed) }
+        if number <= device.mutationFloor { return try earlierResult(mutation, session) }
+        if device.refusedMutation != 0, number > device.refusedMutation {
+            return mutation.result(.unavailable, retryAfter: limits.retryAfter)
+        }
+        var code: Code?
+        var position: UInt64 = 0
+        do throws(RuleFailure) {
+            position = try savepoint { () throws(RuleFailure) in
+                try self.carryOut(mutation, session)
+            }
+        } catch {
+            guard case .answer(.refused(let refusal, _)) = error else { throw error }
+            code = refusal
+        }
+        if let code, code.isTemporary { return try postpone(mutation, code, session) }
+        return try take(mutation, code, position, session, floor: device.mutationFloor)
+    }
+
+    /// The position of a message sent; else 0.
+    private func carryOut(
+        _ mutation: Mutation, _ session: SessionKey
+    ) throws(RuleFailure) -> UInt64 {
+        let actor = Actor.user(session.user)
+        switch mutation.operation {
+        case .createConversation(let request):
+            _ = try createConversation(session.app, request, by: actor)
+        case .addParticipants(let request):
+            _ = try addParticipants(session.app, request, by: actor)
+        case .sendMessage(let request):
+            return try sendMessage(
+                session.app, request, from: session.user.name, by: actor
+            ).position
+        case .forgetDevice:
+            var device = try lockDevice(session)
+            try forget(&device)
+        case nil:
+            throw .refused(.missingField, "no operation this server knows")
+        }
+        return 0
+    }
+
+    /// Takes the number and stores the result, final from now on.
+    private func take(
+        _ mutation: Mutation, _ code: Code?, _ position: UInt64, _ session: SessionKey,
+        floor: UInt64
+    ) throws(RuleFailure) -> MutationResult {
+        var device = try lockDevice(session)
+        // Another connection of the device took a number since it was looked at.
+        guard device.mutationFloor == floor else {
+            throw .store(.conflict("mutation floor"))
+        }
+        device.mutationFloor = mutation.number
+        if device.refusedMutation <= mutation.number { device.refusedMutation = 0 }
+        device.mutationsTaken += 1
+        try put(device)
+        let stored = MutationRecord(
+            app: session.app, user: session.user, device: session.device,
+            number: mutation.number, code: UInt64(code?.rawValue ?? 0), object: mutation.object,
+            position: position, expiresAt: now + limits.mutationLifetime,
+            ordinal: device.mutationsTaken)
+        try put(stored)
+        try dropOldResults(session, newest: device.mutationsTaken)
+        return stored.result
+    }
+
+    /// Numbers may have gaps, so results are counted. One is added at a time: two are looked at.
+    private func dropOldResults(_ session: SessionKey, newest: UInt64) throws(RuleFailure) {
+        guard newest > limits.mutationResults else { return }
+        let oldest = try records(MutationRecord.self, Scan(prefix: session.deviceKey, limit: 2))
+        for stored in oldest where stored.ordinal <= newest - limits.mutationResults {
+            try delete(MutationRecord.self, session.deviceKey + [.unsigned(stored.number)])
+        }
+    }
+
+    /// The stored result; if it is gone, 3013 with the object's present state.
+    private func earlierResult(
+        _ mutation: Mutation, _ session: SessionKey
+    ) throws(RuleFailure) -> MutationResult {
+        let key = session.deviceKey + [.unsigned(mutation.number)]
+        if let stored = try record(MutationRecord.self, key), now < stored.expiresAt {
+            return stored.result
+        }
+        var result = mutation.result(.resultGone)
+        if case .sendMessage(let request) = mutation.operation, let id = request.message,
+            let message = try record(MessageRecord.self, [.app(session.app), .identifier(id)]),
+            message.sender == session.user.name
+        {
+            result.position = message.position
+        }
+        return result
+    }
+
+    /// Refuses for the time being: later numbers wait until this one comes again, or the device
+    /// opens a session, which sends everything unanswered again in order (MSG-11, MSG-14).
+    private func postpone(
+        _ mutation: Mutation, _ code: Code, _ session: SessionKey
+    ) throws(RuleFailure) -> MutationResult {
+        var device = try lockDevice(session)
+        if device.refusedMutation == 0 || mutation.number < device.refusedMutation {
+            device.refusedMutation = mutation.number
+            try put(device)
+        }
+        return mutation.result(code, retryAfter: limits.retryAfter)
+    }
+}
+
+extension Code {
+    /// 10xx: the same again may succeed.
+    var isTemporary: Bool { (1000..<2000).contains(rawValue) }
+}
+
+extension SessionKey {
+    /// The key of the session's device.
+    var deviceKey: [ColumnValue] { [.app(app), .user(user), .identifier(device)] }
+}
+
+extension Mutation {
+    /// Id of the object it makes or changes; empty: none.
+    fileprivate var object: [UInt8] {
+        switch operation {
+        case .createConversation(let request): request.conversation?.bytes ?? []
+        case .addParticipants(let request): request.conversation?.bytes ?? []
+        case .sendMessage(let request): request.message?.bytes ?? []
+        case .forgetDevice, nil: []
+        }
+    }
+
+    fileprivate func result(_ code: Code, retryAfter: Milliseconds = 0) -> MutationResult {
+        MutationResult(
+            number: number, code: code.rawValue, retry: code.retryClass,
+            retryAfterMs: UInt32(clamping: retryAfter), object: object)
+    }
+}
+
+extension MutationRecord {
+    fileprivate var result: MutationResult {
+        let code = UInt32(clamping: code)
+        return MutationResult(
+            number: number, code: code, retry: Code(rawValue: code)?.retryClass ?? .none,
+            object: object, position: position)
+    }
+}

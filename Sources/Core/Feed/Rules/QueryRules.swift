@@ -1,0 +1,90 @@
+import Model
+
+extension PageReader {
+    func answer(_ query: StoreQuery, limits: RuleLimits) throws(StoreError) -> StoreReading {
+        switch query {
+        case .page(let query):
+            guard let page = try page(query) else { return .nothing }
+            return .page(page)
+        case .heads(let app, let users):
+            return .heads(try heads(app, users))
+        case .apps:
+            return .apps(try apps(limits))
+        case .apiKey(let hash):
+            return .apiKey(
+                try snapshot.records(
+                    APIKeyRecord.self,
+                    Scan(index: "api_key_by_hash", prefix: [.blob(hash)], limit: 1)
+                ).first)
+        case .devices(let app, let user):
+            let devices = try snapshot.records(
+                DeviceRecord.self,
+                Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
+            return .devices(try views(of: devices))
+        case .device(let app, let device):
+            let devices = try snapshot.records(
+                DeviceRecord.self,
+                Scan(
+                    index: "device_by_id", prefix: [.app(app), .identifier(device)],
+                    limit: limits.listRows))
+            return .device(try views(of: devices).first)
+        case .conversation(let app, let id):
+            let key: [ColumnValue] = [.app(app), .identifier(id)]
+            let participants = try snapshot.records(
+                ParticipantRecord.self,
+                Scan(prefix: key, limit: limits.participantsPerConversation))
+            return .conversation(
+                try snapshot.record(ConversationRecord.self, key), participants: participants)
+        }
+    }
+
+    /// Users the store does not know are left out.
+    private func heads(_ app: AppID, _ users: [UserID]) throws(StoreError) -> [FeedChange] {
+        var heads: [FeedChange] = []
+        for user in users {
+            guard let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
+            else { continue }
+            heads.append(FeedChange(app: app, user: user, head: known.head, kinds: 0))
+        }
+        return heads
+    }
+
+    private func apps(_ limits: RuleLimits) throws(StoreError) -> [AppConfiguration] {
+        var apps: [AppConfiguration] = []
+        while true {
+            let after = apps.last.map { [ColumnValue.app($0.app.app)] }
+            let rows = try snapshot.records(
+                AppRecord.self, Scan(after: after, limit: limits.listRows))
+            for app in rows {
+                let scan = Scan(prefix: [.app(app.app)], limit: limits.listRows)
+                apps.append(
+                    AppConfiguration(
+                        app: app, issuerKeys: try snapshot.records(IssuerKeyRecord.self, scan),
+                        apiKeys: try snapshot.records(APIKeyRecord.self, scan),
+                        pushCredentials: try snapshot.records(PushCredentialRecord.self, scan)))
+            }
+            if rows.count < limits.listRows { return apps }
+        }
+    }
+
+    /// Without those that were forgotten.
+    private func views(of devices: [DeviceRecord]) throws(StoreError) -> [DeviceView] {
+        var views: [DeviceView] = []
+        for device in devices where device.expiresAt == nil {
+            let user = try snapshot.record(
+                UserRecord.self, [.app(device.app), .user(device.user)])
+            let sessions = try snapshot.records(
+                SessionRecord.self,
+                Scan(
+                    prefix: [
+                        .app(device.app), .user(device.user), .identifier(device.device),
+                    ],
+                    limit: 2))
+            views.append(
+                DeviceView(
+                    device: device, head: user?.head ?? 0, visibleHead: user?.visibleHead ?? 0,
+                    sessions: sessions))
+        }
+        return views
+    }
+}

@@ -1,0 +1,60 @@
+import Model
+import Wire
+
+extension Work {
+    func positions(of mark: ReadMarkRecord) throws(RuleFailure) -> PositionSet {
+        guard let set = PositionSet(through: mark.through, rangeBytes: mark.ranges) else {
+            throw .store(.corrupt("read_mark: ranges are not pairs"))
+        }
+        return set
+    }
+
+    /// Merges read receipts into the user's read marks; a mark that changed goes into the own
+    /// feed, for the other devices. A conversation out of reach is passed over: ACK has no
+    /// answer, and the rest of it counts.
+    func read(
+        _ receipts: [ReadReceipt], _ session: SessionKey, _ feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        guard receipts.count <= limits.readsPerRequest,
+            receipts.allSatisfy({ $0.ranges.count <= limits.rangesPerRequest })
+        else { throw .refused(.limit, "too many read receipts") }
+        for receipt in receipts {
+            guard let id = receipt.conversation,
+                let conversation = try record(
+                    ConversationRecord.self, [.app(session.app), .identifier(id)]),
+                let participant = try participant(session.app, id, session.user)
+            else { continue }
+            try read(receipt, conversation, participant, &feed)
+        }
+    }
+
+    private func read(
+        _ receipt: ReadReceipt, _ conversation: ConversationRecord,
+        _ participant: ParticipantRecord, _ feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        var mark =
+            try record(
+                ReadMarkRecord.self,
+                [
+                    .app(participant.app), .user(participant.user),
+                    .identifier(conversation.conversation),
+                ])
+            ?? ReadMarkRecord(
+                app: participant.app, user: participant.user,
+                conversation: conversation.conversation, through: 0, version: 0)
+        let before = try positions(of: mark)
+        var after = before
+        after.add(
+            through: receipt.through, ranges: receipt.ranges, limit: conversation.position,
+            rangesMax: limits.rangesPerReadMark)
+        guard after != before else { return }
+        mark.through = after.through
+        mark.ranges = after.rangeBytes
+        mark.version += 1
+        try put(mark)
+        try append(.readMark(mark), to: &feed)
+        if after.through > before.through {
+            try raiseReceipt(of: participant, in: conversation) { $0.read = after.through }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import Model
+import Wire
+
+extension ReceiptRecord {
+    /// Rises with every telling: each raises one of the two.
+    var version: UInt64 { announcedDelivered + announcedRead }
+}
+
+extension Work {
+    /// Changes how far a participant got. The authors are told by the coalescer, unless the
+    /// conversation has more participants than the app wants receipts for.
+    func raiseReceipt(
+        of participant: ParticipantRecord, in conversation: ConversationRecord,
+        _ change: (inout ReceiptRecord) -> Void
+    ) throws(RuleFailure) {
+        let joined = participant.joinedPosition
+        let before =
+            try record(
+                ReceiptRecord.self,
+                [
+                    .app(participant.app), .identifier(participant.conversation),
+                    .user(participant.user),
+                ])
+            ?? ReceiptRecord(
+                app: participant.app, conversation: participant.conversation,
+                user: participant.user, delivered: joined, read: joined,
+                announcedDelivered: joined, announcedRead: joined)
+        var after = before
+        change(&after)
+        after.read = max(after.read, before.read)
+        // What was read was delivered.
+        after.delivered = max(after.delivered, before.delivered, after.read)
+        guard after != before else { return }
+        if try tellsReceipts(conversation) {
+            after.pendingSince = after.pendingSince ?? now
+            try receiptsAreDue(participant.app, participant.user)
+        } else {
+            after.announcedDelivered = after.delivered
+            after.announcedRead = after.read
+        }
+        try put(after)
+    }
+
+    private func tellsReceipts(_ conversation: ConversationRecord) throws(RuleFailure) -> Bool {
+        let app = try record(AppRecord.self, [.app(conversation.app)])
+        return conversation.participants <= app?.receiptParticipantsMax ?? 0
+    }
+
+    /// Puts the user into the coalescer's queue, not before the interval since the last turn.
+    func receiptsAreDue(_ app: AppID, _ user: UserID) throws(RuleFailure) {
+        let known = try record(ReceiptDueRecord.self, [.app(app), .user(user)], lock: .wait)
+        guard known?.due == nil else { return }
+        let last = known?.lastAt ?? Timestamp(milliseconds: 0)
+        try put(
+            ReceiptDueRecord(
+                app: app, user: user, due: max(now, last + limits.receiptInterval), lastAt: last))
+        effects.hasBackgroundWork = true
+    }
+
+    /// Messages stored by a peek count as delivered, as far as no message is missing before them.
+    func deliver(_ ranges: [InclusiveRange], _ session: SessionKey) throws(RuleFailure) {
+        var positions: [ConversationID: Set<UInt64>] = [:]
+        var budget = limits.receiptStep
+        for range in ranges where budget > 0 && range.last > 0 {
+            let entries = try records(
+                EntryRecord.self,
+                Scan(
+                    prefix: [.app(session.app), .user(session.user)],
+                    after: range.first > 0 ? [.unsigned(range.first - 1)] : nil,
+                    through: [.unsigned(range.last)], limit: budget))
+            budget -= entries.count
+            for entry in entries where entry.kind == .message {
+                positions[entry.conversation, default: []].insert(entry.position)
+            }
+        }
+        for (id, stored) in positions.sorted(by: { $0.key < $1.key }) {
+            guard
+                let conversation = try record(
+                    ConversationRecord.self, [.app(session.app), .identifier(id)]),
+                let participant = try participant(session.app, id, session.user)
+            else { continue }
+            try raiseReceipt(of: participant, in: conversation) { receipt in
+                while stored.contains(receipt.delivered + 1) { receipt.delivered += 1 }
+            }
+        }
+    }
+}
+
+// The coalescer. Each turn of a user: what was applied since the last turn becomes delivered;
+// then each conversation with something untold is told to the authors concerned; then the next
+// turn is set. Everything is derived from stored rows: a crash delays it, never loses it.
+extension Work {
+    func coalesceReceipts(users: Int) throws(RuleFailure) -> StoreAnswer {
+        let due = try records(
+            ReceiptDueRecord.self,
+            Scan(
+                index: "receipt_due_by_due", through: [.timestamp(now)], limit: max(1, users)))
+        for row in due {
+            try step { () throws(RuleFailure) in try self.collectDelivered(row.app, row.user) }
+            let pending = try pendingReceipts(row.app, row.user)
+            for receipt in pending {
+                try step { () throws(RuleFailure) in try self.tell(receipt) }
+            }
+            try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user) }
+        }
+        return .progressed(count: due.count, more: due.count == max(1, users))
+    }
+
+    private func pendingReceipts(
+        _ app: AppID, _ user: UserID
+    ) throws(RuleFailure) -> [ReceiptRecord] {
+        try records(
+            ReceiptRecord.self,
+            Scan(
+                index: "receipt_pending", prefix: [.app(app), .user(user)],
+                limit: limits.receiptConversations))
+    }
+
+    /// The highest `seq` any device of the user has stored.
+    private func applied(_ user: UserRecord) throws(RuleFailure) -> UInt64 {
+        let devices = try records(
+            DeviceRecord.self,
+            Scan(prefix: [.app(user.app), .user(user.user)], limit: limits.listRows))
+        return min(user.head, devices.map(\.applied).max() ?? 0)
+    }
+
+    private func collectDelivered(_ app: AppID, _ name: UserID) throws(RuleFailure) {
+        guard
+            var user = try record(UserRecord.self, [.app(app), .user(name)], lock: .wait)
+        else { return }
+        let applied = try applied(user)
+        guard applied > user.receipted else { return }
+        let entries = try records(
+            EntryRecord.self,
+            Scan(
+                prefix: [.app(app), .user(name)], after: [.unsigned(user.receipted)],
+                through: [.unsigned(applied)], limit: limits.receiptStep))
+        var delivered: [ConversationID: UInt64] = [:]
+        for entry in entries where entry.kind == .message {
+            // A feed has a conversation's messages in order: what is before this one, is too.
+            delivered[entry.conversation] = max(
+                delivered[entry.conversation] ?? 0, entry.position)
+        }
+        for (id, position) in delivered.sorted(by: { $0.key < $1.key }) {
+            guard
+                let conversation = try record(
+                    ConversationRecord.self, [.app(app), .identifier(id)]),
+                try tellsReceipts(conversation),
+                let participant = try participant(app, id, name)
+            else { continue }
+            try raiseReceipt(of: participant, in: conversation) { receipt in
+                receipt.delivered = max(receipt.delivered, position)
+            }
+        }
+        let last = entries.last?.seq ?? applied
+        user.receipted = entries.count < limits.receiptStep ? applied : last
+        try put(user)
+    }
+
+    /// Tells the authors of the messages that are newly covered, and only these.
+    private func tell(_ pending: ReceiptRecord) throws(RuleFailure) {
+        let (authors, delivered, read) = try newlyCovered(pending)
+        var feeds: [OpenFeed] = []
+        // The reader, who is none of the authors, is locked too: it orders this with the reader's
+        // own reports.
+        for user in (authors + [pending.user]).sorted() {
+            let feed = try openFeed(pending.app, user)
+            if user != pending.user { feeds.append(feed) }
+        }
+        let key = Array(pending.row.prefix(ReceiptRecord.table.keyCount))
+        guard var receipt = try record(ReceiptRecord.self, key) else { return }
+        receipt.announcedDelivered = max(receipt.announcedDelivered, delivered)
+        receipt.announcedRead = max(receipt.announcedRead, read)
+        let isDone =
+            receipt.delivered <= receipt.announcedDelivered
+            && receipt.read <= receipt.announcedRead
+        receipt.pendingSince = isDone ? nil : now
+        try put(receipt)
+        for var feed in feeds {
+            try append(.receipt(receipt), to: &feed)
+            try close(feed)
+        }
+    }
+
+    /// Looks at a bounded number of messages.
+    ///
+    /// - Returns: their authors without the reader, and up to where they were looked at.
+    private func newlyCovered(
+        _ receipt: ReceiptRecord
+    ) throws(RuleFailure) -> (authors: [UserID], delivered: UInt64, read: UInt64) {
+        let first = min(receipt.announcedDelivered, receipt.announcedRead)
+        let last = max(receipt.delivered, receipt.read)
+        let messages = try records(
+            MessageRecord.self,
+            Scan(
+                index: "message_by_position",
+                prefix: [.app(receipt.app), .identifier(receipt.conversation)],
+                after: [.unsigned(first)], through: [.unsigned(last)],
+                limit: limits.receiptStep))
+        var authors: Set<UserID> = []
+        for message in messages where !message.sender.isEmpty {
+            let isNew =
+                message.position > receipt.announcedDelivered
+                && message.position <= receipt.delivered
+                || message.position > receipt.announcedRead && message.position <= receipt.read
+            if isNew && message.sender != receipt.user.name {
+                authors.insert(UserID(message.sender))
+            }
+        }
+        let end = messages.count < limits.receiptStep ? last : messages.last?.position ?? last
+        return (authors.sorted(), min(receipt.delivered, end), min(receipt.read, end))
+    }
+
+    /// What was reported since the turn began is due after the interval.
+    private func endTurn(_ app: AppID, _ name: UserID) throws(RuleFailure) {
+        _ = try record(ReceiptDueRecord.self, [.app(app), .user(name)], lock: .wait)
+        guard let user = try record(UserRecord.self, [.app(app), .user(name)]) else { return }
+        let isPending = try !pendingReceipts(app, name).isEmpty
+        let isMore = try applied(user) > user.receipted || isPending
+        try put(
+            ReceiptDueRecord(
+                app: app, user: name, due: isMore ? now + limits.receiptInterval : nil,
+                lastAt: now))
+    }
+}

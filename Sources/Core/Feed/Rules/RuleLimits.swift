@@ -1,0 +1,59 @@
+public import Model
+
+/// The bounds the rules keep. One value for all apps; tests lower them.
+public struct RuleLimits: Equatable, Sendable {
+    /// Users named in one request.
+    public var participantsPerRequest = 256
+    public var participantsPerConversation = 10_000
+    /// Parts of one message.
+    public var parts = 32
+    /// Bytes of all parts of one message together, MIME types included.
+    public var messageBytes = 64 << 10
+    public var mimeTypeBytes = 128
+    /// Title and body of a push text together.
+    public var pushTextBytes = 2048
+    /// Above so many recipients a change is fanned out in the background.
+    public var directRecipients = 256
+    /// Above so many entries too: a join writes an entry for each pair.
+    public var directEntries = 2048
+    /// Entries written in one step of a fan-out.
+    public var fanOutStep = 512
+    /// Changes of one conversation that may wait; further ones are refused for the time being.
+    public var fanOutQueue: UInt64 = 1024
+    /// Read receipts, and ranges, in one SYNC or ACK.
+    public var readsPerRequest = 256
+    public var rangesPerRequest = 256
+    /// Ranges kept in one read mark; beyond it the lowest are dropped.
+    public var rangesPerReadMark = 256
+    public var mutationsPerRequest = 256
+    /// Results kept of one device.
+    public var mutationResults: UInt64 = 1024
+    public var mutationLifetime: Milliseconds = 7 * 86_400_000
+    public var idempotencyLifetime: Milliseconds = 86_400_000
+    public var idempotencyKeyBytes = 255
+    /// At most one receipt of a conversation and reader in this time.
+    public var receiptInterval: Milliseconds = 2000
+    /// Entries, and messages of one conversation, that one receipt step looks at.
+    public var receiptStep = 512
+    /// Conversations whose receipts one step tells.
+    public var receiptConversations = 64
+    /// How long a forgotten device's counters are kept: it cannot come back later with numbers
+    /// it used before.
+    public var forgottenLifetime: Milliseconds = 90 * 86_400_000
+    /// How long a device may take to come back when its server process ended.
+    public var reconnectWindow: Milliseconds = 10_000
+    /// After a refusal for the time being.
+    public var retryAfter: Milliseconds = 1000
+    /// Bytes of a push token; APNs does not fix it (32 today).
+    public var pushTokenBytes = 256
+    /// Bytes of a client's name, and of its version.
+    public var clientNameBytes = 128
+    /// Live keys of the backend API of one app.
+    public var apiKeys = 2
+    /// Tries of one step that met a conflict.
+    public var attempts = 3
+    /// Rows a list query gives.
+    public var listRows = 1000
+
+    public init() {}
+}

@@ -1,0 +1,84 @@
+public import Model
+
+/// Everything the server decides about its tables: who gets which entries, what supersedes what,
+/// which jobs arise. Pure: a store only executes reads and row writes.
+public enum Rules {
+    /// Carries out one request on an open transaction.
+    ///
+    /// It runs in savepoints of its own (a request with mutations in several): a refusal leaves
+    /// nothing of its step. Nothing may be told to anybody before the transaction is committed.
+    ///
+    /// - Throws: `.full` and `.unavailable`: the transaction cannot go on. `.conflict`,
+    ///   `.corrupt`: this request was not carried out; the others of the transaction stand.
+    public static func execute(
+        _ request: StoreRequest, in transaction: any StoreTransaction, now: Timestamp,
+        limits: RuleLimits = RuleLimits()
+    ) throws(StoreError) -> StoreOutcome {
+        let work = Work(transaction, now: now, limits: limits)
+        do throws(RuleFailure) {
+            let answer = try work.carryOut(request)
+            return StoreOutcome(
+                answer: answer, changes: work.effects.changes, ended: work.effects.ended,
+                hasBackgroundWork: work.effects.hasBackgroundWork)
+        } catch {
+            switch error {
+            case .answer(let answer):
+                return StoreOutcome(
+                    answer: answer, changes: work.effects.changes, ended: work.effects.ended,
+                    hasBackgroundWork: work.effects.hasBackgroundWork)
+            case .store(let error): throw error
+            }
+        }
+    }
+
+    /// Answers a query from one snapshot.
+    public static func read(
+        _ query: StoreQuery, in snapshot: any StoreSnapshot, now: Timestamp,
+        limits: RuleLimits = RuleLimits()
+    ) throws(StoreError) -> StoreReading {
+        try PageReader(snapshot: snapshot).answer(query, limits: limits)
+    }
+}
+
+extension Work {
+    fileprivate func carryOut(_ request: StoreRequest) throws(RuleFailure) -> StoreAnswer {
+        switch request {
+        // These take steps of their own.
+        case .openSession(let request): try openSession(request)
+        case .sync(let request): try sync(request)
+        case .mutate(let request): try mutate(request)
+        case .continueFanOut(let recipients): try continueFanOut(recipients: recipients)
+        case .coalesceReceipts(let users): try coalesceReceipts(users: users)
+        default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
+        }
+    }
+
+    private func carryOutInOneStep(
+        _ request: StoreRequest
+    ) throws(RuleFailure) -> StoreAnswer {
+        switch request {
+        case .acknowledge(let request): return try acknowledge(request)
+        case .changeAppState(let request): return try changeAppState(request)
+        case .endSession(let request): return try endSession(request)
+        case .createConversation(let app, let request, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .conversation(try self.createConversation(app, request, by: .backend))
+            }
+        case .addParticipants(let app, let request, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .conversation(try self.addParticipants(app, request, by: .backend))
+            }
+        case .publish(let app, let publication, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .published(
+                    try self.sendMessage(
+                        app, publication.message, from: publication.sender, by: .backend))
+            }
+        case .administer(let request): return try administer(request)
+        case .enforceRetention(let rows): return try enforceRetention(rows: rows)
+        case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
+        case .openSession, .sync, .mutate, .continueFanOut, .coalesceReceipts:
+            preconditionFailure("\(request) takes steps of its own")
+        }
+    }
+}

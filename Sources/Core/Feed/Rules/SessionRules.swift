@@ -1,0 +1,221 @@
+import Model
+import Wire
+
+extension Work {
+    /// OPEN: session row, tokens, switches, push token and what the inline SYNC tells, in one
+    /// step; then its mutations, each in its own.
+    func openSession(_ request: OpenSession) throws(RuleFailure) -> StoreAnswer {
+        var (opened, reset) = try step { () throws(RuleFailure) in try self.open(request) }
+        let results = try mutateAll(request.sync?.mutations ?? [], opened.session)
+        opened.sync = try standing(
+            of: opened.session, results: results, reset: reset,
+            hadPushRows: opened.sync.hadPushRows)
+        return .opened(opened)
+    }
+
+    private func open(
+        _ request: OpenSession
+    ) throws(RuleFailure) -> (OpenedSession, ResetReason?) {
+        guard let app = try record(AppRecord.self, [.app(request.app)]) else {
+            throw .refused(.tokenInvalid, "unknown app")
+        }
+        let (user, presented) = try admit(request)
+        let environment: PushEnvironmentKind? =
+            if let push = request.push { try acceptedEnvironment(push, of: app.app) } else { nil }
+        var feed = try openFeed(app.app, user)
+        if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
+        var device = try takeDevice(request, user, environment)
+        device.sessionGeneration += 1
+        let session = SessionKey(
+            app: app.app, user: user, device: request.device, role: request.role,
+            generation: device.sessionGeneration)
+        try endSessionRow(device, request.role, code: .superseded)
+        try rotateTokens(
+            of: session, presented: presented, newHash: request.newTokenHash,
+            lifetime: app.sessionTokenLifetime)
+        var reset: ResetReason?
+        if let sync = request.sync {
+            reset = try take(
+                sync, of: session, freshEpochHalf: request.freshEpochHalf, &feed, &device)
+        }
+        if request.role == .app {
+            describe(request, &device)
+            // A new session sends every unanswered mutation again, in order (MSG-14).
+            device.refusedMutation = 0
+        }
+        device.lastSeenAt = now
+        try put(device)
+        try close(feed)
+        try put(
+            SessionRecord(
+                app: app.app, user: user, device: request.device, role: request.role,
+                boot: request.boot, generation: session.generation, openedAt: now,
+                dormantAt: request.dormantAfter.map { now + $0 }))
+        let opened = OpenedSession(
+            session: session, sync: SyncedSession(epoch: try epoch(of: feed.user), feed, device),
+            tokenLifetime: app.sessionTokenLifetime, isPushTokenHeld: device.pushToken != nil,
+            isPushRefused: request.push != nil && environment == nil)
+        return (opened, reset)
+    }
+
+    /// Locks, ascending, the device and those it takes something from: it belongs to one user at
+    /// a time, so whoever was logged in on it is logged out (SES-14), and its push token lives on
+    /// no other device (SES-18).
+    private func takeDevice(
+        _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?
+    ) throws(RuleFailure) -> DeviceRecord {
+        let app = request.app
+        var keys = try records(
+            DeviceRecord.self,
+            Scan(
+                index: "device_by_id", prefix: [.app(app), .identifier(request.device)],
+                limit: limits.listRows)
+        ).filter { $0.expiresAt == nil }.map { DeviceKey($0) }
+        let registration = request.role == .app ? request.push : nil
+        if let registration, let environment {
+            keys += try holders(of: registration.token, environment, in: app).map { DeviceKey($0) }
+        }
+        let own = DeviceKey(user: user, device: request.device)
+        var device = DeviceRecord(
+            app: app, user: user, device: request.device, createdAt: now, lastSeenAt: now)
+        var last: DeviceKey?
+        for key in (keys + [own]).sorted() where key != last {
+            last = key
+            guard
+                var found = try record(
+                    DeviceRecord.self, [.app(app), .user(key.user), .identifier(key.device)],
+                    lock: .wait)
+            else { continue }
+            if key == own {
+                device = found
+            } else if key.device == own.device {
+                try forget(&found)
+            } else if found.pushToken == registration?.token,
+                found.pushEnvironment == environment
+            {
+                detachPushToken(&found)
+                try put(found)
+            }
+        }
+        device.expiresAt = nil
+        if let registration, let environment {
+            attach(registration, environment, to: &device)
+        }
+        return device
+    }
+
+    private func attach(
+        _ registration: PushRegistration, _ environment: PushEnvironmentKind,
+        to device: inout DeviceRecord
+    ) {
+        if device.pushToken != registration.token || device.pushEnvironment != environment
+            || device.pushTopic != registration.topic
+        {
+            device.tokenGeneration += 1
+        }
+        device.pushToken = registration.token
+        device.pushEnvironment = environment
+        device.pushTopic = registration.topic
+        device.tokenConfirmedAt = now
+    }
+
+    private func describe(_ request: OpenSession, _ device: inout DeviceRecord) {
+        device.clientName = bounded(request.clientName)
+        device.clientVersion = bounded(request.clientVersion)
+        if let state = request.appState { store(state, in: &device) }
+    }
+
+    private func bounded(_ text: String) -> String {
+        guard text.utf8.count > limits.clientNameBytes else { return text }
+        return String(decoding: text.utf8.prefix(limits.clientNameBytes), as: UTF8.self)
+    }
+
+    /// The three switches; one that is not said stays as it was.
+    func store(_ state: AppState, in device: inout DeviceRecord) {
+        device.notifications = SettingKind(state.notifications) ?? device.notifications
+        device.backgroundRefresh = SettingKind(state.backgroundRefresh) ?? device.backgroundRefresh
+        device.lowPower = SettingKind(state.lowPower) ?? device.lowPower
+    }
+
+    /// The row of a session that is the newest of its device and role; else the answer is
+    /// `.superseded`.
+    func current(_ session: SessionKey) throws(RuleFailure) -> SessionRecord {
+        let row = try record(
+            SessionRecord.self,
+            [
+                .app(session.app), .user(session.user), .identifier(session.device),
+                .unsigned(session.role.rawValue),
+            ])
+        guard let row, row.generation == session.generation else { throw .answer(.superseded) }
+        return row
+    }
+
+    /// The session's device, locked.
+    func lockDevice(_ session: SessionKey) throws(RuleFailure) -> DeviceRecord {
+        let found = try record(
+            DeviceRecord.self,
+            [.app(session.app), .user(session.user), .identifier(session.device)], lock: .wait)
+        guard let found else { throw .answer(.superseded) }
+        return found
+    }
+
+    func changeAppState(_ request: ChangeAppState) throws(RuleFailure) -> StoreAnswer {
+        var device = try lockDevice(request.session)
+        var row = try current(request.session)
+        if let state = request.appState {
+            store(state, in: &device)
+            try put(device)
+        }
+        row.dormantAt = request.dormantAfter.map { now + $0 }
+        try put(row)
+        return .done
+    }
+
+    /// A late end changes nothing: a newer session has taken the row.
+    func endSession(_ request: EndSession) throws(RuleFailure) -> StoreAnswer {
+        let session = request.session
+        let user = try record(UserRecord.self, [.app(session.app), .user(session.user)])
+        var device = try lockDevice(session)
+        var row = try current(session)
+        guard session.role == .app else {
+            try delete(SessionRecord.self, Array(row.row.prefix(SessionRecord.table.keyCount)))
+            return .done
+        }
+        if let user, request.applied > device.applied, request.applied <= user.head {
+            try advance(&device, to: request.applied, user)
+        }
+        device.lastSeenAt = now
+        try put(device)
+        row.expectedUntil = now + request.expectedWithin
+        try put(row)
+        return .done
+    }
+}
+
+/// A device of a known app, in the lock order.
+private struct DeviceKey: Hashable, Comparable {
+    let user: UserID
+    let device: DeviceID
+
+    init(user: UserID, device: DeviceID) {
+        self.user = user
+        self.device = device
+    }
+
+    init(_ record: DeviceRecord) { self.init(user: record.user, device: record.device) }
+
+    static func < (left: Self, right: Self) -> Bool {
+        left.user == right.user ? left.device < right.device : left.user < right.user
+    }
+}
+
+extension SettingKind {
+    /// `nil`: not said.
+    fileprivate init?(_ setting: Setting) {
+        switch setting {
+        case .unspecified: return nil
+        case .on: self = .on
+        case .off: self = .off
+        }
+    }
+}

@@ -1,0 +1,47 @@
+public import Model
+
+extension Store {
+    /// Carries out the requests in one transaction and commits it. Nothing of it may be told to
+    /// anybody before this returns.
+    ///
+    /// - Returns: for each request, in order, its outcome, or why it alone was not carried out
+    ///   (`.conflict`: the same again may succeed; `.corrupt`).
+    /// - Throws: when nothing was committed (`.full`, `.conflict` after several tries), or it is
+    ///   unknown whether it was (`.unavailable`).
+    public func commit(
+        _ requests: [StoreRequest], limits: RuleLimits = RuleLimits()
+    ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        var attempt = 1
+        while true {
+            do throws(StoreError) {
+                return try commitOnce(requests, limits)
+            } catch {
+                guard case .conflict = error, attempt < limits.attempts else { throw error }
+                attempt += 1
+            }
+        }
+    }
+
+    private func commitOnce(
+        _ requests: [StoreRequest], _ limits: RuleLimits
+    ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        var results: [Result<StoreOutcome, StoreError>] = []
+        try write { transaction throws(StoreError) in
+            results = []
+            for request in requests {
+                do throws(StoreError) {
+                    results.append(
+                        .success(
+                            try Rules.execute(
+                                request, in: transaction, now: self.now(), limits: limits)))
+                } catch {
+                    switch error {
+                    case .conflict, .corrupt: results.append(.failure(error))
+                    case .full, .unavailable: throw error
+                    }
+                }
+            }
+        }
+        return results
+    }
+}

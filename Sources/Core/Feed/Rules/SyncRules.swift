@@ -1,0 +1,139 @@
+import Model
+import Wire
+
+extension UInt64 {
+    /// An epoch half is stored as a signed number: its top bit is never set.
+    static let halfMask: UInt64 = .max >> 1
+}
+
+extension MetaRecord {
+    /// Under this name `number` is the store's half of every epoch.
+    static let epochName = "epoch"
+}
+
+extension SyncedSession {
+    init(epoch: Epoch, _ feed: OpenFeed, _ device: DeviceRecord) {
+        self.init(
+            epoch: epoch, head: feed.user.head, applied: device.applied,
+            mutationFloor: device.mutationFloor)
+    }
+}
+
+extension Work {
+    /// SYNC: what it tells in one step, then each mutation in its own.
+    func sync(_ request: SyncWrite) throws(RuleFailure) -> StoreAnswer {
+        let session = request.session
+        let (reset, hadPushRows) = try step { () throws(RuleFailure) in
+            var feed = try self.openFeed(session.app, session.user)
+            var device = try self.lockDevice(session)
+            let row = try self.current(session)
+            let reset = try self.take(
+                request.sync, of: session, freshEpochHalf: request.freshEpochHalf, &feed, &device)
+            device.lastSeenAt = self.now
+            try self.put(device)
+            try self.close(feed)
+            return (reset, row.hadPushRows)
+        }
+        let results = try mutateAll(request.sync.mutations, session)
+        return .synced(
+            try standing(of: session, results: results, reset: reset, hadPushRows: hadPushRows))
+    }
+
+    /// Takes cursor, `applied` and read receipts. The caller stores feed and device.
+    ///
+    /// - Returns: why the cursor cannot be continued. Then nothing is applied, whatever the SYNC
+    ///   says: its numbers are of another history.
+    func take(
+        _ sync: SyncFrame, of session: SessionKey, freshEpochHalf: UInt64,
+        _ feed: inout OpenFeed, _ device: inout DeviceRecord
+    ) throws(RuleFailure) -> ResetReason? {
+        guard sync.mutations.count <= limits.mutationsPerRequest else {
+            throw .refused(.limit, "more than \(limits.mutationsPerRequest) mutations")
+        }
+        guard session.role == .app else {
+            // SES-17: an extension's cursor, `applied` and mutations are not the app's.
+            guard sync.mode == .peek, sync.mutations.isEmpty, sync.reads.isEmpty else {
+                throw .refused(.forbidden, "an extension only peeks")
+            }
+            return nil
+        }
+        let reset = try resetReason(sync.cursor, feed.user)
+        if reset == .cursorAhead { feed.user.epochHalf = freshEpochHalf & .halfMask }
+        // What the device says counts, also when it is less than before: a restored phone (P3).
+        let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
+        try advance(&device, to: told, feed.user)
+        try read(sync.reads, session, &feed)
+        return reset
+    }
+
+    private func resetReason(
+        _ cursor: Cursor?, _ user: UserRecord
+    ) throws(RuleFailure) -> ResetReason? {
+        guard let cursor else { return .noCursor }
+        if try cursor.epoch != epoch(of: user) { return .epochChanged }
+        return cursor.seq > user.head ? .cursorAhead : nil
+    }
+
+    /// Where the session stands after its writes.
+    func standing(
+        of session: SessionKey, results: [MutationResult], reset: ResetReason?, hadPushRows: Bool
+    ) throws(RuleFailure) -> SyncedSession {
+        guard
+            let user = try record(UserRecord.self, [.app(session.app), .user(session.user)]),
+            let device = try record(
+                DeviceRecord.self,
+                [.app(session.app), .user(session.user), .identifier(session.device)])
+        else { throw .answer(.superseded) }
+        return SyncedSession(
+            epoch: try epoch(of: user), head: user.head, applied: device.applied,
+            mutationFloor: device.mutationFloor, results: results, reset: reset,
+            hadPushRows: hadPushRows)
+    }
+
+    func epoch(of user: UserRecord) throws(RuleFailure) -> Epoch {
+        let half = try record(MetaRecord.self, [.text(MetaRecord.epochName)])?.number ?? 0
+        return Epoch(high: half, low: user.epochHalf)
+    }
+
+    /// ACK, or `applied` persisted later.
+    func acknowledge(_ request: Acknowledge) throws(RuleFailure) -> StoreAnswer {
+        let session = request.session
+        guard request.ranges.count <= limits.rangesPerRequest else {
+            throw .refused(.limit, "more than \(limits.rangesPerRequest) ranges")
+        }
+        var feed = try openFeed(session.app, session.user)
+        var device = try lockDevice(session)
+        _ = try current(session)
+        let head = feed.user.head
+        guard request.applied <= head else {
+            throw .refused(.ackAhead, "applied \(request.applied) is above \(head)")
+        }
+        for range in request.ranges {
+            guard range.first <= range.last else { throw .refused(.malformed, "an empty range") }
+            guard range.last <= head else {
+                throw .refused(.ackAhead, "a range ends above \(head)")
+            }
+        }
+        if session.role == .extension {
+            guard request.applied == 0, request.reads.isEmpty else {
+                throw .refused(.forbidden, "an extension only acknowledges ranges")
+            }
+        } else {
+            try advance(&device, to: max(request.applied, device.applied), feed.user)
+            try read(request.reads, session, &feed)
+        }
+        try deliver(request.ranges, session)
+        device.lastSeenAt = now
+        try put(device)
+        try close(feed)
+        return .acknowledged(head: feed.user.head)
+    }
+
+    /// Sets `applied`, up or down. What is newly applied is delivered: receipts become due.
+    func advance(
+        _ device: inout DeviceRecord, to applied: UInt64, _ user: UserRecord
+    ) throws(RuleFailure) {
+        device.applied = applied
+        if applied > user.receipted { try receiptsAreDue(device.app, device.user) }
+    }
+}

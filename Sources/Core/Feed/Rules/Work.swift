@@ -1,0 +1,121 @@
+import Model
+import Wire
+
+/// How a step of a rule ended early: what it wrote is undone.
+enum RuleFailure: Error {
+    /// The request is answered so.
+    case answer(StoreAnswer)
+    case store(StoreError)
+
+    static func refused(_ code: Code, _ detail: String) -> RuleFailure {
+        .answer(.refused(code, detail: detail))
+    }
+}
+
+/// What others are told after the commit, and hooks that run at a step's end.
+struct Effects {
+    var changes: [FeedChange] = []
+    var ended: [EndedSession] = []
+    var hasBackgroundWork = false
+
+    mutating func note(_ change: FeedChange) {
+        let known = changes.firstIndex { $0.app == change.app && $0.user == change.user }
+        guard let known else {
+            changes.append(change)
+            return
+        }
+        changes[known].head = max(changes[known].head, change.head)
+        changes[known].kinds |= change.kinds
+    }
+}
+
+/// One request on an open transaction. The extensions of this class are the rules, by concern.
+///
+/// A rule checks before it writes; where a later check fails, the step's savepoint undoes it.
+final class Work {
+    let transaction: any StoreTransaction
+    let now: Timestamp
+    let limits: RuleLimits
+    var effects = Effects()
+
+    init(_ transaction: any StoreTransaction, now: Timestamp, limits: RuleLimits) {
+        self.transaction = transaction
+        self.now = now
+        self.limits = limits
+    }
+
+    func record<R: Record>(
+        _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
+    ) throws(RuleFailure) -> R? {
+        do throws(StoreError) {
+            return try transaction.record(type, key, lock: lock)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    func records<R: Record>(_ type: R.Type, _ scan: Scan) throws(RuleFailure) -> [R] {
+        do throws(StoreError) {
+            return try transaction.records(type, scan)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    func put(_ record: some Record) throws(RuleFailure) {
+        do throws(StoreError) {
+            try transaction.put(record)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(RuleFailure) {
+        do throws(StoreError) {
+            try transaction.delete(type, key)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    /// Runs `body`; if it fails, what it wrote and noted is undone.
+    func savepoint<Value>(
+        _ body: () throws(RuleFailure) -> Value
+    ) throws(RuleFailure) -> Value {
+        let before = effects
+        var ending: Result<Value, RuleFailure>?
+        do throws(StoreError) {
+            try transaction.savepoint { () throws(StoreError) in
+                do throws(RuleFailure) {
+                    ending = .success(try body())
+                } catch {
+                    ending = .failure(error)
+                    if case .store(let error) = error { throw error }
+                    throw .conflict("undone by a rule")
+                }
+            }
+        } catch {
+            effects = before
+            if case .failure(let failure) = ending { throw failure }
+            throw .store(error)
+        }
+        guard case .success(let value) = ending else {
+            preconditionFailure("a savepoint returned without running its body")
+        }
+        return value
+    }
+
+    /// One step of a request: an outermost savepoint, so that its locks are a sequence of their
+    /// own. A conflict is tried again; each try starts from nothing.
+    func step<Value>(_ body: () throws(RuleFailure) -> Value) throws(RuleFailure) -> Value {
+        var attempt = 1
+        while true {
+            do throws(RuleFailure) {
+                return try savepoint(body)
+            } catch {
+                guard case .store(.conflict) = error, attempt < limits.attempts else { throw error }
+                attempt += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import Feed
+import MemoryStore
+import Model
+
+/// Hands out transactions whose first waits for a conversation meet a conflict, as an engine
+/// with row locks has them.
+final class ConflictingStore: Store {
+    private let base: MemoryStore
+    private var conflicts: Int
+
+    init(_ base: MemoryStore, conflicts: Int) {
+        self.base = base
+        self.conflicts = conflicts
+    }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try base.write { transaction throws(StoreError) in
+            let wrapped = Transaction(transaction, conflicts: self.conflicts)
+            try body(wrapped)
+            self.conflicts = wrapped.conflicts
+        }
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try base.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
+    func now() -> Timestamp { base.now() }
+    func checkpoint() throws(StoreError) { try base.checkpoint() }
+    func close() { base.close() }
+
+    private final class Transaction: StoreTransaction {
+        let base: any StoreTransaction
+        var conflicts: Int
+
+        init(_ base: any StoreTransaction, conflicts: Int) {
+            self.base = base
+            self.conflicts = conflicts
+        }
+
+        func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
+            -> [ColumnValue]?
+        {
+            if lock == .wait, table == ConversationRecord.table, conflicts > 0 {
+                conflicts -= 1
+                throw .conflict("an injected fault")
+            }
+            return try base.row(table, key: key, lock: lock)
+        }
+
+        func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
+            try base.rows(table, scan)
+        }
+
+        func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+            try base.put(table, row)
+        }
+
+        func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+            try base.delete(table, key: key)
+        }
+
+        func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+            try base.savepoint(body)
+        }
+    }
+}

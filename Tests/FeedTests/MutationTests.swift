@@ -1,0 +1,195 @@
+import Feed
+import Model
+import Testing
+import Wire
+
+struct MutationTests {
+    let world: World
+    let phone = DeviceID(high: 5, low: 1)
+    let session: SessionKey
+
+    init() throws {
+        world = try World()
+        session = try world.login("anna", phone).session
+    }
+
+    @Test func aMutationHasOneEffectAndOneAnswer() throws {
+        let id = try world.converse(["anna", "bert"])
+        let send = Mutation.Operation.sendMessage(
+            world.message0("hi", to: id, MessageID(high: 3, low: 3)))
+        let first = try world.mutate(session, 5, send)
+        #expect(first.code == 0)
+        #expect(first.position == 1)
+        #expect(first.object == MessageID(high: 3, low: 3).bytes)
+        #expect(try world.mutate(session, 5, send) == first)
+        #expect(try world.page("bert").entries.filter { $0.word.hasPrefix("message") }.count == 1)
+        // Under another number it is another mutation.
+        #expect(try world.mutate(session, 7, send).code == Code.idInUse.rawValue)
+        #expect(try world.mutate(session, 7, send).code == Code.idInUse.rawValue)
+        // A number below the floor that was never taken.
+        #expect(try world.mutate(session, 6, send).code == Code.resultGone.rawValue)
+        #expect(try world.mutate(session, 6, send).position == 1)
+        #expect(try world.mutate(session, 0, send).code == Code.malformed.rawValue)
+        let next = try world.login("anna", phone)
+        #expect(next.sync.mutationFloor == 7)
+        #expect(try world.mutate(next.session, 5, send) == first)
+    }
+
+    @Test func nothingIsToldOfWhatIsOutOfReach() throws {
+        let hidden = try world.converse(["bert"])
+        let message = try world.publish("x", to: hidden)
+        let mine = try world.converse(["anna"])
+        let unknown: ConversationID = world.fresh()
+        func code(_ number: UInt64, _ operation: Mutation.Operation) throws -> UInt32 {
+            try world.mutate(session, number, operation).code
+        }
+        let notFound = Code.notFound.rawValue
+        for (number, id) in [(UInt64(1), hidden), (3, unknown)] {
+            #expect(
+                try code(number, .sendMessage(world.message0("x", to: id, world.fresh())))
+                    == notFound)
+            #expect(
+                try code(
+                    number + 1, .addParticipants(AddParticipants(conversation: id, users: ["c"])))
+                    == notFound)
+        }
+        #expect(
+            try code(10, .createConversation(CreateConversation(conversation: hidden)))
+                == Code.forbidden.rawValue)
+        #expect(
+            try code(11, .createConversation(CreateConversation(conversation: mine)))
+                == Code.idInUse.rawValue)
+        #expect(
+            try code(12, .sendMessage(world.message0("x", to: mine, message.message)))
+                == Code.forbidden.rawValue)
+        #expect(try code(13, .sendMessage(SendMessage())) == Code.missingField.rawValue)
+        let gone = try world.mutate(
+            session, 9, .sendMessage(world.message0("x", to: hidden, message.message)))
+        #expect(gone.code == Code.resultGone.rawValue)
+        #expect(gone.position == 0)
+    }
+
+    @Test func aUserConversesWithOthers() throws {
+        let id: ConversationID = world.fresh()
+        let created = try world.mutate(
+            session, 1,
+            .createConversation(CreateConversation(conversation: id, participants: ["bert"])))
+        #expect(created.code == 0 && created.object == id.bytes)
+        #expect(
+            try world.mutate(
+                session, 2, .addParticipants(AddParticipants(conversation: id, users: ["carl"]))
+            ).code == 0)
+        #expect(
+            try world.page("carl").entries.map(\.word) == [
+                "conversation", "participant anna", "participant bert", "participant carl",
+            ])
+        guard
+            case .conversation(let record?, let members) =
+                try world.read(.conversation(World.app, id))
+        else {
+            Issue.record("no conversation")
+            return
+        }
+        #expect(record.creator == "anna")
+        #expect(members.map(\.user.name) == ["anna", "bert", "carl"])
+    }
+
+    @Test func resultsAreKeptByCountAndTime() throws {
+        let id = try world.converse(["anna"])
+        world.limits.mutationResults = 3
+        func send(_ number: UInt64) throws -> MutationResult {
+            try world.mutate(
+                session, number,
+                .sendMessage(world.message0("x", to: id, MessageID(high: 8, low: number))))
+        }
+        // Numbers with gaps: the last three are kept all the same.
+        for number in [10, 2000, 2001, 900_000, 900_001] as [UInt64] {
+            #expect(try send(number).code == 0)
+        }
+        #expect(try world.all(MutationRecord.self).map(\.number) == [2001, 900_000, 900_001])
+        let gone = try send(2000)
+        #expect(gone.code == Code.resultGone.rawValue && gone.position == 2)
+        #expect(try send(2001).code == 0)
+        world.pass(7 * 86_400_000)
+        #expect(try send(900_001).code == Code.resultGone.rawValue)
+        #expect(try world.ask(.enforceRetention(rows: 2)) == .progressed(count: 2, more: true))
+        #expect(try world.ask(.enforceRetention(rows: 2)) == .progressed(count: 1, more: false))
+        #expect(try world.all(MutationRecord.self).isEmpty)
+    }
+
+    @Test func aRefusalForTheTimeBeingHoldsBackLaterNumbers() throws {
+        world.limits.directRecipients = 1
+        world.limits.fanOutQueue = 1
+        let id = try world.converse(["anna", "bert"])
+        func send(_ number: UInt64, _ session: SessionKey) throws -> MutationResult {
+            try world.mutate(
+                session, number,
+                .sendMessage(world.message0("x", to: id, MessageID(high: 8, low: number))))
+        }
+        #expect(try send(1, session).code == 0)
+        let refused = try send(2, session)
+        #expect(refused.code == Code.rateLimited.rawValue)
+        #expect(refused.retry == .retryAfter && refused.retryAfterMs > 0)
+        try world.finishFanOut()
+        let held = try send(3, session)
+        #expect(held.code == Code.unavailable.rawValue)
+        #expect(try send(2, session).position == 2)
+        try world.finishFanOut()
+        #expect(try send(3, session).position == 3)
+        try world.finishFanOut()
+        #expect(try send(4, session).code == 0)
+        #expect(try send(5, session).code == 0)
+        #expect(try send(6, session).code == Code.rateLimited.rawValue)
+        // A new session sends everything again: nothing is held back for a number that may have
+        // been given up.
+        try world.finishFanOut()
+        let next = try world.login("anna", phone).session
+        #expect(try send(7, next).position == 6)
+    }
+
+    @Test func forgettingADeviceTakesEverythingFromIt() throws {
+        let other = try world.login("anna", DeviceID(high: 5, low: 2)).session
+        let id = try world.converse(["anna"])
+        let later = world.message0("later", to: id, world.fresh())
+        let frame = SyncFrame(
+            mutations: [
+                Mutation(number: 1, operation: .forgetDevice(ForgetDevice())),
+                Mutation(number: 2, operation: .sendMessage(later)),
+            ])
+        let answer = try world.ask(
+            .sync(SyncWrite(session: session, sync: frame, freshEpochHalf: 1)))
+        guard case .synced(let synced) = answer else { throw Unexpected(answer: answer) }
+        #expect(synced.results.map(\.code) == [0])
+        #expect(world.ended == [EndedSession(session: session, code: .revoked)])
+        #expect(try world.all(SessionRecord.self).map(\.device) == [other.device])
+        #expect(try world.all(SessionTokenRecord.self).map(\.device) == [other.device])
+        guard case .devices(let views) = try world.read(.devices(World.app, UserID("anna"))) else {
+            Issue.record("no devices")
+            return
+        }
+        #expect(views.map(\.device.device) == [other.device])
+        // It comes back with its numbers going on.
+        let again = try world.login("anna", phone)
+        #expect(again.sync.mutationFloor == 1)
+        #expect(again.session.generation > session.generation)
+    }
+
+    @Test func aConflictIsARefusalForTheTimeBeing() throws {
+        let id = try world.converse(["anna"])
+        let store = ConflictingStore(world.store, conflicts: 3)
+        let send = Mutation(
+            number: 1, operation: .sendMessage(world.message0("x", to: id, world.fresh())))
+        let outcome = try store.commit([.mutate(Mutate(session: session, mutation: send))])
+        guard case .mutated(let refused, 0)? = try outcome.first?.get().answer else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(refused.code == Code.storageBusy.rawValue)
+        let again = try store.commit([.mutate(Mutate(session: session, mutation: send))])
+        guard case .mutated(let result, 1)? = try again.first?.get().answer else {
+            Issue.record("not carried out")
+            return
+        }
+        #expect(result.code == 0 && result.position == 1)
+    }
+}

@@ -1,0 +1,142 @@
+import Feed
+import Model
+import Testing
+import Wire
+
+struct CursorTests {
+    let world: World
+    let phone = DeviceID(high: 5, low: 1)
+    let conversation: ConversationID
+
+    init() throws {
+        world = try World()
+        conversation = try world.converse(["anna", "bert"])
+        try world.publish("one", to: conversation, from: "bert")
+    }
+
+    private func sync(
+        _ session: SessionKey, _ frame: SyncFrame
+    ) throws -> SyncedSession {
+        let answer = try world.ask(
+            .sync(SyncWrite(session: session, sync: frame, freshEpochHalf: 4711)))
+        guard case .synced(let synced) = answer else { throw Unexpected(answer: answer) }
+        return synced
+    }
+
+    @Test func withoutACursorTheFeedStartsAnew() throws {
+        let opened = try world.login("anna", phone, sync: SyncFrame(applied: 3))
+        #expect(opened.sync.reset == .noCursor)
+        #expect(opened.sync.applied == 0)
+        #expect(opened.sync.head == 4)
+        #expect(opened.sync.epoch == (try world.page("anna").epoch))
+        #expect(opened.sync.epoch.high == 77)
+    }
+
+    @Test func theDeviceIsTakenAtItsWord() throws {
+        let opened = try world.login("anna", phone)
+        #expect(opened.sync.reset == nil)
+        func applied(_ seq: UInt64, _ told: UInt64) throws -> UInt64 {
+            let cursor = Cursor(epoch: opened.sync.epoch, seq: seq)
+            return try sync(opened.session, SyncFrame(cursor: cursor, applied: told)).applied
+        }
+        #expect(try applied(4, 4) == 4)
+        // A restored phone.
+        #expect(try applied(2, 2) == 2)
+        // What is asked for again is not there.
+        #expect(try applied(3, 4) == 3)
+        #expect(try applied(4, 1) == 1)
+    }
+
+    @Test func aCursorOfAnotherHistoryIsReset() throws {
+        let opened = try world.login("anna", phone)
+        let other = Cursor(epoch: Epoch(high: 78, low: opened.sync.epoch.low), seq: 1)
+        let synced = try sync(opened.session, SyncFrame(cursor: other, applied: 1))
+        #expect(synced.reset == .epochChanged)
+        #expect(synced.epoch == opened.sync.epoch)
+        #expect(synced.applied == 0)
+    }
+
+    @Test func aCursorAheadDrawsTheUsersEpochAnew() throws {
+        let opened = try world.login("anna", phone)
+        let ahead = Cursor(epoch: opened.sync.epoch, seq: 5)
+        // A mutation in the same SYNC raises the head: the cursor was ahead before it.
+        let message = world.message0("mine", to: conversation, world.fresh())
+        let mutation = Mutation(number: 1, operation: .sendMessage(message))
+        let synced = try sync(
+            opened.session, SyncFrame(cursor: ahead, applied: 5, mutations: [mutation]))
+        #expect(synced.reset == .cursorAhead)
+        #expect(synced.epoch == Epoch(high: 77, low: 4711))
+        #expect(synced.results.map(\.code) == [0])
+        #expect(synced.head == 5)
+        let old = try sync(opened.session, SyncFrame(cursor: ahead, applied: 5))
+        #expect(old.reset == .epochChanged)
+    }
+
+    @Test func anAckOnlyRaises() throws {
+        let session = try world.login("anna", phone).session
+        func acknowledge(_ applied: UInt64) throws -> StoreAnswer {
+            try world.ask(
+                .acknowledge(Acknowledge(session: session, applied: applied, completesSync: true)))
+        }
+        #expect(try acknowledge(3) == .acknowledged(head: 4))
+        #expect(try acknowledge(2) == .acknowledged(head: 4))
+        #expect(try acknowledge(5).refusal == .ackAhead)
+        let key: [ColumnValue] = [.app(World.app), .text("anna"), .identifier(phone)]
+        #expect(try world.record(DeviceRecord.self, key)?.applied == 3)
+    }
+
+    @Test func anExtensionOnlyPeeks() throws {
+        let session = try world.login("anna", phone, role: .extension).session
+        func refusal(_ frame: SyncFrame) throws -> Code? {
+            try world.ask(.sync(SyncWrite(session: session, sync: frame, freshEpochHalf: 1)))
+                .refusal
+        }
+        let mutation = Mutation(number: 1, operation: .forgetDevice(ForgetDevice()))
+        #expect(try refusal(SyncFrame(mode: .advance)) == .forbidden)
+        #expect(try refusal(SyncFrame(mode: .peek, mutations: [mutation])) == .forbidden)
+        #expect(try refusal(SyncFrame(applied: 4, mode: .peek)) == nil)
+        #expect(
+            try world.ask(.mutate(Mutate(session: session, mutation: mutation))).refusal
+                == .forbidden)
+        let ack = Acknowledge(session: session, applied: 1, completesSync: false)
+        #expect(try world.ask(.acknowledge(ack)).refusal == .forbidden)
+        let key: [ColumnValue] = [.app(World.app), .text("anna"), .identifier(phone)]
+        #expect(try world.record(DeviceRecord.self, key)?.applied == 0)
+    }
+
+    @Test func pagesEndAtTheLastEntryOrTheHead() throws {
+        for size in 1...5 {
+            try world.publish("more \(size)", to: conversation)
+        }
+        let head = try world.page("anna").head
+        let whole = try world.page("anna")
+        #expect(!whole.more && whole.to == head && whole.head == head)
+        var after: UInt64 = 0
+        var seen: [UInt64] = []
+        repeat {
+            let page = try world.page("anna", after: after, bytes: 1)
+            #expect(page.entries.count == 1)
+            #expect(page.from == after)
+            #expect(page.to == page.entries.last?.seq)
+            #expect(page.more == (page.to < head))
+            seen += page.entries.map(\.seq)
+            after = page.to
+        } while after < head
+        #expect(seen == Array(1...head))
+        let empty = try world.page("anna", after: head)
+        #expect(empty.entries.isEmpty && empty.to == head && !empty.more)
+    }
+
+    @Test func aPageKeepsItsBytes() throws {
+        for number in 0..<20 {
+            let text = String(repeating: "x", count: 100 * number)
+            try world.publish(text, to: conversation, push: "y")
+        }
+        for bytes in [300, 1000, 4000, 16_384] {
+            let page = try world.page("anna", bytes: bytes)
+            let encoded = Delta(entries: page.entries).encoded.count
+            #expect(page.entries.count == 1 || encoded <= bytes)
+        }
+        #expect(try world.page("anna", bytes: 16_384).entries.count > 10)
+    }
+}

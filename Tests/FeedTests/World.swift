@@ -1,0 +1,203 @@
+import Feed
+import MemoryStore
+import Model
+import Testing
+import Wire
+
+/// A store with one app, and the requests tests make of it.
+final class World {
+    static let app = AppID("chess")
+    let store: MemoryStore
+    var limits = RuleLimits()
+    /// What the last request told the hub.
+    var changes: [FeedChange] = []
+    var ended: [EndedSession] = []
+    private var nextNumber: UInt64 = 1000
+
+    init(limits: RuleLimits = RuleLimits()) throws {
+        store = MemoryStore(
+            tables: Schema.tables, lockRanks: Schema.lockRanks,
+            clock: Timestamp(milliseconds: 1_000_000))
+        self.limits = limits
+        let boot = BootID(high: 9, low: 9)
+        #expect(
+            try ask(.start(boot: boot, epochHalf: 77)) == .started(storeEpochHalf: 77))
+        try expectDone(.putApp(AppRecord(app: Self.app, createdAt: store.now())))
+    }
+
+    var now: Timestamp { store.clock }
+
+    func pass(_ duration: Milliseconds) { store.clock = store.clock + duration }
+
+    func fresh<Noun>() -> Identifier<Noun> {
+        nextNumber += 1
+        return Identifier(high: 1, low: nextNumber)
+    }
+
+    @discardableResult
+    func ask(_ request: StoreRequest) throws -> StoreAnswer {
+        let results = try store.commit([request], limits: limits)
+        let outcome = try #require(results.first).get()
+        changes = outcome.changes
+        ended = outcome.ended
+        return outcome.answer
+    }
+
+    func expectDone(_ request: Administration) throws {
+        #expect(try ask(.administer(request)) == .done)
+    }
+
+    // MARK: sessions
+
+    /// Opens a session with a fresh identity and returns it.
+    @discardableResult
+    func login(
+        _ user: String, _ device: DeviceID, role: RoleKind = .app, token: UInt8 = 0,
+        push: PushRegistration? = nil, sync: SyncFrame? = nil
+    ) throws -> OpenedSession {
+        let answer = try open(
+            .identity(UserID(user)), device, role: role, token: token, push: push, sync: sync)
+        guard case .opened(let opened) = answer else {
+            throw Unexpected(answer: answer)
+        }
+        return opened
+    }
+
+    func open(
+        _ credential: Credential, _ device: DeviceID, app: AppID = World.app,
+        role: RoleKind = .app, token: UInt8 = 0, push: PushRegistration? = nil,
+        sync: SyncFrame? = nil, appState: AppState? = nil
+    ) throws -> StoreAnswer {
+        nextNumber += 1
+        let hash = token == 0 ? fresh(as: Noun.Push.self).bytes : [token]
+        return try ask(
+            .openSession(
+                OpenSession(
+                    app: app, device: device, role: role, credential: credential,
+                    newTokenHash: hash, freshEpochHalf: nextNumber, boot: BootID(high: 9, low: 9),
+                    appState: appState, push: push, sync: sync)))
+    }
+
+    private func fresh<Noun>(as: Noun.Type) -> Identifier<Noun> { fresh() }
+
+    // MARK: conversations
+
+    @discardableResult
+    func converse(_ users: [String]) throws -> ConversationID {
+        let id: ConversationID = fresh()
+        let answer = try ask(
+            .createConversation(
+                app: Self.app, CreateConversation(conversation: id, participants: users),
+                idempotency: nil))
+        guard case .conversation = answer else { throw Unexpected(answer: answer) }
+        return id
+    }
+
+    func add(_ users: [String], to conversation: ConversationID) throws -> StoreAnswer {
+        try ask(
+            .addParticipants(
+                app: Self.app, AddParticipants(conversation: conversation, users: users),
+                idempotency: nil))
+    }
+
+    @discardableResult
+    func publish(
+        _ text: String, to conversation: ConversationID, from sender: String = "",
+        idempotency: Idempotency? = nil, message: MessageID? = nil, push: String? = nil
+    ) throws -> MessageRecord {
+        let answer = try ask(
+            .publish(
+                app: Self.app,
+                Publication(
+                    message: message0(text, to: conversation, message ?? fresh(), push: push),
+                    sender: sender),
+                idempotency: idempotency))
+        guard case .published(let record) = answer else { throw Unexpected(answer: answer) }
+        return record
+    }
+
+    func message0(
+        _ text: String, to conversation: ConversationID, _ id: MessageID, push: String? = nil
+    ) -> SendMessage {
+        SendMessage(
+            conversation: conversation, message: id,
+            parts: [Part(mimeType: "text/plain", content: Array(text.utf8))],
+            push: PushText(title: "", body: push ?? text))
+    }
+
+    func mutate(
+        _ session: SessionKey, _ number: UInt64, _ operation: Mutation.Operation
+    ) throws -> MutationResult {
+        let answer = try ask(
+            .mutate(
+                Mutate(
+                    session: session, mutation: Mutation(number: number, operation: operation))))
+        guard case .mutated(let result, _) = answer else { throw Unexpected(answer: answer) }
+        return result
+    }
+
+    // MARK: reading
+
+    func page(
+        _ user: String, after: UInt64 = 0, bytes: Int = 1 << 20, device: DeviceID? = nil
+    ) throws -> Page {
+        let query = PageQuery(
+            app: Self.app, user: UserID(user), device: device ?? DeviceID(high: 0, low: 0),
+            after: after, bytes: bytes)
+        guard case .page(let page) = try read(.page(query)) else { throw Unexpected(answer: .done) }
+        return page
+    }
+
+    func read(_ query: StoreQuery) throws -> StoreReading {
+        var reading = StoreReading.nothing
+        try store.read { snapshot throws(StoreError) in
+            reading = try Rules.read(
+                query, in: snapshot, now: self.store.now(), limits: self.limits)
+        }
+        return reading
+    }
+
+    func record<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws -> R? {
+        var found: R?
+        try store.read { snapshot throws(StoreError) in
+            found = try snapshot.record(type, key)
+        }
+        return found
+    }
+
+    func all<R: Record>(_ type: R.Type) throws -> [R] {
+        var found: [R] = []
+        try store.read { snapshot throws(StoreError) in
+            found = try snapshot.records(type, Scan(limit: 100_000))
+        }
+        return found
+    }
+
+    func finishFanOut() throws {
+        while case .progressed(_, let more) = try ask(.continueFanOut(recipients: 50)), more {}
+    }
+}
+
+struct Unexpected: Error { let answer: StoreAnswer }
+
+extension StoreAnswer {
+    var refusal: Code? {
+        if case .refused(let code, _) = self { return code }
+        return nil
+    }
+}
+
+extension Entry {
+    /// A short word for transcripts: kind and what it is about.
+    var word: String {
+        switch body {
+        case .conversationState: "conversation"
+        case .participant(let state): "participant \(state.user)"
+        case .message(let state): "message \(state.position)"
+        case .receipt(let state):
+            "receipt \(state.user) \(state.deliveredThrough) \(state.readThrough)"
+        case .readMark(let state): "read \(state.through)"
+        case nil: "nothing"
+        }
+    }
+}
