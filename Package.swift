@@ -115,6 +115,7 @@ let package = Package(
             "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
         test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
         test("TelemetryTests", ["Telemetry"]),
+        test("RouseServerTests", ["RouseServer", "Telemetry"]),
         test("LayoutTests", []),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,174 @@
+public import Telemetry
+
+/// How the server runs. One file plus environment; an unknown key or a wrong value is an error
+/// that names it.
+public struct Configuration: Equatable, Sendable {
+    /// Where devices connect.
+    public var listenHost = "127.0.0.1"
+    /// 0: a free port, told in the log.
+    public var listenPort: UInt16 = 7443
+    public var certificateFile = ""
+    public var privateKeyFile = ""
+    /// Event loops for device connections; 0: one per core but one, at least one.
+    public var loops = 0
+
+    /// Where backends connect. HTTP/1.1 without TLS: keep it on a private address.
+    public var apiHost = "127.0.0.1"
+    public var apiPort: UInt16 = 7480
+
+    public var storePath = "rouse.db"
+    /// The socket `rouse app` talks to; empty: the store's path with `.admin`.
+    public var adminSocket = ""
+    /// This server's name in WELCOME and metrics; empty: the host's name.
+    public var nodeName = ""
+
+    /// Device connections; 0: the descriptor limit less 256.
+    public var connectionsMax = 0
+    public var handshakesMax = 64
+    /// Bytes of half-received bodies over all connections.
+    public var receivingBytesMax = 64 << 20
+    public var keepaliveSeconds: UInt64 = 180
+    /// From SIGTERM to the end.
+    public var drainSeconds: UInt64 = 30
+    public var logLevel = LogLevel.info
+
+    public init() {}
+
+    /// The admin socket's path in force.
+    public var adminSocketPath: String {
+        adminSocket.isEmpty ? storePath + ".admin" : adminSocket
+    }
+
+    /// One setting: its key, what it is for, and how a value is read and shown.
+    struct Field: Sendable {
+        let key: String
+        let help: String
+        let read: @Sendable (inout Configuration, String) -> String?  // what is wrong, or nil
+        let show: @Sendable (Configuration) -> String
+    }
+
+    /// Every setting there is; `rouse serve --help` and the example file are made from this.
+    static let fields: [Field] = [
+        text("listen.host", "address devices connect to", \.listenHost),
+        port("listen.port", "port devices connect to; 0: a free one", \.listenPort),
+        text("tls.certificate_file", "certificate chain, PEM", \.certificateFile),
+        text("tls.key_file", "its private key, PEM", \.privateKeyFile),
+        integer("loops", "event loops; 0: cores less one", \.loops, 0...256),
+        text("api.host", "address of the backend API; keep it private", \.apiHost),
+        port("api.port", "port of the backend API; 0: a free one", \.apiPort),
+        text("store.path", "the SQLite file", \.storePath),
+        text("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
+        text("node.name", "this server's name; empty: the host's", \.nodeName),
+        integer(
+            "limits.connections", "device connections; 0: the descriptor limit less 256",
+            \.connectionsMax, 0...1_000_000),
+        integer(
+            "limits.handshakes", "TLS handshakes in flight; more wait in the backlog",
+            \.handshakesMax, 1...65_536),
+        integer(
+            "limits.receiving_bytes", "half-received bodies of all connections together",
+            \.receivingBytesMax, (1 << 20)...(1 << 34)),
+        seconds(
+            "timers.keepalive", "seconds a device may be silent", \.keepaliveSeconds, 10...3600),
+        seconds("timers.drain", "seconds from SIGTERM to the end", \.drainSeconds, 1...3600),
+        Field(
+            key: "log.level", help: "debug, info, warning or error",
+            read: { configuration, value in
+                guard let level = LogLevel(name: value) else {
+                    return "must be debug, info, warning or error"
+                }
+                configuration.logLevel = level
+                return nil
+            }, show: { "\($0.logLevel)" }),
+    ]
+
+    private static func text(
+        _ key: String, _ help: String, _ path: any WritableKeyPath<Configuration, String> & Sendable
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                configuration[keyPath: path] = value
+                return nil
+            }, show: { $0[keyPath: path] })
+    }
+
+    private static func port(
+        _ key: String, _ help: String, _ path: any WritableKeyPath<Configuration, UInt16> & Sendable
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                guard let port = UInt16(value) else { return "must be a port, 0 to 65535" }
+                configuration[keyPath: path] = port
+                return nil
+            }, show: { String($0[keyPath: path]) })
+    }
+
+    private static func integer(
+        _ key: String, _ help: String, _ path: any WritableKeyPath<Configuration, Int> & Sendable,
+        _ range: ClosedRange<Int>
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                guard let number = Int(value), range.contains(number) else {
+                    return "must be a number from \(range.lowerBound) to \(range.upperBound)"
+                }
+                configuration[keyPath: path] = number
+                return nil
+            }, show: { String($0[keyPath: path]) })
+    }
+
+    private static func seconds(
+        _ key: String, _ help: String,
+        _ path: any WritableKeyPath<Configuration, UInt64> & Sendable,
+        _ range: ClosedRange<UInt64>
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                guard let number = UInt64(value), range.contains(number) else {
+                    return
+                        "must be whole seconds from \(range.lowerBound) to \(range.upperBound)"
+                }
+                configuration[keyPath: path] = number
+                return nil
+            }, show: { String($0[keyPath: path]) })
+    }
+}
+
+extension Configuration {
+    /// Reads a file's text and the environment over it.
+    /// - Parameter name: stands for the file in error messages.
+    public init(
+        text: String, name: String, environment: [String: String]
+    ) throws(ConfigurationError) {
+        self.init()
+        var file = try ConfigurationFile(text: text, name: name)
+        try file.override(with: environment, keys: Self.fields.map(\.key))
+        for setting in file.settings {
+            guard let field = Self.fields.first(where: { $0.key == setting.key }) else {
+                throw ConfigurationError("\(setting.place): unknown key `\(setting.key)`")
+            }
+            if let problem = field.read(&self, setting.value) {
+                throw ConfigurationError(
+                    "\(setting.place): \(setting.key) \(problem), not `\(setting.value)`")
+            }
+        }
+    }
+
+    /// The settings in force, one a line; nothing in them is secret (keys are files).
+    public var text: String {
+        Self.fields.map { "\($0.key) = \($0.show(self))\n" }.joined()
+    }
+
+    /// A commented file with every setting at its default.
+    public static var example: String {
+        let defaults = Configuration()
+        return "# Every setting of the server, with its default. Each can also be set by an\n"
+            + "# environment variable: store.path is ROUSE_STORE_PATH.\n\n"
+            + fields.map { "# \($0.help)\n#\($0.key) = \($0.show(defaults))\n" }.joined(
+                separator: "\n")
+    }
+}

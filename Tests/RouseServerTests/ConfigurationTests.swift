@@ -1,0 +1,92 @@
+import Telemetry
+import Testing
+
+@testable import RouseServer
+
+@Suite struct ConfigurationTests {
+    func read(
+        _ text: String, _ environment: [String: String] = [:]
+    ) throws(ConfigurationError) -> Configuration {
+        try Configuration(text: text, name: "rouse.conf", environment: environment)
+    }
+
+    @Test("values, comments, quotes and blanks")
+    func values() throws {
+        let configuration = try read(
+            """
+            # a comment
+            listen.port = 9000   # another
+            store.path = "/var/lib/rouse/a # b.db"
+
+            log.level=warning
+            """)
+        #expect(configuration.listenPort == 9000)
+        #expect(configuration.storePath == "/var/lib/rouse/a # b.db")
+        #expect(configuration.logLevel == .warning)
+        #expect(configuration.adminSocketPath == "/var/lib/rouse/a # b.db.admin")
+    }
+
+    @Test("the environment stands over the file")
+    func environment() throws {
+        let configuration = try read(
+            "listen.port = 1", ["ROUSE_LISTEN_PORT": "2", "HOME": "/", "ROUSE_LOOPS": "3"])
+        #expect(configuration.listenPort == 2)
+        #expect(configuration.loops == 3)
+    }
+
+    @Test(
+        "what is wrong is named with its place",
+        arguments: [
+            ("listen.prot = 1", "rouse.conf:1: unknown key `listen.prot`"),
+            ("\nlisten.port = x", "rouse.conf:2: listen.port must be a port, 0 to 65535, not `x`"),
+            (
+                "listen.port = 65536",
+                "rouse.conf:1: listen.port must be a port, 0 to 65535, not `65536`"
+            ),
+            ("listen.port", "rouse.conf:1: expected `key = value`, found `listen.port`"),
+            (
+                "loops = 1\nloops = 2",
+                "rouse.conf:2: loops is set already at rouse.conf:1; keep one"
+            ),
+            ("store.path = \"x", "rouse.conf:1: a quote is not closed"),
+            ("store.path = x\"y\"", "rouse.conf:1: quotes go around a whole value"),
+            (
+                "timers.drain = 0",
+                "rouse.conf:1: timers.drain must be whole seconds from 1 to 3600, not `0`"
+            ),
+            (
+                "log.level = loud",
+                "rouse.conf:1: log.level must be debug, info, warning or error, not `loud`"
+            ),
+        ])
+    func errors(_ text: String, _ expected: String) {
+        #expect(throws: ConfigurationError(expected)) { try read(text) }
+    }
+
+    @Test("a variable of ours that names no setting is an error")
+    func unknownVariable() {
+        #expect(throws: ConfigurationError("environment: ROUSE_LISTEN_PROT names no setting")) {
+            try read("", ["ROUSE_LISTEN_PROT": "1"])
+        }
+    }
+
+    @Test("every setting survives being shown and read again")
+    func roundTrip() throws {
+        var configuration = Configuration()
+        configuration.listenPort = 1
+        configuration.certificateFile = "a b"
+        configuration.receivingBytesMax = 1 << 21
+        configuration.drainSeconds = 7
+        #expect(try read(configuration.text) == configuration)
+    }
+
+    @Test("the example names every setting and reads as the defaults, commented or not")
+    func example() throws {
+        #expect(try read(Configuration.example) == Configuration())
+        let bare = Configuration.example.split(separator: "\n").map { line in
+            line.hasPrefix("#") && !line.hasPrefix("# ") ? String(line.dropFirst()) : String(line)
+        }
+        #expect(try read(bare.joined(separator: "\n")) == Configuration())
+        for field in Configuration.fields { #expect(Configuration.example.contains(field.key)) }
+    }
+}
