@@ -114,6 +114,7 @@ let package = Package(
         test(
             "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
         test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
+        test("ScenarioTests", ["Scenario"]),
         test("TelemetryTests", ["Telemetry"]),
         test("RouseServerTests", ["RouseServer", "Telemetry"]),
         test("LayoutTests", []),
