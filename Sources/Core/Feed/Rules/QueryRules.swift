@@ -35,6 +35,8 @@ extension PageReader {
                 Scan(prefix: key, limit: limits.participantsPerConversation))
             return .conversation(
                 try snapshot.record(ConversationRecord.self, key), participants: participants)
+        case .wakes:
+            return .wakes([])  // The rules of waking land next.
         }
     }
 

@@ -77,6 +77,8 @@ extension Work {
         case .administer(let request): return try administer(request)
         case .enforceRetention(let rows): return try enforceRetention(rows: rows)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
+        case .claimPushes, .finishPush, .sweepWakes, .keepAlive:
+            return .progressed(count: 0, more: false)  // The rules of waking land next.
         case .openSession, .sync, .mutate, .continueFanOut, .coalesceReceipts:
             preconditionFailure("\(request) takes steps of its own")
         }
