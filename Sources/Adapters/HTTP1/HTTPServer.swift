@@ -44,27 +44,48 @@ public final class HTTPServer {
     ///   - host: a numeric address or a name of this machine; of several addresses the first.
     ///   - port: 0 takes a free one.
     ///   - handler: called in `run()`, once per request; it answers through the responder.
-    public init(
+    public convenience init(
         host: String, port: UInt16, limits: HTTPLimits = HTTPLimits(),
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         try limits.check()
+        let listening = try ListeningSocket.open(host: host, port: port)
+        try self.init(
+            listening: listening.descriptor, port: listening.port, limits: limits,
+            handler: handler)
+    }
+
+    /// Starts to listen on a Unix-domain socket at `path` that only this user may connect to.
+    /// What stands there is removed first: the owner makes sure that no other server is alive.
+    public convenience init(
+        path: String, limits: HTTPLimits = HTTPLimits(),
+        handler: @escaping (HTTPRequest, Responder) -> Void
+    ) throws(HTTPServerError) {
+        try limits.check()
+        try self.init(
+            listening: try ListeningSocket.open(path: path), port: 0, limits: limits,
+            handler: handler)
+    }
+
+    private init(
+        listening: Int32, port: UInt16, limits: HTTPLimits,
+        handler: @escaping (HTTPRequest, Responder) -> Void
+    ) throws(HTTPServerError) {
         self.limits = limits
         self.handler = handler
-        let listening = try ListeningSocket.open(host: host, port: port)
-        self.port = listening.port
+        self.port = port
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         timerDescriptor = timerfd_create(
             CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
         guard descriptor >= 0, wakeDescriptor >= 0, timerDescriptor >= 0 else {
             let code = errno
-            close(listening.descriptor)
+            close(listening)
             closeDescriptors()
             throw .system(call: "epoll_create1, eventfd or timerfd_create", code: code)
         }
         daemon = rouse_mhd_start(
-            listening.descriptor, UInt32(limits.connections), limits.connectionMemory,
+            listening, UInt32(limits.connections), limits.connectionMemory,
             Unmanaged.passUnretained(self).toOpaque(), onAccess, onRequestLine, onUnescape,
             onCompleted, onConnection)
         guard let daemon else {

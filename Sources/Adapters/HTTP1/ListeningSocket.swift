@@ -27,6 +27,38 @@ enum ListeningSocket {
         }
     }
 
+    /// Listens at a path of the file system; what a dead server left there is removed. Only this
+    /// user may connect: who reaches an administration socket is let in.
+    static func open(path: String) throws(HTTPServerError) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path), !bytes.contains(0) else {
+            throw .system(call: "bind", code: ENAMETOOLONG)
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = socket(
+            AF_UNIX,
+            Int32(
+                SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw .system(call: "socket", code: errno) }
+        unlink(path)
+        let mask = umask(0o177)
+        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let bound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length)
+            }
+        }
+        let code = errno
+        umask(mask)
+        guard bound == 0, Glibc.listen(descriptor, SOMAXCONN) == 0 else {
+            close(descriptor)
+            throw .system(call: "bind", code: bound == 0 ? errno : code)
+        }
+        return descriptor
+    }
+
     private static func listen(
         _ descriptor: Int32, at address: addrinfo
     ) throws(HTTPServerError) -> UInt16 {
