@@ -1,0 +1,151 @@
+public import EventLoop
+public import Feed
+public import Model
+
+/// The limits of the store's queues.
+public struct StoreServiceLimits: Equatable, Sendable {
+    /// Requests that may wait for the writer; above it they are answered `.unavailable` at once.
+    public var waitingRequests = 65_536
+    /// Queries that may wait for the reader.
+    public var waitingQueries = 65_536
+    /// Requests in one transaction. More would only make the first of them wait longer.
+    public var requestsPerCommit = 512
+
+    public init() {}
+}
+
+/// The store behind its threads: one writer with group commit, one reader beside it.
+///
+/// Group commit clocks itself: what arrives while a transaction is being committed is the next
+/// transaction. An answer leaves only after the commit that holds its effect has returned.
+public final class StoreService: Sendable {
+    private let writerThread: LoopThread
+    private let readerThread: LoopThread
+    private let writes: Mailbox<WriteJob>
+    private let reads: Mailbox<ReadJob>
+    public let health: StoreHealth
+    public let apps: AppDirectory
+
+    private init(
+        writerThread: LoopThread, readerThread: LoopThread, writes: Mailbox<WriteJob>,
+        reads: Mailbox<ReadJob>, health: StoreHealth, apps: AppDirectory
+    ) {
+        self.writerThread = writerThread
+        self.readerThread = readerThread
+        self.writes = writes
+        self.reads = reads
+        self.health = health
+        self.apps = apps
+    }
+
+    /// Opens the store on its own thread and starts serving. `onCommit` is called on the writer's
+    /// thread after each commit that others must hear of; it must only post.
+    public static func start(
+        limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty],
+        open: @escaping @Sendable () throws -> any Store,
+        onCommit: @escaping @Sendable (Committed) -> Void
+    ) throws -> StoreService {
+        let health = StoreHealth()
+        let apps = AppDirectory()
+        let (writerThread, opened) = try LoopThread.startReturning(name: "store") { loop in
+            let store = try open()
+            let writer = try StoreWriter(
+                loop: loop, store: store, limits: limits, duties: duties, health: health,
+                apps: apps, onCommit: onCommit)
+            return OpenedStore(writes: writer.mailbox, reader: HandedOver(try store.reader()))
+        }
+        let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
+            StoreReading.serve(
+                opened.reader.value, on: loop, limit: limits.waitingQueries)
+        }
+        return StoreService(
+            writerThread: writerThread, readerThread: readerThread, writes: opened.writes,
+            reads: reads, health: health, apps: apps)
+    }
+
+    /// A door to the store for one loop; answers arrive on that loop.
+    public func client(
+        on loop: Loop, receive: @escaping (StoreReply) -> Void
+    ) -> StoreClient {
+        StoreClient(loop: loop, writes: writes, reads: reads, receive: receive)
+    }
+
+    /// How many requests wait for the writer. From any thread; for metrics.
+    public var waitingRequests: Int { writes.count }
+
+    /// Finishes the transaction at hand and closes the store. Requests that still wait are
+    /// dropped without an answer: nothing of them was acknowledged.
+    public func stop() {
+        readerThread.stop()
+        readerThread.join()
+        writerThread.stop()
+        writerThread.join()
+    }
+}
+
+/// Something the writer does by itself, besides what it is asked.
+public struct StoreDuty: Sendable {
+    public var name: String
+    public var request: StoreRequest
+    /// Milliseconds from one turn to the next.
+    public var interval: UInt64
+    /// Also run soon after a commit that says it left background work.
+    public var followsCommits: Bool
+
+    public init(name: String, request: StoreRequest, interval: UInt64, followsCommits: Bool) {
+        self.name = name
+        self.request = request
+        self.interval = interval
+        self.followsCommits = followsCommits
+    }
+}
+
+/// What became durable together and concerns connections.
+public struct Committed: Sendable {
+    public var changes: [FeedChange]
+    public var ended: [EndedSession]
+    public var hasBackgroundWork: Bool
+}
+
+/// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.
+public final class StoreHealth: Sendable {
+    public struct Counts: Equatable, Sendable {
+        public var commits: UInt64 = 0
+        public var requests: UInt64 = 0
+        public var failedCommits: UInt64 = 0
+        public var refusedForSpace: UInt64 = 0
+        /// Milliseconds spent in commits.
+        public var commitMilliseconds: UInt64 = 0
+        public var largestCommit: UInt64 = 0
+        /// Why the last write failed; `nil` while writing works.
+        public var failure: StoreError?
+
+        public init() {}
+    }
+
+    private let lock = Lock()
+    private nonisolated(unsafe) var guarded = Counts()
+
+    init() {}
+
+    /// From any thread.
+    public var counts: Counts { lock.withLock { guarded } }
+    public var isWritable: Bool { counts.failure == nil }
+
+    func record(_ change: (inout Counts) -> Void) {
+        lock.withLock { change(&guarded) }
+    }
+}
+
+private struct OpenedStore: Sendable {
+    let writes: Mailbox<WriteJob>
+    let reader: HandedOver<any StoreReader>
+}
+
+/// A value made on one thread and from then on used by another only.
+private struct HandedOver<Value>: @unchecked Sendable {
+    // @unchecked: the maker does not keep it; LoopThread's start orders the hand-over.
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,208 @@
+import EventLoop
+import Feed
+import Model
+
+/// The writer: everything that changes the store, and every checkpoint, happens on its thread
+/// and its connection. Loop-confined.
+final class StoreWriter {
+    private let loop: Loop
+    private let store: any Store
+    private let limits: StoreServiceLimits
+    private let health: StoreHealth
+    private let apps: AppDirectory
+    private let onCommit: @Sendable (Committed) -> Void
+    private var duties: [Duty]
+    private var timer: LoopTimer?
+    private var isTurnAsked = false
+    private var hasUncheckpointed = false
+    private var inbox: Mailbox<WriteJob>?
+
+    private struct Duty {
+        let duty: StoreDuty
+        var due: UInt64
+    }
+
+    /// How long the writer rests before a checkpoint, in milliseconds; under load the store's own
+    /// limit on its journal decides.
+    private static let checkpointDelay: UInt64 = 500
+
+    init(
+        loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
+        health: StoreHealth, apps: AppDirectory,
+        onCommit: @escaping @Sendable (Committed) -> Void
+    ) throws(StoreError) {
+        self.loop = loop
+        self.store = store
+        self.limits = limits
+        self.health = health
+        self.apps = apps
+        self.onCommit = onCommit
+        self.duties = duties.map { Duty(duty: $0, due: loop.now + $0.interval) }
+        // Held by the mailbox until the loop ends.
+        inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
+        timer = loop.timer { [unowned self] in self.turn() }
+        try refreshApps()
+        armTimer()
+    }
+
+    var mailbox: Mailbox<WriteJob> {
+        guard let inbox else { preconditionFailure("the mailbox is made in init") }
+        return inbox
+    }
+
+    deinit { store.close() }
+
+    private func received(_ jobs: [WriteJob]) {
+        var start = 0
+        while start < jobs.count {
+            let end = min(start + limits.requestsPerCommit, jobs.count)
+            let chunk = jobs[start..<end]
+            let results = commit(chunk.map(\.request))
+            for (job, result) in zip(chunk, results) {
+                job.replies.post(StoreReply(ticket: job.ticket, result: result))
+            }
+            start = end
+        }
+        askTurn()
+    }
+
+    /// One transaction. Others hear of it before those who asked: a hint that comes early finds
+    /// the change committed, a hint that comes late could find its reader gone.
+    private func commit(_ requests: [StoreRequest]) -> [StoreResult] {
+        let started = SystemClock.monotonicMilliseconds()
+        do {
+            let outcomes = try store.commit(requests)
+            let elapsed = SystemClock.monotonicMilliseconds() - started
+            health.record { counts in
+                counts.commits += 1
+                counts.requests += UInt64(requests.count)
+                counts.commitMilliseconds += elapsed
+                counts.largestCommit = max(counts.largestCommit, UInt64(requests.count))
+                counts.failure = nil
+            }
+            hasUncheckpointed = true
+            if requests.contains(where: \.isAdministration) { try refreshApps() }
+            tell(outcomes)
+            return outcomes.map { outcome in
+                switch outcome {
+                case .success(let outcome): .committed(outcome)
+                case .failure(let error): .failed(error)
+                }
+            }
+        } catch {
+            health.record { counts in
+                counts.failedCommits += 1
+                if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
+                counts.failure = error
+            }
+            return requests.map { _ in .failed(error) }
+        }
+    }
+
+    private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {
+        var committed = Committed(changes: [], ended: [], hasBackgroundWork: false)
+        for case .success(let outcome) in outcomes {
+            committed.changes += outcome.changes
+            committed.ended += outcome.ended
+            committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
+        }
+        if committed.hasBackgroundWork {
+            for index in duties.indices where duties[index].duty.followsCommits {
+                duties[index].due = min(duties[index].due, loop.now)
+            }
+        }
+        if !committed.changes.isEmpty || !committed.ended.isEmpty || committed.hasBackgroundWork {
+            onCommit(committed)
+        }
+    }
+
+    private func refreshApps() throws(StoreError) {
+        let now = store.now()
+        var reading: StoreReading?
+        try store.read { snapshot throws(StoreError) in
+            reading = try Rules.read(.apps, in: snapshot, now: now)
+        }
+        if case .apps(let all) = reading { apps.replace(all) }
+    }
+
+    private func askTurn() {
+        guard !isTurnAsked else { return }
+        isTurnAsked = true
+        loop.nextTurn { [weak self] in
+            self?.isTurnAsked = false
+            self?.turn()
+        }
+    }
+
+    /// Does what is due, one transaction a turn, so that requests get between.
+    private func turn() {
+        loop.updateNow()
+        let now = loop.now
+        let due = duties.indices.filter { duties[$0].due <= now }
+        if !due.isEmpty {
+            let results = commit(due.map { duties[$0].duty.request })
+            for (index, result) in zip(due, results) {
+                var next = now + duties[index].duty.interval
+                if case .committed(let outcome) = result,
+                    case .progressed(_, more: true) = outcome.answer
+                {
+                    next = now
+                }
+                duties[index].due = next
+            }
+        } else if hasUncheckpointed && mailbox.count == 0 {
+            hasUncheckpointed = false
+            do {
+                try store.checkpoint()
+            } catch {
+                health.record { $0.failure = error }
+            }
+        }
+        if duties.contains(where: { $0.due <= now }) { askTurn() }
+        armTimer()
+    }
+
+    private func armTimer() {
+        let next = duties.map(\.due).min()
+        var wait = next.map { $0 > loop.now ? $0 - loop.now : 0 }
+        if hasUncheckpointed { wait = min(wait ?? .max, Self.checkpointDelay) }
+        guard let wait else { return }
+        timer?.start(afterMilliseconds: max(wait, 1))
+    }
+}
+
+extension StoreRequest {
+    fileprivate var isAdministration: Bool {
+        if case .administer = self { return true }
+        return false
+    }
+}
+
+extension StoreReading {
+    /// Serves queries on `loop`, each batch from one snapshot.
+    static func serve(
+        _ reader: any StoreReader, on loop: Loop, limit: Int
+    ) -> Mailbox<ReadJob> {
+        Mailbox(loop: loop, limit: limit) { jobs in
+            var results: [StoreResult] = []
+            do throws(StoreError) {
+                try reader.read { snapshot throws(StoreError) in
+                    let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+                    for job in jobs {
+                        do throws(StoreError) {
+                            results.append(
+                                .read(try Rules.read(job.query, in: snapshot, now: now)))
+                        } catch {
+                            results.append(.failed(error))
+                        }
+                    }
+                }
+            } catch {
+                results = jobs.map { _ in .failed(error) }
+            }
+            for (job, result) in zip(jobs, results) {
+                job.replies.post(StoreReply(ticket: job.ticket, result: result))
+            }
+        }
+    }
+}
