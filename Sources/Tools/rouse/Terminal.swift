@@ -1,0 +1,37 @@
+import Glibc
+
+/// What commands say to people and machines.
+enum Terminal {
+    /// Writes to standard output, at once.
+    static func print(_ text: String) { write(text + "\n", to: 1) }
+
+    /// Writes to standard error, at once.
+    static func complain(_ text: String) { write(text + "\n", to: 2) }
+
+    /// Colour only where a person sees it.
+    static var hasColour: Bool { isatty(1) == 1 && getenv("NO_COLOR") == nil }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        let bytes = Array(text.utf8)
+        var sent = 0
+        while sent < bytes.count {
+            let written = bytes[sent...].withUnsafeBytes { buffer in
+                Glibc.write(descriptor, buffer.baseAddress, buffer.count)
+            }
+            if written > 0 {
+                sent += written
+            } else if errno != EINTR {
+                return
+            }
+        }
+    }
+}
+
+/// Exit statuses, as sysexits.h names them.
+enum ExitStatus {
+    static let success: Int32 = 0
+    static let failure: Int32 = 1
+    static let usage: Int32 = 64
+    static let unavailable: Int32 = 69
+    static let configuration: Int32 = 78
+}
