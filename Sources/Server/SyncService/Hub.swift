@@ -1,0 +1,101 @@
+import EventLoop
+import Feed
+import Model
+import StoreService
+import Wire
+
+/// Where a connection lives.
+struct ConnectionPlace: Hashable, Sendable {
+    /// Index of the loop.
+    let loop: Int
+    /// Number of the connection on that loop, never used again.
+    let number: UInt64
+}
+
+/// What the hub tells a loop about its connections.
+enum HubMessage: Sendable {
+    case headMoved(connection: UInt64, head: UInt64, kinds: UInt32)
+    case ended(connection: UInt64, generation: UInt64, code: Code)
+}
+
+/// Who is connected, and on which loop. From any thread.
+///
+/// A hint that gets lost (a full mailbox) costs latency only: each loop also looks at the heads of
+/// its connected users in turn (`TurnOverHeads`).
+final class Hub: Sendable {
+    /// Hints that may wait for one loop.
+    static let mailboxLimit = 1 << 20
+
+    private struct UserKey: Hashable {
+        let app: AppID
+        let user: UserID
+    }
+
+    private struct Member {
+        let session: SessionKey
+        let place: ConnectionPlace
+    }
+
+    private let lock = Lock()
+    private nonisolated(unsafe) var members: [UserKey: [Member]] = [:]  // guarded by `lock`
+    private nonisolated(unsafe) var loops: [Mailbox<HubMessage>] = []  // guarded by `lock`
+
+    init() {}
+
+    /// Adds a loop; its index is its place in the order of calls.
+    func add(_ mailbox: Mailbox<HubMessage>) -> Int {
+        lock.withLock {
+            loops.append(mailbox)
+            return loops.count - 1
+        }
+    }
+
+    /// Called when the session row is committed and before the head is read: whoever commits
+    /// later finds the session here, whoever committed earlier is in the head (protocol: connect
+    /// and publish).
+    func enter(_ session: SessionKey, at place: ConnectionPlace) {
+        let key = UserKey(app: session.app, user: session.user)
+        lock.withLock {
+            members[key, default: []].append(Member(session: session, place: place))
+        }
+    }
+
+    func leave(_ session: SessionKey, at place: ConnectionPlace) {
+        let key = UserKey(app: session.app, user: session.user)
+        lock.withLock {
+            guard var all = members[key] else { return }
+            all.removeAll { $0.place == place && $0.session == session }
+            members[key] = all.isEmpty ? nil : all
+        }
+    }
+
+    /// Tells the loops what was committed. Runs on the store's thread: it only posts.
+    func committed(_ committed: Committed) {
+        for change in committed.changes {
+            let key = UserKey(app: change.app, user: change.user)
+            for (member, mailbox) in found(key) {
+                mailbox.post(
+                    .headMoved(
+                        connection: member.place.number, head: change.head, kinds: change.kinds))
+            }
+        }
+        for ended in committed.ended {
+            let key = UserKey(app: ended.session.app, user: ended.session.user)
+            for (member, mailbox) in found(key) where member.session == ended.session {
+                mailbox.post(
+                    .ended(
+                        connection: member.place.number, generation: ended.session.generation,
+                        code: ended.code))
+            }
+        }
+    }
+
+    private func found(_ key: UserKey) -> [(Member, Mailbox<HubMessage>)] {
+        lock.withLock {
+            (members[key] ?? []).map { ($0, loops[$0.place.loop]) }
+        }
+    }
+
+    /// Sessions in the hub. For metrics and tests.
+    var count: Int { lock.withLock { members.values.reduce(0) { $0 + $1.count } } }
+}
