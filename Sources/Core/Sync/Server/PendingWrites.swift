@@ -1,0 +1,148 @@
+import Feed
+import Model
+import Wire
+
+/// What an app or extension acknowledged and the store does not know yet. ACKs merge by maximum
+/// and union while one is being written, so that a flood of them costs one write at a time.
+struct PendingAck: Equatable, Sendable {
+    /// An `applied` above the head this session knows: the store decides (SYN-15).
+    var claim: UInt64?
+    var claimRequest: UInt16 = 0
+    var ranges: [InclusiveRange] = []
+    var reads: [ReadReceipt] = []
+    var completesSync = false
+    /// Written as soon as the store is free; else with the next write or after `lazyPersist`.
+    var isUrgent = false
+
+    /// Elements held, for the limit.
+    var count: Int { ranges.count + reads.reduce(0) { $0 + 1 + $1.ranges.count } }
+
+    mutating func merge(_ more: [ReadReceipt]) {
+        for read in more {
+            if let index = reads.firstIndex(where: { $0.conversation == read.conversation }) {
+                reads[index].through = max(reads[index].through, read.through)
+                for range in read.ranges where !reads[index].ranges.contains(range) {
+                    reads[index].ranges.append(range)
+                }
+            } else {
+                reads.append(read)
+            }
+        }
+    }
+
+    mutating func merge(_ more: [InclusiveRange]) {
+        for range in more where !ranges.contains(range) { ranges.append(range) }
+    }
+
+    /// Puts back what could not be written.
+    mutating func restore(_ older: PendingAck) {
+        if let claim = older.claim, claim > self.claim ?? 0 {
+            self.claim = claim
+            claimRequest = older.claimRequest
+        }
+        merge(older.ranges)
+        merge(older.reads)
+        completesSync = completesSync || older.completesSync
+        isUrgent = true
+    }
+}
+
+/// An APP_STATE, or a change of whether the session counts, that the store does not know yet.
+struct PendingAppState: Equatable, Sendable {
+    var switches: AppState?
+
+    /// The newer state; a switch it leaves unspecified stays as it was.
+    mutating func merge(_ newer: AppState?) {
+        guard var merged = newer else { return }
+        if let older = switches {
+            if merged.notifications == .unspecified { merged.notifications = older.notifications }
+            if merged.backgroundRefresh == .unspecified {
+                merged.backgroundRefresh = older.backgroundRefresh
+            }
+            if merged.lowPower == .unspecified { merged.lowPower = older.lowPower }
+        }
+        switches = merged
+    }
+}
+
+/// A client request that waits for its turn at the store.
+enum QueuedRequest: Equatable, Sendable {
+    case sync(request: UInt16, SyncFrame)
+    case mutation(request: UInt16, Mutation)
+
+    var mutations: [Mutation] {
+        switch self {
+        case .sync(_, let sync): sync.mutations
+        case .mutation(_, let mutation): [mutation]
+        }
+    }
+}
+
+/// The one write a session may have at the store.
+struct WriteInFlight: Equatable, Sendable {
+    enum Subject: Equatable, Sendable {
+        case open
+        case sync(request: UInt16, SyncFrame, refused: [MutationResult], appliedBefore: UInt64)
+        case mutation(request: UInt16, Mutation)
+        case acknowledge(PendingAck, applied: UInt64)
+        case appState(PendingAppState)
+        case end(EndSession)
+    }
+
+    var tag: RequestTag
+    var subject: Subject
+}
+
+/// The page read a session may have under way.
+struct PageInFlight: Equatable, Sendable {
+    /// What the DELTA that answers a SYNC carries beside the page.
+    struct Answer: Equatable, Sendable {
+        var request: UInt16
+        var results: [MutationResult]
+        var floor: UInt64
+        var reset: ResetReason?
+    }
+
+    enum Purpose: Equatable, Sendable {
+        case answer(Answer)
+        case push
+        /// Only the head is of interest.
+        case look
+    }
+
+    var tag: RequestTag
+    var purpose: Purpose
+}
+
+extension Mutation {
+    /// Bytes of content that wait in memory with this mutation, at least.
+    var contentBytes: Int {
+        switch operation {
+        case .sendMessage(let message):
+            message.parts.reduce(64) { $0 + 16 + $1.mimeType.utf8.count + $1.content.count }
+        case .createConversation(let create):
+            create.participants.reduce(64) { $0 + 16 + $1.utf8.count }
+        case .addParticipants(let add):
+            add.users.reduce(64) { $0 + 16 + $1.utf8.count }
+        case .forgetDevice, nil: 64
+        }
+    }
+}
+
+extension Entry {
+    /// Encoded size, a little overestimated: fixed fields and tags count as 96 bytes.
+    var approximateBytes: Int {
+        switch body {
+        case .message(let message):
+            message.parts.reduce(
+                96 + message.sender.utf8.count + (message.push?.title.utf8.count ?? 0)
+                    + (message.push?.body.utf8.count ?? 0)
+            ) { $0 + 12 + $1.mimeType.utf8.count + $1.content.count }
+        case .readMark(let mark): 96 + mark.ranges.count * 24
+        case .participant(let participant): 96 + participant.user.utf8.count
+        case .receipt(let receipt): 96 + receipt.user.utf8.count
+        case .conversationState(let conversation): 96 + conversation.creator.utf8.count
+        case nil: 96
+        }
+    }
+}

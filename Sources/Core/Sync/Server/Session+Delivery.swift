@@ -1,0 +1,192 @@
+public import Feed
+public import Model
+import Wire
+
+// What the client is told of a feed that got longer (protocol: delivery modes), and time.
+extension Session {
+    /// Live: pushed. Hint: asked to sync. Dormant: as hint, and the wake path sees no socket.
+    var mode: DeliveryMode {
+        switch appPhase {
+        case .unspecified, .foreground: mayPush && hasSynced ? .live : .hint
+        case .background: backgroundUntil == nil ? .dormant : .hint
+        case .inactive: .dormant
+        }
+    }
+
+    /// HELLO's or APP_STATE's phase; unspecified leaves it as it is.
+    mutating func takePhase(_ state: AppState?, now: Instant) {
+        guard let state, state.phase != .unspecified else { return }
+        appPhase = state.phase
+        backgroundUntil =
+            state.phase == .background
+            ? now + Milliseconds(state.remainingMs) + limits.backgroundSlack : nil
+    }
+
+    /// For the session row: when the wake path stops seeing a socket; `nil`: never.
+    func dormantAfter(now: Instant) -> Milliseconds? {
+        if watch.isSuspect { return 0 }
+        return switch appPhase {
+        case .unspecified, .foreground: nil
+        case .background: (backgroundUntil ?? now).since(now)
+        case .inactive: 0
+        }
+    }
+
+    /// Sends or asks what the mode calls for. Called after every input: head is looked at again
+    /// on each page read, ACK and change of mode.
+    mutating func deliver(now: Instant, _ actions: inout [SessionAction]) {
+        guard phase == .open, role == .app, page == nil, !hasOpenSync else { return }
+        if mode == .live {
+            guard sent < head, let room = window.room else { return }
+            startPage(.push, after: sent, bytes: room, &actions)
+            return
+        }
+        guard askedHead == nil, headToAsk > max(told, applied) else { return }
+        askedHead = head
+        told = max(told, head)
+        actions.append(.send(Frame(.syncRequest(SyncRequest(head: head, kinds: kindsToAsk)))))
+        kindsToAsk = 0
+        watch.update(isCovered: applied >= told, rose: false, limits: limits, now: now)
+    }
+
+    mutating func startPage(
+        _ purpose: PageInFlight.Purpose, after: UInt64, bytes: Int,
+        _ actions: inout [SessionAction]
+    ) {
+        guard let key else { return }
+        let tag = nextTag()
+        page = PageInFlight(tag: tag, purpose: purpose)
+        actions.append(
+            .read(
+                tag,
+                PageQuery(
+                    app: key.app, user: key.user, device: key.device, after: after, bytes: bytes)))
+    }
+
+    /// After entering the hub without a SYNC: what was committed between the session row and the
+    /// hub is only seen by looking at the head again (protocol: connect and publish).
+    mutating func startLook(_ actions: inout [SessionAction]) {
+        startPage(.look, after: head, bytes: 1, &actions)
+    }
+
+    /// The page asked for.
+    public mutating func pageRead(
+        _ tag: RequestTag, _ read: Page, now: Instant
+    ) -> [SessionAction] {
+        guard let page, page.tag == tag, phase == .open else { return [] }
+        self.page = nil
+        var actions: [SessionAction] = []
+        guard read.epoch == epoch else {
+            // Another of the user's devices made the store draw a new epoch. The numbers told
+            // so far mean nothing now: the client comes again and is reset.
+            close(.epochChanged, now: now, &actions)
+            return actions
+        }
+        head = max(head, read.head)
+        switch page.purpose {
+        case .look:
+            headToAsk = max(headToAsk, read.head)
+        case .push:
+            // Nothing may be left above `sent`: the head moved by an entry that is gone again.
+            if read.to > sent { send(read, nil, now: now, &actions) }
+        case .answer(let answer):
+            send(read, answer, now: now, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    private mutating func send(
+        _ read: Page, _ answer: PageInFlight.Answer?, now: Instant,
+        _ actions: inout [SessionAction]
+    ) {
+        let delta = Delta(
+            entries: read.entries, from: Cursor(epoch: epoch, seq: read.from),
+            to: Cursor(epoch: epoch, seq: read.to), head: read.head, more: read.more,
+            results: answer?.results ?? [], mutationFloor: answer?.floor ?? mutationFloor,
+            reset: answer?.reset.map { Reset(reason: $0) })
+        actions.append(.send(Frame(.delta(delta), request: answer?.request ?? 0)))
+        sent = max(sent, read.to)
+        if read.to > applied {
+            let bytes = read.entries.reduce(128) { $0 + $1.approximateBytes }
+            window.sent(to: read.to, bytes: bytes, now: now)
+        }
+        // A client that is not pushed to goes on by itself when there is more.
+        let goesOn = answer != nil && read.more && mode != .live
+        told = max(told, goesOn ? read.head : read.to)
+        if !read.more {
+            completeFirst = completeFirst ?? read.to
+            completeLast = max(completeLast, read.to)
+        }
+        if let visible = read.firstVisible {
+            visibleFirst = min(visibleFirst ?? visible, visible)
+            visibleLast = max(visibleLast, read.to)
+        }
+        watch.update(isCovered: applied >= told, rose: false, limits: limits, now: now)
+    }
+
+    /// The page could not be read.
+    public mutating func readFailed(
+        _ tag: RequestTag, _ error: StoreError, now: Instant
+    ) -> [SessionAction] {
+        guard let page, page.tag == tag, phase == .open else { return [] }
+        self.page = nil
+        // Whoever is not told would be behind for ever: the connection ends, and the row of the
+        // session is the record.
+        var actions: [SessionAction] = [.log(.storeFailed(error))]
+        if case .corrupt = error {
+            close(.internal, now: now, &actions)
+        } else {
+            close(.unavailable, now: now, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    // MARK: - Time
+
+    /// `nextDeadline` has come. The shell calls `progressed` before it.
+    public mutating func deadlineReached(now: Instant) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        if let code = overdue(now: now) {
+            close(code, now: now, &actions)
+        } else if phase == .open {
+            lookAtPeer(now: now, &actions)
+            if let until = backgroundUntil, now >= until { backgroundUntil = nil }
+            if let persistAt, now >= persistAt {
+                self.persistAt = nil
+                ack.isUrgent = true
+            }
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The absolute limits.
+    private func overdue(now: Instant) -> Code? {
+        guard phase != .ended else { return nil }
+        if let loginDeadline, now >= loginDeadline {
+            return phase == .awaitingHello ? .helloTimeout : .authRequired
+        }
+        if let drainAt, now >= drainAt { return .drainDeadline }
+        if let slowSince, now.since(slowSince) >= limits.slowReader { return .slow }
+        if phase == .open, isReading,
+            now.since(lastFrameAt) >= promised + limits.keepaliveGrace
+        {
+            return .idle
+        }
+        return nil
+    }
+
+    private mutating func lookAtPeer(now: Instant, _ actions: inout [SessionAction]) {
+        switch watch.look(limits: limits, now: now) {
+        case .fine: break
+        case .ping:
+            let ping = Ping(nextMs: UInt32(clamping: keepalive))
+            actions.append(.send(Frame(.ping(ping))))
+            actions.append(.log(.suspected))
+            if appState == nil { appState = PendingAppState() }
+        case .close: close(.timeout, now: now, &actions)
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import Feed
+public import Model
+public import Wire
+
+// From HELLO to WELCOME (session.md).
+extension Session {
+    mutating func receivedHello(
+        _ hello: Hello, request: UInt16, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        guard hello.versionMin <= 1, hello.versionMax >= 1 else {
+            return close(.upgradeRequired, now: now, &actions)
+        }
+        guard !hello.app.isEmpty, hello.device != nil, hello.role != .unspecified else {
+            return close(.missingField, now: now, &actions)
+        }
+        guard AppID(hello.app).isValid else { return close(.malformed, now: now, &actions) }
+        guard (hello.sync?.mutations.count ?? 0) <= limits.mutationsUnanswered else {
+            return close(.limit, now: now, &actions)
+        }
+        self.hello = hello
+        role = hello.role == .extension ? .extension : .app
+        helloRequest = request
+        mayPush = hello.features.contains(Self.liveFeature) && role == .app
+        if role == .app { takePhase(hello.appState, now: now) }
+        loginDeadline = nil
+        if hello.sessionToken.isEmpty {
+            challenge(.first, now: now, &actions)
+        } else {
+            open(
+                .sessionToken(hash: configuration.sha256(hello.sessionToken)), now: now, &actions)
+        }
+    }
+
+    /// The feature by which a client asks to be sent DELTAs unasked (SES-4).
+    public static var liveFeature: String { "live" }
+
+    private mutating func challenge(
+        _ reason: ChallengeReason, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        // Dropped unread: the client sends it again after WELCOME (SES-8).
+        hello.sync = nil
+        hello.sessionToken = []
+        isChallenged = true
+        phase = .challenged
+        loginDeadline = now + limits.loginDeadline
+        nonceExpiresAt = loginDeadline
+        let body = Challenge(
+            nonce: nonce, lifetimeMs: UInt32(clamping: limits.loginDeadline), reason: reason)
+        actions.append(.send(Frame(.challenge(body), request: helloRequest)))
+        actions.append(.log(.challenged(reason)))
+    }
+
+    mutating func receivedAuthenticate(
+        _ body: Authenticate, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        guard phase == .challenged else {
+            return close(.protocolViolation, now: now, &actions)
+        }
+        guard body.identityToken.utf8.count <= limits.identityTokenBytes else {
+            return refuseLogin(.tokenInvalid, now: now, &actions)
+        }
+        let tag = nextTag()
+        phase = .verifying(tag)
+        actions.append(
+            .verify(tag, identityToken: body.identityToken, app: AppID(hello.app)))
+    }
+
+    /// The token's signature is good under one of the app's keys. `wall` is the store's clock.
+    public mutating func identityVerified(
+        _ tag: RequestTag, _ claims: IdentityClaims, now: Instant, wall: Timestamp
+    ) -> [SessionAction] {
+        guard phase == .verifying(tag) else { return [] }
+        var actions: [SessionAction] = []
+        if let refusal = check(claims, now: now, wall: wall) {
+            refuseLogin(refusal, now: now, &actions)
+        } else {
+            open(.identity(UserID(claims.subject)), now: now, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The token is not one of this app: 2001, or what the shell found.
+    public mutating func identityRefused(
+        _ tag: RequestTag, _ code: Code, now: Instant
+    ) -> [SessionAction] {
+        guard phase == .verifying(tag) else { return [] }
+        var actions: [SessionAction] = []
+        refuseLogin(code, now: now, &actions)
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// SES-9 and SES-11; `nil`: good.
+    private func check(_ claims: IdentityClaims, now: Instant, wall: Timestamp) -> Code? {
+        guard claims.audience.contains(hello.app), !claims.issuer.isEmpty,
+            UserID(claims.subject).isValid
+        else { return .tokenInvalid }
+        guard isEqualInConstantTime(Array(claims.nonce.utf8), base64URL(nonce)),
+            let nonceExpiresAt, now <= nonceExpiresAt
+        else { return .nonceExpired }
+        let seconds = Int64(clamping: wall.milliseconds / 1000)
+        let skew = Int64(clamping: limits.clockSkew / 1000)
+        // Saturating: the claims are any 64-bit numbers.
+        let (expiry, isFar) = claims.expiresAt.addingReportingOverflow(skew)
+        guard isFar || expiry > seconds else { return .expired }
+        let latest = seconds.addingReportingOverflow(skew).partialValue
+        for start in [claims.notBefore, claims.issuedAt] {
+            if let start, start > latest { return .tokenInvalid }
+        }
+        return nil
+    }
+
+    private mutating func refuseLogin(
+        _ code: Code, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        refusals += 1
+        actions.append(.log(.loginRefused(code)))
+        guard refusals < limits.loginRefusals else {
+            return close(.tokenInvalid, now: now, &actions)
+        }
+        phase = .challenged
+        sendError(code, request: 0, detail: "identity token refused", &actions)
+    }
+
+    private mutating func open(
+        _ credential: Credential, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        guard let device = hello.device else { return close(.missingField, now: now, &actions) }
+        loginDeadline = nil
+        phase = .opening
+        let isApp = role == .app
+        let peeks = hello.sync?.mode == .peek
+        let request = OpenSession(
+            app: AppID(hello.app), device: device, role: role, credential: credential,
+            newTokenHash: configuration.sha256(sessionToken), freshEpochHalf: freshEpochHalf(),
+            boot: configuration.boot,
+            clientName: String(hello.clientName.prefix(limits.clientNameLength)),
+            clientVersion: String(hello.clientVersion.prefix(limits.clientNameLength)),
+            appState: isApp ? hello.appState : nil,
+            dormantAfter: isApp ? dormantAfter(now: now) : 0,
+            push: isApp ? hello.push : nil, wake: isApp ? hello.wake : nil,
+            sync: isApp && !peeks ? hello.sync : nil)
+        let tag = nextTag()
+        write = WriteInFlight(tag: tag, subject: .open)
+        actions.append(.store(tag, .openSession(request)))
+    }
+
+    /// 63 bits: the store keeps epochs in signed columns.
+    mutating func freshEpochHalf() -> UInt64 { random.next() >> 1 }
+
+    /// The session row is committed.
+    mutating func opened(
+        _ answer: OpenedSession, now: Instant, wall: Timestamp, _ actions: inout [SessionAction]
+    ) {
+        key = answer.session
+        guard phase == .opening else {
+            // The socket was closed meanwhile.
+            end = EndSession(
+                session: answer.session, applied: answer.sync.applied,
+                expectedWithin: limits.returnTime)
+            return
+        }
+        phase = .open
+        lastFrameAt = now
+        actions.append(.enterHub(answer.session))
+        actions.append(
+            .send(Frame(.welcome(welcome(answer, wall: wall)), request: helloRequest)))
+        actions.append(.raiseLimits(limits.afterWelcome))
+        actions.append(
+            .log(
+                .opened(
+                    answer.session,
+                    clientName: String(hello.clientName.prefix(limits.clientNameLength)),
+                    clientVersion: String(hello.clientVersion.prefix(limits.clientNameLength)),
+                    wake: hello.wake)))
+        if answer.isPushRefused {
+            sendError(
+                .pushTokenRefused, request: helloRequest, detail: "topic not configured", &actions)
+        }
+        takePosition(answer.sync)
+        let sync = hello.sync
+        hello = Hello()
+        nonce = []
+        sessionToken = []
+        guard let sync else { return startLook(&actions) }
+        if let refusal = refusal(of: sync) {
+            sendError(refusal, request: helloRequest, detail: "sync refused", &actions)
+            return startLook(&actions)
+        }
+        answerSync(sync, request: helloRequest, answer.sync, refused: [], now: now, &actions)
+    }
+
+    private func welcome(_ answer: OpenedSession, wall: Timestamp) -> Welcome {
+        Welcome(
+            version: 1, sessionToken: sessionToken, sessionTokenLifetimeMs: answer.tokenLifetime,
+            serverTimeMs: wall.milliseconds, epoch: answer.sync.epoch,
+            mutationFloor: answer.sync.mutationFloor, keepaliveMs: UInt32(clamping: keepalive),
+            limits: AdvertisedLimits(
+                bodyBytes: UInt32(clamping: limits.afterWelcome.bodyBytes),
+                windowBytes: UInt32(clamping: limits.windowBytes),
+                windowDeltas: UInt32(clamping: limits.windowDeltas),
+                mutationsUnanswered: UInt32(clamping: limits.mutationsUnanswered),
+                messageBytes: UInt32(clamping: limits.messageBytes),
+                participantsPerRequest: UInt32(clamping: limits.participantsPerRequest)),
+            features: mayPush ? [Self.liveFeature] : [], node: configuration.node,
+            pushTokenHeld: answer.isPushTokenHeld, user: answer.session.user.name)
+    }
+
+    /// A refused opening: another credential may do (SES-8), or the connection ends.
+    mutating func openRefused(
+        _ code: Code, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        guard phase == .opening else { return }
+        guard !isChallenged else { return close(code, now: now, &actions) }
+        switch code {
+        case .expired: challenge(.expired, now: now, &actions)
+        case .tokenInvalid, .revoked, .deviceMismatch, .authRequired, .nonceExpired:
+            challenge(.revoked, now: now, &actions)
+        default: close(code, now: now, &actions)
+        }
+    }
+}

@@ -1,0 +1,432 @@
+public import Feed
+public import Model
+import Wire
+
+// Requests of an open session and their way through the store.
+extension Session {
+    mutating func receivedRequest(
+        _ frame: Frame, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        switch frame.body {
+        case .sync(let sync): receivedSync(sync, request: frame.request, now: now, &actions)
+        case .ack(let ack): receivedAck(ack, request: frame.request, now: now, &actions)
+        case .mutate(let mutation):
+            guard role == .app else {
+                return refuse(.mutate, .forbidden, request: frame.request, &actions)
+            }
+            enqueue(.mutation(request: frame.request, mutation), now: now, &actions)
+        case .appState(let state):
+            guard role == .app else {
+                return refuse(.appState, .forbidden, request: frame.request, &actions)
+            }
+            takePhase(state, now: now)
+            if appState == nil { appState = PendingAppState() }
+            appState?.merge(state)
+        default:
+            preconditionFailure("\(frame.body.type) is no request of an open session")
+        }
+    }
+
+    func sendError(
+        _ code: Code, request: UInt16, detail: String, _ actions: inout [SessionAction]
+    ) {
+        // Nothing follows a CLOSE.
+        guard phase != .ended else { return }
+        let retry = code.retryClass
+        let body = ErrorFrame(
+            code: code.rawValue, name: code.name, retry: retry,
+            retryAfterMs: retry == .retryAfter ? UInt32(clamping: limits.retryAfter) : 0,
+            detail: detail)
+        actions.append(.send(Frame(.error(body), request: request)))
+    }
+
+    private func refuse(
+        _ type: FrameType, _ code: Code, request: UInt16, detail: String = "",
+        _ actions: inout [SessionAction]
+    ) {
+        sendError(code, request: request, detail: detail, &actions)
+        actions.append(.log(.refused(type, code)))
+    }
+
+    // MARK: - SYNC
+
+    /// Why this session may not send that SYNC; `nil`: it may.
+    func refusal(of sync: SyncFrame) -> Code? {
+        if sync.mode == .peek { return .featureNotNegotiated }
+        return role == .app ? nil : .forbidden
+    }
+
+    /// A SYNC waits for the store, is there, or its page is being read.
+    var hasOpenSync: Bool {
+        if case .answer = page?.purpose { return true }
+        if case .sync = write?.subject { return true }
+        return queue.contains {
+            if case .sync = $0 { return true }
+            return false
+        }
+    }
+
+    private mutating func receivedSync(
+        _ sync: SyncFrame, request: UInt16, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        if let code = refusal(of: sync) {
+            return refuse(.sync, code, request: request, detail: "mode or role", &actions)
+        }
+        guard !hasOpenSync else {
+            return refuse(.sync, .limit, request: request, detail: "one SYNC at a time", &actions)
+        }
+        // A page pushed to the cursor this SYNC replaces is of no use.
+        if page?.purpose == .push { page = nil }
+        guard sync.mutations.isEmpty, sync.reads.isEmpty, let cursor = sync.cursor,
+            cursor.epoch == epoch, cursor.seq == sync.applied, cursor.seq >= applied,
+            cursor.seq <= head
+        else {
+            return enqueue(.sync(request: request, sync), now: now, &actions)
+        }
+        // Nothing the store must decide: an ACK and a page.
+        takeApplied(sync.applied, now: now, &actions)
+        let position = SyncedSession(
+            epoch: epoch, head: head, applied: applied, mutationFloor: mutationFloor)
+        answerSync(sync, request: request, position, refused: [], now: now, &actions)
+    }
+
+    private mutating func enqueue(
+        _ request: QueuedRequest, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        let mutations = request.mutations
+        guard mutations.count <= limits.mutationsUnanswered - mutationsUnanswered else {
+            return close(.limit, now: now, &actions)
+        }
+        mutationsUnanswered += mutations.count
+        mutationBytes += mutations.reduce(0) { $0 + $1.contentBytes }
+        if case .sync(_, let sync) = request {
+            // Held while it waits: counts like receipts that wait for the store.
+            mutationBytes += sync.reads.count * 64
+        }
+        queue.append(request)
+    }
+
+    private mutating func answered(_ request: QueuedRequest) {
+        let mutations = request.mutations
+        mutationsUnanswered = max(0, mutationsUnanswered - mutations.count)
+        mutationBytes = max(0, mutationBytes - mutations.reduce(0) { $0 + $1.contentBytes })
+        if case .sync(_, let sync) = request {
+            mutationBytes = max(0, mutationBytes - sync.reads.count * 64)
+        }
+    }
+
+    /// Where the store says this device stands.
+    mutating func takePosition(_ answer: SyncedSession) {
+        if answer.epoch != epoch {
+            epoch = answer.epoch
+            head = answer.head
+            headToAsk = answer.head
+            askedHead = nil
+            told = 0
+            completeFirst = nil
+            visibleFirst = nil
+        }
+        head = max(head, answer.head)
+        headToAsk = max(headToAsk, answer.head)
+        applied = answer.applied
+        persisted = answer.applied
+        if !ack.completesSync { persistAt = nil }
+        mutationFloor = answer.mutationFloor
+        hadPushRows = hadPushRows || answer.hadPushRows
+    }
+
+    /// The store has taken a SYNC (or it held nothing for the store): reads the page.
+    mutating func answerSync(
+        _ sync: SyncFrame, request: UInt16, _ answer: SyncedSession, refused: [MutationResult],
+        now: Instant, _ actions: inout [SessionAction]
+    ) {
+        let base = answer.reset == nil ? sync.cursor?.seq ?? 0 : 0
+        sent = base
+        window.restart()
+        hasSynced = true
+        var bytes = window.room ?? window.pageBytes
+        if sync.pageBytes > 0 { bytes = min(bytes, Int(clamping: sync.pageBytes)) }
+        startPage(
+            .answer(
+                PageInFlight.Answer(
+                    request: request, results: answer.results + refused,
+                    floor: answer.mutationFloor, reset: answer.reset)),
+            after: base, bytes: bytes, &actions)
+    }
+
+    // MARK: - ACK
+
+    private mutating func receivedAck(
+        _ body: Ack, request: UInt16, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        guard role == .app else {
+            // Its ranges count as delivered; its `applied` is the app's to tell (SES-17).
+            guard body.reads.isEmpty else {
+                return refuse(.ack, .forbidden, request: request, &actions)
+            }
+            ack.merge(body.ranges)
+            ack.isUrgent = ack.isUrgent || !body.ranges.isEmpty
+            return
+        }
+        ack.merge(body.ranges)
+        ack.merge(body.reads)
+        if !body.ranges.isEmpty || !body.reads.isEmpty { ack.isUrgent = true }
+        if body.applied <= head {
+            takeApplied(body.applied, now: now, &actions)
+        } else if body.applied > ack.claim ?? 0 {
+            ack.claim = body.applied
+            ack.claimRequest = request
+            ack.isUrgent = true
+        }
+    }
+
+    /// `applied`, which is at or below head: raises what it raises, and decides when it is
+    /// persisted: at once if it covers something visible, if the device had push rows, or for the
+    /// first completed sync of the connection (a device may have to recover); else soon.
+    mutating func takeApplied(
+        _ newApplied: UInt64, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        if let first = completeFirst, newApplied >= first {
+            completeFirst = completeLast > newApplied ? completeLast : nil
+            ack.completesSync = true
+            if !hasCompleted {
+                hasCompleted = true
+                ack.isUrgent = true
+            }
+        }
+        guard newApplied > applied else { return }
+        let isPushed = hadPushRows || watch.isSuspect || mode == .dormant
+        raiseApplied(to: newApplied, now: now, &actions)
+        if let first = visibleFirst, newApplied >= first {
+            visibleFirst = newApplied < visibleLast ? newApplied + 1 : nil
+            ack.isUrgent = true
+        }
+        // A device whose session did not count may have been pushed to meanwhile.
+        if isPushed {
+            hadPushRows = true
+            ack.isUrgent = true
+        }
+        if persistAt == nil { persistAt = now + limits.lazyPersist }
+    }
+
+    mutating func raiseApplied(
+        to newApplied: UInt64, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        applied = newApplied
+        sent = max(sent, newApplied)
+        window.acknowledged(newApplied, now: now)
+        if let asked = askedHead, asked <= newApplied { askedHead = nil }
+        watch.update(isCovered: applied >= told, rose: true, limits: limits, now: now)
+        trustIfCovered(&actions)
+    }
+
+    private mutating func trustIfCovered(_ actions: inout [SessionAction]) {
+        guard watch.isSuspect, applied >= told else { return }
+        watch.trust()
+        if appState == nil { appState = PendingAppState() }
+        actions.append(.log(.trusted))
+    }
+
+    // MARK: - The one write at a time
+
+    /// Asks the store the next thing, if it is not at work for this session.
+    mutating func pumpWrites(now: Instant, _ actions: inout [SessionAction]) {
+        guard write == nil, let key else { return }
+        if let storeRetryAt {
+            guard now >= storeRetryAt else { return }
+            self.storeRetryAt = nil
+        }
+        if let state = appState {
+            appState = nil
+            let request = ChangeAppState(
+                session: key, appState: state.switches, dormantAfter: dormantAfter(now: now))
+            return ask(.changeAppState(request), .appState(state), &actions)
+        }
+        if ack.isUrgent || (phase == .ended && ack.count > 0) {
+            return writeAck(key, &actions)
+        }
+        if let end {
+            return ask(.endSession(end), .end(end), &actions)
+        }
+        while phase == .open, !queue.isEmpty {
+            switch queue.removeFirst() {
+            case .sync(let request, let sync):
+                let (allowed, refused) = withHeldRefused(sync)
+                return ask(
+                    .sync(
+                        SyncWrite(session: key, sync: allowed, freshEpochHalf: freshEpochHalf())),
+                    .sync(request: request, sync, refused: refused, appliedBefore: applied),
+                    &actions)
+            case .mutation(let request, let mutation):
+                if let heldAt, mutation.number > heldAt {
+                    answered(.mutation(request: request, mutation))
+                    actions.append(
+                        .send(Frame(.mutationResult(refusedForNow(mutation)), request: request)))
+                    continue
+                }
+                return ask(
+                    .mutate(Mutate(session: key, mutation: mutation)),
+                    .mutation(request: request, mutation), &actions)
+            }
+        }
+    }
+
+    private mutating func ask(
+        _ request: StoreRequest, _ subject: WriteInFlight.Subject,
+        _ actions: inout [SessionAction]
+    ) {
+        let tag = nextTag()
+        write = WriteInFlight(tag: tag, subject: subject)
+        actions.append(.store(tag, request))
+    }
+
+    private mutating func writeAck(_ key: SessionKey, _ actions: inout [SessionAction]) {
+        let pending = ack
+        ack = PendingAck()
+        persistAt = nil
+        let asked = max(pending.claim ?? 0, applied)
+        let request = Acknowledge(
+            session: key, applied: asked, ranges: pending.ranges, reads: pending.reads,
+            completesSync: pending.completesSync)
+        self.ask(.acknowledge(request), .acknowledge(pending, applied: asked), &actions)
+    }
+
+    /// MSG-11: what is behind a refused one is refused here, so that nothing overtakes it.
+    private func withHeldRefused(_ sync: SyncFrame) -> (SyncFrame, [MutationResult]) {
+        guard let heldAt else { return (sync, []) }
+        var allowed = sync
+        let isBack = sync.mutations.contains { $0.number == heldAt }
+        allowed.mutations = sync.mutations.filter { isBack || $0.number <= heldAt }
+        let refused = sync.mutations.filter { !isBack && $0.number > heldAt }
+        return (allowed, refused.map { refusedForNow($0) })
+    }
+
+    private func refusedForNow(_ mutation: Mutation, _ code: Code = .unavailable) -> MutationResult
+    {
+        MutationResult(
+            number: mutation.number, code: code.rawValue, retry: code.retryClass,
+            retryAfterMs: UInt32(clamping: limits.retryAfter))
+    }
+
+    /// Remembers the first mutation refused for a time, and forgets it when it is answered.
+    private mutating func note(_ results: [MutationResult]) {
+        for result in results {
+            if (1000..<1100).contains(result.code) {
+                heldAt = min(heldAt ?? result.number, result.number)
+            } else if result.number == heldAt {
+                heldAt = nil
+            }
+        }
+    }
+
+    // MARK: - The store's answers
+
+    /// The store carried a request out. `wall` is the store's clock.
+    public mutating func storeAnswered(
+        _ tag: RequestTag, _ answer: StoreAnswer, now: Instant, wall: Timestamp
+    ) -> [SessionAction] {
+        guard let write, write.tag == tag else { return [] }
+        self.write = nil
+        var actions: [SessionAction] = []
+        switch (write.subject, answer) {
+        case (.open, .opened(let opened)): self.opened(opened, now: now, wall: wall, &actions)
+        case (.open, .refused(let code, _)): openRefused(code, now: now, &actions)
+        case (.end, _): end = nil
+        case (_, .superseded):
+            ack = PendingAck()
+            appState = nil
+            end = nil
+            close(.superseded, rowIsGone: true, now: now, &actions)
+        case (.sync(let request, let sync, let refused, let before), .synced(let synced)):
+            answered(.sync(request: request, sync))
+            note(synced.results)
+            guard phase == .open else { break }
+            // The store lowers `applied` when the device came with an older cursor; an ACK that
+            // came since the SYNC is newer than that.
+            let newer = applied > before ? applied : 0
+            takePosition(synced)
+            if newer > applied, newer <= head { takeApplied(newer, now: now, &actions) }
+            answerSync(
+                sync, request: request, synced, refused: refused, now: now, &actions)
+        case (.sync(let request, let sync, _, _), .refused(let code, let detail)):
+            answered(.sync(request: request, sync))
+            refuse(.sync, code, request: request, detail: detail, &actions)
+        case (.mutation(let request, let mutation), .mutated(let result, let floor)):
+            answered(.mutation(request: request, mutation))
+            note([result])
+            mutationFloor = max(mutationFloor, floor)
+            guard phase == .open else { break }
+            actions.append(.send(Frame(.mutationResult(result), request: request)))
+        case (.mutation(let request, let mutation), .refused(let code, _)):
+            answered(.mutation(request: request, mutation))
+            let result = MutationResult(
+                number: mutation.number, code: code.rawValue, retry: code.retryClass)
+            note([result])
+            guard phase == .open else { break }
+            actions.append(.send(Frame(.mutationResult(result), request: request)))
+        case (.acknowledge(let pending, let asked), .acknowledged(let newHead)):
+            head = max(head, newHead)
+            if pending.claim != nil, asked <= head { takeApplied(asked, now: now, &actions) }
+            persisted = max(persisted, asked)
+            if persisted >= applied { persistAt = nil }
+        case (.acknowledge(var pending, _), .refused(let code, let detail)):
+            refuse(.ack, code, request: pending.claimRequest, detail: detail, &actions)
+            if pending.claim != nil {
+                // Only the claim was wrong: the rest is written without it.
+                pending.claim = nil
+                if pending != PendingAck(isUrgent: true) { ack.restore(pending) }
+            }
+        case (.appState, .done): break
+        case (_, .refused(let code, _)): close(code, now: now, &actions)
+        default: close(.internal, now: now, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The store could not carry a request out; nothing was written, or it is unknown whether.
+    public mutating func storeFailed(
+        _ tag: RequestTag, _ error: StoreError, now: Instant
+    ) -> [SessionAction] {
+        guard let write, write.tag == tag else { return [] }
+        self.write = nil
+        var actions: [SessionAction] = [.log(.storeFailed(error))]
+        let code: Code =
+            switch error {
+            case .full, .conflict: .storageBusy
+            case .unavailable: .unavailable
+            case .corrupt: .internal
+            }
+        switch write.subject {
+        case .open: close(code, now: now, &actions)
+        case .sync(let request, let sync, _, _):
+            answered(.sync(request: request, sync))
+            if let first = sync.mutations.first {
+                heldAt = min(heldAt ?? first.number, first.number)
+            }
+            if phase == .open {
+                refuse(.sync, code, request: request, detail: "store", &actions)
+            }
+        case .mutation(let request, let mutation):
+            answered(.mutation(request: request, mutation))
+            let result = refusedForNow(mutation, code == .internal ? .unavailable : code)
+            note([result])
+            if phase == .open {
+                actions.append(.send(Frame(.mutationResult(result), request: request)))
+            }
+        case .acknowledge(let pending, _):
+            ack.restore(pending)
+            storeRetryAt = now + limits.storeRetry
+        case .appState(let state):
+            var older = state
+            older.merge(appState?.switches)
+            appState = older
+            storeRetryAt = now + limits.storeRetry
+        case .end(let request):
+            end = request
+            storeRetryAt = now + limits.storeRetry
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+}

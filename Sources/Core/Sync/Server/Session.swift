@@ -1,0 +1,388 @@
+public import Feed
+public import Model
+public import Wire
+
+/// The server's half of one connection: frames, answers and `now` in, actions out.
+///
+/// The shell creates it when the TLS handshake is done, calls `progressed` before
+/// `deadlineReached`, and keeps it, also after `closed`, until `isFinished`: what a device
+/// acknowledged and the end of its session are written even when the socket is gone.
+///
+/// Memory, at most: one HELLO (16 KiB) until the session is open; then `mutationsUnanswered`
+/// mutations of `mutationBytesUnanswered` bytes plus what one chunk of input still held,
+/// `receiptsWaiting` read receipts likewise, one page read, and `windowDeltas` pairs of numbers.
+/// There is no queue of DELTAs: the feed is the send queue.
+///
+/// Store writes of one session run one at a time, so that mutations, acknowledgements and the end
+/// take effect in the order they came, and a temporary refusal of one mutation can hold back the
+/// later ones (MSG-11).
+public struct Session: Sendable {
+    enum Phase: Equatable, Sendable {
+        case awaitingHello
+        case challenged
+        case verifying(RequestTag)
+        case opening
+        case open
+        case ended
+    }
+
+    enum DeliveryMode: Equatable, Sendable { case live, hint, dormant }
+
+    let configuration: SessionConfiguration
+    var random: SplitMix64
+    var phase = Phase.awaitingHello
+    var tags: UInt64 = 0
+
+    // Login.
+    var loginDeadline: Instant?
+    var nonce: [UInt8]
+    var sessionToken: [UInt8]
+    var hello = Hello()
+    var helloRequest: UInt16 = 0
+    var nonceExpiresAt: Instant?
+    var refusals = 0
+    var isChallenged = false
+    var role = RoleKind.app
+
+    // The open session.
+    /// The session's name at the store, once it is open.
+    public internal(set) var key: SessionKey?
+    var mayPush = false
+    var appPhase = AppPhase.foreground
+    var backgroundUntil: Instant?
+    var epoch = Epoch(high: 0, low: 0)
+    var mutationFloor: UInt64 = 0
+    var hadPushRows = false
+
+    // Delivery. Invariant: persisted and sent are of `epoch`.
+    var head: UInt64 = 0
+    /// The highest head that is worth a SYNC_REQUEST: receipts alone are not.
+    var headToAsk: UInt64 = 0
+    var kindsToAsk: UInt32 = 0
+    /// The highest `applied` taken.
+    var applied: UInt64 = 0
+    var persisted: UInt64 = 0
+    /// The `to` of the last DELTA; the base of the next pushed one.
+    var sent: UInt64 = 0
+    /// The highest seq the client was told to fetch, or sent.
+    var told: UInt64 = 0
+    /// The head of the unanswered SYNC_REQUEST.
+    var askedHead: UInt64?
+    var hasSynced = false
+    var hasCompleted = false
+    /// The `to` of the first and the last page without `more` that is not acknowledged.
+    var completeFirst: UInt64?
+    var completeLast: UInt64 = 0
+    /// From the first visible entry sent and not persisted to the `to` of the last page with one.
+    var visibleFirst: UInt64?
+    var visibleLast: UInt64 = 0
+    var window: DeliveryWindow
+    var watch = SuspectWatch()
+
+    // The store.
+    var write: WriteInFlight?
+    var page: PageInFlight?
+    var queue: [QueuedRequest] = []
+    var mutationsUnanswered = 0
+    var mutationBytes = 0
+    var ack = PendingAck()
+    var appState: PendingAppState?
+    var end: EndSession?
+    /// The lowest mutation number refused for a time: later ones wait for it (MSG-11).
+    var heldAt: UInt64?
+    var persistAt: Instant?
+    var storeRetryAt: Instant?
+
+    // The socket.
+    let keepalive: Milliseconds
+    var promised: Milliseconds
+    var lastFrameAt: Instant
+    var taken: UInt64 = 0
+    var unsent = 0
+    var slowSince: Instant?
+    var isReading = true
+    var isClosed = false
+    var drainAt: Instant?
+    /// When the drained client is to connect again.
+    var slotAt: Instant?
+
+    var limits: SessionLimits { configuration.limits }
+
+    /// A connection whose TLS handshake (if it has one) ended `now`.
+    public init(configuration: SessionConfiguration, entropy: SessionEntropy, now: Instant) {
+        self.configuration = configuration
+        let limits = configuration.limits
+        random = SplitMix64(seed: entropy.seed)
+        nonce = entropy.nonce
+        sessionToken = entropy.sessionToken
+        window = DeliveryWindow(limits: limits)
+        let tenth = limits.keepalive / 10
+        keepalive = limits.keepalive - tenth + random.upTo(2 * tenth)
+        promised = keepalive
+        lastFrameAt = now
+        loginDeadline = now + limits.helloDeadline
+    }
+
+    /// Nothing is left to do: the socket is closed and every write is answered.
+    public var isFinished: Bool {
+        isClosed && phase == .ended && write == nil && end == nil
+    }
+
+    /// Whether WELCOME was sent and the connection has not ended.
+    public var isOpen: Bool { phase == .open }
+
+    /// Bytes of DELTAs sent and not yet acknowledged.
+    public var unacknowledgedBytes: Int { window.unacknowledgedBytes }
+
+    /// When `deadlineReached` is due; `nil`: never. Also after `closed`, until `isFinished`.
+    public var nextDeadline: Instant? {
+        if phase == .ended { return storeRetryAt }
+        var earliest = loginDeadline
+        func consider(_ moment: Instant?) {
+            guard let moment else { return }
+            earliest = min(earliest ?? moment, moment)
+        }
+        consider(drainAt)
+        consider(slowSince.map { $0 + limits.slowReader })
+        if phase == .open {
+            if isReading { consider(lastFrameAt + promised + limits.keepaliveGrace) }
+            consider(watch.deadline(limits))
+            consider(backgroundUntil)
+            consider(persistAt)
+            consider(storeRetryAt)
+        }
+        return earliest
+    }
+
+    /// One whole frame came.
+    public mutating func received(_ frame: Frame, now: Instant) -> [SessionAction] {
+        guard phase != .ended else { return [] }
+        var actions: [SessionAction] = []
+        lastFrameAt = now
+        promised = keepalive
+        let isWeak =
+            switch frame.body {
+            case .ping, .pong, .appState: true
+            default: false
+            }
+        watch.frameCame(isWeak: isWeak, limits: limits, now: now)
+        switch frame.body {
+        case .hello(let hello):
+            if phase == .awaitingHello {
+                receivedHello(hello, request: frame.request, now: now, &actions)
+            } else {
+                close(.protocolViolation, now: now, &actions)
+            }
+        case .authenticate(let body): receivedAuthenticate(body, now: now, &actions)
+        case .ping(let ping):
+            if phase == .awaitingHello {
+                // HELLO is the first frame (SES-1).
+                close(.protocolViolation, now: now, &actions)
+            } else {
+                keepPromise(ping.nextMs)
+                let pong = Pong(nextMs: UInt32(clamping: keepalive))
+                actions.append(.send(Frame(.pong(pong), request: frame.request)))
+            }
+        case .pong(let pong):
+            if phase == .awaitingHello {
+                close(.protocolViolation, now: now, &actions)
+            } else {
+                keepPromise(pong.nextMs)
+            }
+        case .close(let body): receivedClose(body, now: now, &actions)
+        case .sync, .ack, .mutate, .appState:
+            if phase == .open {
+                receivedRequest(frame, now: now, &actions)
+            } else {
+                close(.protocolViolation, now: now, &actions)
+            }
+        case .challenge, .welcome, .delta, .syncRequest, .mutationResult, .drain, .error:
+            // Frames of a server.
+            close(.protocolViolation, now: now, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The bytes that came are no frames.
+    public mutating func decodingFailed(_ error: WireError, now: Instant) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        close(error.code, now: now, &actions)
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The hub heard of a longer feed. `kinds`: bits by `EntryKind.rawValue`.
+    public mutating func headMoved(
+        to newHead: UInt64, kinds: UInt32, now: Instant
+    ) -> [SessionAction] {
+        guard phase == .open else { return [] }
+        var actions: [SessionAction] = []
+        head = max(head, newHead)
+        if kinds & ~(1 << UInt32(EntryKind.receipt.rawValue)) != 0 {
+            headToAsk = max(headToAsk, newHead)
+            kindsToAsk |= kinds
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// How far the peer's TCP got: `taken` counts the bytes it has taken since the start,
+    /// `unsent` those that still wait in this process, `outstanding` those and the ones in the
+    /// kernel's queue (SIOCOUTQ). Called when writes finish, when `unsent` grows, and before each
+    /// `deadlineReached`.
+    public mutating func progressed(
+        taken total: UInt64, unsent: Int, outstanding: Int, now: Instant
+    ) -> [SessionAction] {
+        guard phase != .ended else { return [] }
+        var actions: [SessionAction] = []
+        self.unsent = unsent
+        if total > taken {
+            taken = total
+            watch.bytesTaken(outstanding: outstanding, limits: limits, now: now)
+            slowSince = nil
+        }
+        if unsent <= limits.unsentBytes {
+            slowSince = nil
+        } else if slowSince == nil {
+            slowSince = now
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The store ended this session: superseded by a newer connection, or its device was removed
+    /// or logged out. Its row is gone already.
+    public mutating func ended(_ code: Code, now: Instant) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        close(code, rowIsGone: true, now: now, &actions)
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The server shuts down: the client comes back `slot` from now, and the connection is closed
+    /// at the latest after `deadline`.
+    public mutating func drain(
+        deadline: Milliseconds, slot: Milliseconds, now: Instant
+    ) -> [SessionAction] {
+        guard phase != .ended else { return [] }
+        var actions: [SessionAction] = []
+        if phase == .open {
+            drainAt = now + deadline
+            slotAt = now + slot
+            let drain = Drain(
+                deadlineMs: UInt32(clamping: deadline), slotMs: UInt32(clamping: slot),
+                place: .sameAddressAtSlot)
+            actions.append(.send(Frame(.drain(drain))))
+        } else {
+            close(.goingAway, now: now, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The server closes this connection for a reason of its own: 5008, or 1001 when the store
+    /// is lost.
+    public mutating func shutDown(_ code: Code, now: Instant) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        close(code, now: now, &actions)
+        settle(now: now, &actions)
+        return actions
+    }
+
+    /// The socket is closed, by whichever side.
+    public mutating func closed(now: Instant) -> [SessionAction] {
+        isClosed = true
+        guard phase != .ended else { return [] }
+        var actions: [SessionAction] = []
+        finish(expectedWithin: returnTime(now), rowIsGone: false, now: now, &actions)
+        settle(now: now, &actions)
+        return actions
+    }
+
+    // MARK: - Ending
+
+    /// How long the device may take to come back (wake rows: `expected_until`).
+    private func returnTime(_ now: Instant) -> Milliseconds {
+        if watch.isSuspect || mode == .dormant { return 0 }
+        return (slotAt ?? now).since(now) + limits.returnTime
+    }
+
+    private mutating func receivedClose(
+        _ body: Close, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        if phase == .open, role == .app, body.applied > applied, body.applied <= head {
+            raiseApplied(to: body.applied, now: now, &actions)
+        }
+        let sleeps = body.code == Code.goingAway.rawValue
+        actions.append(.log(.closedByPeer(body.code)))
+        finish(expectedWithin: sleeps ? 0 : returnTime(now), rowIsGone: false, now: now, &actions)
+        actions.append(.close(Code(rawValue: body.code) ?? .goingAway))
+    }
+
+    /// Sends CLOSE and ends.
+    mutating func close(
+        _ code: Code, rowIsGone: Bool = false, now: Instant, _ actions: inout [SessionAction]
+    ) {
+        guard phase != .ended else { return }
+        let retry = code.retryClass
+        let frame = Close(
+            code: code.rawValue, retry: retry, applied: applied,
+            retryAfterMs: retry == .retryAfter ? UInt32(clamping: limits.retryAfter) : 0)
+        actions.append(.send(Frame(.close(frame))))
+        finish(expectedWithin: returnTime(now), rowIsGone: rowIsGone, now: now, &actions)
+        actions.append(.close(code))
+    }
+
+    /// Leaves the hub and lets the end be written. Client requests that the store has not been
+    /// asked are dropped: the client sends them again.
+    private mutating func finish(
+        expectedWithin: Milliseconds, rowIsGone: Bool, now: Instant,
+        _ actions: inout [SessionAction]
+    ) {
+        phase = .ended
+        queue = []
+        page = nil
+        mutationsUnanswered = 0
+        mutationBytes = 0
+        storeRetryAt = nil
+        guard let key else { return }
+        actions.append(.leaveHub(key))
+        if rowIsGone {
+            ack = PendingAck()
+            appState = nil
+        } else {
+            end = EndSession(session: key, applied: applied, expectedWithin: expectedWithin)
+        }
+    }
+
+    // MARK: - What follows from every input
+
+    private mutating func keepPromise(_ nextMs: UInt32) {
+        // A promise longer than the interval asked for does not extend it.
+        if nextMs > 0 { promised = min(Milliseconds(nextMs), keepalive) }
+    }
+
+    mutating func nextTag() -> RequestTag {
+        tags += 1
+        return RequestTag(number: tags)
+    }
+
+    /// Runs what has become possible: the next write, the next page, reading on.
+    mutating func settle(now: Instant, _ actions: inout [SessionAction]) {
+        deliver(now: now, &actions)
+        pumpWrites(now: now, &actions)
+        guard phase != .ended else { return }
+        let isFull =
+            mutationBytes > limits.mutationBytesUnanswered || ack.count > limits.receiptsWaiting
+        if isReading, isFull || unsent > limits.unsentBytes {
+            isReading = false
+            actions.append(.stopReading)
+        } else if !isReading, !isFull, unsent <= limits.unsentBytes / 2 {
+            isReading = true
+            // What did not come while we did not read is no broken promise.
+            lastFrameAt = now
+            actions.append(.resumeReading)
+        }
+    }
+}
