@@ -1,0 +1,117 @@
+import Feed
+import Model
+import Testing
+import Wire
+
+struct FanOutTests {
+    let world: World
+
+    init() throws {
+        var limits = RuleLimits()
+        limits.directRecipients = 3
+        limits.fanOutStep = 2
+        world = try World(limits: limits)
+    }
+
+    private func words(_ user: String) throws -> [String] {
+        try world.page(user).entries.map(\.word)
+    }
+
+    @Test func aChangeForManyIsAJob() throws {
+        let users = ["a", "b", "c", "d", "e"]
+        let id = try world.converse(users)
+        #expect(world.changes.isEmpty)
+        #expect(try world.all(FanOutRecord.self).count == 1)
+        try world.finishFanOut()
+        let opening = ["conversation"] + users.map { "participant \($0)" }
+        for user in users { #expect(try words(user) == opening) }
+        try world.publish("x", to: id, from: "c")
+        // The sender's own entry waits its turn like everyone's.
+        #expect(try words("c") == opening)
+        try world.finishFanOut()
+        for user in users { #expect(try words(user) == opening + ["message 1"]) }
+        #expect(try world.all(FanOutRecord.self).isEmpty)
+    }
+
+    @Test func laterChangesQueueBehindAJob() throws {
+        let id = try world.converse(["a", "b", "c"])
+        // The fourth makes it a job; it and what follows keep their order.
+        #expect(try world.add(["d"], to: id).refusal == nil)
+        try world.publish("x", to: id)
+        #expect(try world.add(["e"], to: id).refusal == nil)
+        try world.publish("y", to: id)
+        #expect(try world.all(FanOutRecord.self).map(\.revision) == [2, 3, 4, 5])
+        try world.finishFanOut()
+        #expect(
+            try words("a").suffix(4) == [
+                "participant d", "message 1", "participant e", "message 2",
+            ])
+        #expect(
+            try words("d") == [
+                "conversation", "participant a", "participant b", "participant c",
+                "participant d", "message 1", "participant e", "message 2",
+            ])
+        #expect(
+            try words("e") == [
+                "conversation", "participant a", "participant b", "participant c",
+                "participant d", "participant e", "message 2",
+            ])
+    }
+
+    @Test func aJobResumesWhereItStopped() throws {
+        world.limits.fanOutStep = 1
+        let users = (0..<6).map { "u\($0)" }
+        let id = try world.converse(users)
+        try world.publish("x", to: id)
+        var steps = 0
+        while case .progressed(_, true) = try world.ask(.continueFanOut(recipients: 1)) {
+            steps += 1
+            #expect(steps < 200)
+        }
+        #expect(steps > 40)
+        for user in users { #expect(try words(user).count == 8) }
+        // Nothing was written twice.
+        for user in users { #expect(try world.page(user).head == 8) }
+    }
+
+    @Test func appsAndConversationsTakeTurns() throws {
+        let other = AppID("go")
+        try world.expectDone(.putApp(AppRecord(app: other, createdAt: world.now)))
+        let users = (0..<8).map { "u\($0)" }
+        for _ in 0..<3 { try world.converse(users) }
+        #expect(
+            try world.ask(
+                .createConversation(
+                    app: other,
+                    CreateConversation(conversation: world.fresh(), participants: users),
+                    idempotency: nil)
+            ).refusal == nil)
+        // One step each: the small app's job is served as often as the big one's three together.
+        var served: [AppID: Int] = [:]
+        for _ in 0..<20 {
+            let before = try world.all(FanOutRecord.self)
+            try world.ask(.continueFanOut(recipients: 1))
+            let after = try world.all(FanOutRecord.self)
+            for job in before where !after.contains(job) { served[job.app, default: 0] += 1 }
+        }
+        #expect(served == [World.app: 10, other: 10])
+        #expect(
+            Set(try world.all(FanOutRecord.self).filter { $0.app == World.app }.map(\.cursor))
+                == ["u0"])
+    }
+
+    @Test func theQueueOfAConversationIsBounded() throws {
+        world.limits.fanOutQueue = 2
+        let id = try world.converse(["a", "b", "c", "d"])
+        try world.publish("x", to: id)
+        try world.publish("y", to: id)
+        let refused = try world.ask(
+            .publish(
+                app: World.app,
+                Publication(message: world.message0("z", to: id, world.fresh()), sender: ""),
+                idempotency: nil))
+        #expect(refused.refusal == .rateLimited)
+        try world.finishFanOut()
+        #expect(try world.publish("z", to: id).position == 3)
+    }
+}
