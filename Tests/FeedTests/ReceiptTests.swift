@@ -1,4 +1,5 @@
 import Feed
+import MemoryStore
 import Model
 import Testing
 import Wire

@@ -188,7 +188,11 @@ extension Work {
     private func newlyCovered(
         _ receipt: ReceiptRecord
     ) throws(RuleFailure) -> (authors: [UserID], delivered: UInt64, read: UInt64) {
-        let first = min(receipt.announcedDelivered, receipt.announcedRead)
+        // Only where something is new, so that a bounded look gets on.
+        let isDelivered = receipt.delivered > receipt.announcedDelivered
+        let isRead = receipt.read > receipt.announcedRead
+        let first = min(
+            isDelivered ? receipt.announcedDelivered : .max, isRead ? receipt.announcedRead : .max)
         let last = max(receipt.delivered, receipt.read)
         let messages = try records(
             MessageRecord.self,
