@@ -109,6 +109,34 @@ import Testing
         }
     }
 
+    @Test func aConnectThatALoopsCloseOvertakesDoesNotAnswer() throws {
+        final class Witness {}
+        weak var witness: Witness?
+        var answers = 0
+        try withLoop { loop in
+            try withFullBacklog(on: loop) { port in
+                let held = Witness()
+                witness = held
+                for host in ["127.0.0.1", "localhost"] {
+                    Stream.connect(loop: loop, host: host, port: port) { _ in
+                        answers += 1
+                        _ = held
+                    }
+                }
+                afterRoundTrip(on: loop) {
+                    // Begun in this very turn, and so not even looked up.
+                    Stream.connect(loop: loop, host: "127.0.0.1", port: port) { _ in
+                        answers += 1
+                        _ = held
+                    }
+                    loop.stop()
+                }
+            }
+        }
+        #expect(answers == 0)
+        #expect(witness == nil, "a loop that closes drops what it will not call")
+    }
+
     @Test func aCancelledConnectDoesNotAnswer() throws {
         var answers = 0
         try withLoop { loop in

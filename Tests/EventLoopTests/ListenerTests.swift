@@ -1,6 +1,7 @@
-import EventLoop
 import Glibc
 import Testing
+
+@testable import EventLoop
 
 @Suite struct ListenerTests {
     @Test func twoListenersShareAPortAndItsConnections() throws {
@@ -77,6 +78,7 @@ import Testing
                         guard connected == 5 else { return }
                         // All five are connected for their peers, and none was accepted.
                         #expect(accepted == 0)
+                        #expect(place.listener.wakes == 0, "a paused listener does not look")
                         isPaused = false
                         place.listener.resumeAccepting()
                     }
@@ -93,6 +95,7 @@ import Testing
             listener.pauseAccepting()
             listener.onConnection = { _ in
                 accepted += 1
+                #expect(!listener.isPaused)
                 guard accepted == 1 else {
                     loop.stop()
                     return
@@ -156,54 +159,54 @@ import Testing
     /// In a process of its own: the limit on descriptors is the whole process's.
     @Test func withoutDescriptorsItReportsPausesAndGoesOn() async {
         await #expect(processExitsWith: .success) {
-            let loop = try Loop()
-            let listener = try Listener.listen(loop: loop, host: "127.0.0.1", port: 0)
-            var failures = 0
-            var ended = 0
-            var accepted = 0
-            listener.onAcceptFailure = { error in
-                precondition(error.reason == .descriptorsExhausted && error.operation == .accept)
-                failures += 1
+            alarm(60)
+            let scene = try CrowdedListener()
+            // Twice, because the spare descriptor must have come back.
+            for round in 1...2 {
+                scene.crowd(connections: 3)
+                scene.loop.run()
+                // Every number below the limit is taken: the lowest free one is the limit itself.
+                let lowestFree = dup(0)
+                Glibc.close(lowestFree)
+                setSoftLimit(rlim_t(lowestFree))
+                precondition(dup(0) == -1 && errno == EMFILE)
+                scene.listener.resumeAccepting()
+                scene.loop.run()
+                // The three were closed at once, by the spare descriptor, and reported once.
+                precondition(scene.failures == round && scene.ended == 3 && scene.accepted == 0)
+                setSoftLimit(nil)
             }
-            listener.onConnection = { _ in
-                accepted += 1
-                loop.stop()
-            }
-            // Connected while nobody accepts; then no descriptor is left to accept with.
-            listener.pauseAccepting()
-            var connected = 0
-            for _ in 0..<3 {
-                Stream.connect(loop: loop, host: "127.0.0.1", port: listener.port) { result in
-                    guard case .success(let stream) = result else { fatalError("\(result)") }
-                    stream.onEnd = {
-                        ended += 1
-                        stream.close()
-                        if ended == 3 { loop.stop() }
-                    }
-                    stream.startReading()
-                    connected += 1
-                    if connected == 3 { loop.stop() }
-                }
-            }
-            loop.run()
-            var limit = rlimit()
-            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            let old = limit
-            // Every number below the limit is taken: the lowest free one is the limit itself.
-            let lowestFree = dup(0)
-            Glibc.close(lowestFree)
-            limit.rlim_cur = rlim_t(lowestFree)
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            precondition(dup(0) == -1 && errno == EMFILE)
-            listener.resumeAccepting()
-            loop.run()
-            // The three were closed at once, reported once, and the loop did not spin on them.
-            precondition(failures == 1 && ended == 3 && accepted == 0)
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), [old])
-            Stream.connect(loop: loop, host: "127.0.0.1", port: listener.port) { _ in }
-            loop.run()
-            precondition(accepted == 1)
-            loop.close()
+            scene.listener.resumeAccepting()
+            let port = scene.listener.port
+            Stream.connect(loop: scene.loop, host: "127.0.0.1", port: port) { _ in }
+            scene.onAccepted = { scene.loop.stop() }
+            scene.loop.run()
+            precondition(scene.accepted == 1)
+            scene.loop.close()
+        }
+    }
+
+    @Test func withoutEvenTheSpareDescriptorItDoesNotSpin() async {
+        await #expect(processExitsWith: .success) {
+            alarm(60)
+            let scene = try CrowdedListener()
+            scene.crowd(connections: 3)
+            scene.loop.run()
+            // Below the number of the spare one too, so giving that one up helps nothing.
+            setSoftLimit(3)
+            scene.listener.resumeAccepting()
+            let start = scene.loop.now
+            scene.loop.timer { scene.loop.stop() }.start(afterMilliseconds: 200)
+            scene.loop.run()
+            let pauses = (scene.loop.now - start) / Listener.backOffMilliseconds
+            precondition(scene.listener.wakes >= 1 && scene.listener.wakes <= pauses + 1)
+            precondition(scene.failures == Int(scene.listener.wakes))
+            precondition(scene.ended == 0 && scene.accepted == 0)
+            setSoftLimit(nil)
+            scene.onAccepted = { if scene.accepted == 3 { scene.loop.stop() } }
+            scene.loop.run()
+            precondition(scene.accepted == 3)
+            scene.loop.close()
         }
     }
 
@@ -275,4 +278,56 @@ import Testing
             }
         }
     }
+}
+
+/// Connections that are connected for their peers while nobody accepts; run() returns then, and
+/// again when all have ended.
+private final class CrowdedListener {
+    let loop: Loop
+    let listener: Listener
+    var failures = 0
+    var ended = 0
+    var accepted = 0
+    var onAccepted: () -> Void = {}
+
+    init() throws {
+        loop = try Loop()
+        listener = try Listener.listen(loop: loop, host: "127.0.0.1", port: 0)
+        listener.onAcceptFailure = { [unowned self] error in
+            precondition(error.reason == .descriptorsExhausted && error.operation == .accept)
+            failures += 1
+        }
+        listener.onConnection = { [unowned self] _ in
+            accepted += 1
+            onAccepted()
+        }
+    }
+
+    func crowd(connections: Int) {
+        listener.pauseAccepting()
+        ended = 0
+        var connected = 0
+        for _ in 0..<connections {
+            Stream.connect(loop: loop, host: "127.0.0.1", port: listener.port) {
+                [unowned self] result in
+                guard case .success(let stream) = result else { fatalError("\(result)") }
+                stream.onEnd = { [unowned self] in
+                    ended += 1
+                    stream.close()
+                    if ended == connections { loop.stop() }
+                }
+                stream.startReading()
+                connected += 1
+                if connected == connections { loop.stop() }
+            }
+        }
+    }
+}
+
+/// The soft limit on descriptors; nil: as high as the hard one.
+private func setSoftLimit(_ soft: rlim_t?) {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    limit.rlim_cur = soft ?? limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

@@ -144,6 +144,7 @@ import Testing
 
     @Test func useFromAnotherThreadIsATrap() async {
         await #expect(processExitsWith: .failure) {
+            alarm(60)
             let loop = try Loop()
             let box = Crossing(loop)
             let thread = try LoopThread.start(name: "other") { _ in box.loop.stop() }

@@ -178,6 +178,29 @@ import Testing
         #expect(calls == ["closed"])
     }
 
+    @Test func closeFreesTheHandlersAndTheStream() throws {
+        final class Witness {}
+        weak var handlers: Witness?
+        weak var stream: EventLoop.Stream?
+        try withPair(.tcp) { loop, client, _ in
+            let held = Witness()
+            handlers = held
+            stream = client
+            // Each handler holds the stream that holds it, as handlers do.
+            client.onBytes = { _ in _ = (held, client) }
+            client.onEnd = { _ = (held, client) }
+            client.onFailure = { _ in _ = (held, client) }
+            client.onDrained = { _ = (held, client) }
+            client.onClosed = {
+                _ = (held, client)
+                loop.stop()
+            }
+            client.close()
+        }
+        #expect(handlers == nil)
+        #expect(stream == nil)
+    }
+
     @Test func aResetFailsOnceAndThenCloses() throws {
         var calls: [String] = []
         try withPair(.tcp) { loop, client, server in

@@ -29,20 +29,23 @@ import Testing
 
     @Test func theDefaultEffectIsBackWhenAWatchIsClosed() async {
         await #expect(processExitsWith: .signal(SIGTERM)) {
+            alarm(60)
+            unblockSignals()
             let loop = try Loop()
             let watch = try Signals.watch(.terminate, on: loop) { loop.stop() }
-            kill(getpid(), SIGTERM)
+            raise(SIGTERM)
             loop.run()
             watch.close()
-            kill(getpid(), SIGTERM)
+            raise(SIGTERM)
         }
     }
 
     @Test func brokenPipesAreIgnoredByEveryLoop() async {
         await #expect(processExitsWith: .success) {
+            unblockSignals()
             let loop = try Loop()
             loop.close()
-            kill(getpid(), SIGPIPE)
+            raise(SIGPIPE)
         }
     }
 
@@ -133,11 +136,17 @@ import Testing
     @Test func openDescriptorsAreCounted() async {
         // In a process of its own: other tests open and close theirs.
         await #expect(processExitsWith: .success) {
-            guard let before = Descriptors.openCount else { fatalError("no /proc") }
-            let more = (0..<10).map { _ in dup(0) }
-            precondition(Descriptors.openCount == before + 10)
-            for descriptor in more { close(descriptor) }
-            precondition(Descriptors.openCount == before)
+            // Again when a thread of the test library opened something in between.
+            let isExact = (0..<100).contains { _ in
+                guard let before = Descriptors.openCount else { return false }
+                let more = (0..<10).map { _ in dup(0) }
+                let during = Descriptors.openCount
+                for descriptor in more { close(descriptor) }
+                return during == before + 10 && Descriptors.openCount == before
+            }
+            precondition(isExact)
+            let isOpen = (0..<1000).filter { fcntl($0, F_GETFD) != -1 }
+            precondition(abs((Descriptors.openCount ?? 0) - isOpen.count) <= 1)
             var limit = rlimit()
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             let hard = Int(limit.rlim_max)
@@ -147,4 +156,12 @@ import Testing
             precondition(Descriptors.raiseLimit() == hard)
         }
     }
+}
+
+/// Dispatch's threads, which tests run on, block signals; unblocked, raise() returns after the
+/// signal's effect.
+private func unblockSignals() {
+    var all = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_UNBLOCK, &all, nil)
 }

@@ -23,6 +23,8 @@ public final class Listener: LoopHandle {
     private let path: BoundPath?
     private var spare: Int32
     private var backOff: LoopTimer?
+    /// Turns in which there was something to accept: a loop that spins shows here.
+    private(set) var wakes: UInt64 = 0
     /// True between pauseAccepting() and resumeAccepting().
     public private(set) var isPaused = false
 
@@ -135,6 +137,7 @@ public final class Listener: LoopHandle {
     }
 
     fileprivate func acceptWaiting(_ status: Int32) {
+        wakes &+= 1
         if status < 0 {
             // An error of the listening socket itself; libuv has stopped looking at it.
             backOff?.start(afterMilliseconds: Listener.backOffMilliseconds)

@@ -115,6 +115,7 @@ public final class Loop {
             status = uv_loop_close(raw)
         }
         precondition(status == 0, "handles survived the close of their loop: \(status)")
+        resolutions = [:]
         idle.deallocate()
         raw.deallocate()
         readBuffer.deallocate()

@@ -24,6 +24,9 @@ public enum Resolver {
         loop.preconditionInside()
         guard !loop.isClosing else { return nil }
         let resolution = Resolution(loop: loop, port: port, completion: completion)
+        // Known to the loop until it answers: a loop that closes first breaks the cycle of caller
+        // and completion.
+        loop.add(resolution)
         if let address = SocketAddress(numeric: host, port: port) {
             loop.nextTurn { resolution.finish(.success([address])) }
         } else {
@@ -62,7 +65,6 @@ final class Resolution {
         // Given back in resolutionDidEnd, which libuv calls in any case.
         request.pointee.data = Unmanaged.passRetained(self).toOpaque()
         self.request = request
-        loop.add(self)
     }
 
     /// The completion will not be called. A look-up that already runs goes on in its thread.
@@ -74,7 +76,6 @@ final class Resolution {
 
     fileprivate func didEnd(_ status: Int32, _ list: UnsafeMutablePointer<addrinfo>?) {
         request = nil
-        loop.remove(self)
         guard status == 0 else {
             finish(.failure(StreamError(.resolve, status)))
             return
@@ -101,6 +102,7 @@ final class Resolution {
     }
 
     fileprivate func finish(_ result: Result<[SocketAddress], StreamError>) {
+        loop.remove(self)
         let handler = completion
         completion = nil
         handler?(result)
