@@ -119,7 +119,9 @@ extension Mutation {
     var contentBytes: Int {
         switch operation {
         case .sendMessage(let message):
-            message.parts.reduce(64) { $0 + 16 + $1.mimeType.utf8.count + $1.content.count }
+            message.parts.reduce(
+                128 + (message.push?.title.utf8.count ?? 0) + (message.push?.body.utf8.count ?? 0)
+            ) { $0 + 16 + $1.mimeType.utf8.count + $1.content.count }
         case .createConversation(let create):
             create.participants.reduce(64) { $0 + 16 + $1.utf8.count }
         case .addParticipants(let add):

@@ -1,0 +1,123 @@
+public import Model
+public import Wire
+
+/// What the shell carries out for a `ClientSession`, in the order given.
+public enum ClientAction: Equatable, Sendable {
+    /// Open a connection with TLS; answer with `connected` or `closed`.
+    case connect
+    case send(Frame)
+    /// WELCOME came: the decoder's limits from here on.
+    case raiseLimits(FrameLimits)
+    /// Write what was sent, then close the socket. No `closed` is awaited: frames and `closed` of
+    /// that connection must not be handed to the session any more.
+    case disconnect
+    /// `LocalStore.apply`; answer with `committed` or `storeFailed`. Changes are applied in order,
+    /// and none after one that failed.
+    case apply(LocalChange)
+    /// `LocalStore.saveResults`; failing is `storeFailed`.
+    case saveResults([MutationResult])
+    /// `LocalStore.saveSession`, before the next action.
+    case saveSession(token: [UInt8], user: String)
+    /// `LocalStore.forgetSession`.
+    case forgetSession
+    /// `LocalStore.mutations`; answer with `mutationsLoaded`.
+    case loadMutations(after: UInt64, limit: Int)
+    /// `LocalStore.raiseMutationNumbers`.
+    case raiseMutationNumbers(above: UInt64)
+    /// `LocalStore.renumberMutations`; answer with `mutationsRenumbered`.
+    case renumberMutations(above: UInt64)
+    /// Have the app's backend sign an identity token over the nonce; answer with
+    /// `identityToken`.
+    case needIdentityToken(nonce: [UInt8], lifetime: Milliseconds)
+    case report(ClientEvent)
+}
+
+/// What the app may want to know, and the log.
+public enum ClientEvent: Equatable, Sendable {
+    /// WELCOME came.
+    case opened(user: String, node: String)
+    /// Everything up to the feed's head as of now is applied and acknowledged.
+    case synced(Cursor)
+    /// A SYNC_REQUEST came.
+    case syncRequested(head: UInt64)
+    /// A DELTA was handed to the local store.
+    case delta(entries: Int, more: Bool)
+    /// The server could not continue this device's cursor.
+    case reset(ResetReason)
+    /// The server refused a login.
+    case loginRefused(UInt32)
+    /// The server refused something with ERROR.
+    case refused(UInt32, request: UInt16)
+    /// The push token was refused (2010).
+    case pushTokenRefused
+    /// The server goes away and gave this connection a slot.
+    case drained(slot: Milliseconds)
+    /// The connection ended: by CLOSE with this code, or without one.
+    case closed(UInt32?)
+    /// The next attempt comes after this time.
+    case retrying(after: Milliseconds)
+    /// No attempt before the next foreground, wake or user action.
+    case parked
+    /// This client is too old for the server; nothing more is tried.
+    case upgradeRequired
+    case storeFailed(LocalStoreError)
+}
+
+/// Every number of the client's side. Times in milliseconds, sizes in bytes.
+public struct ClientLimits: Equatable, Sendable {
+    /// Back-off: the first bound.
+    public var backoffFirst: Milliseconds = 1_000
+    /// The highest bound in the foreground.
+    public var backoffForeground: Milliseconds = 30_000
+    /// The highest bound in the background.
+    public var backoffBackground: Milliseconds = 300_000
+    /// The first attempt after a healthy session comes within this time.
+    public var backoffHealthy: Milliseconds = 5_000
+    /// A connection attempt, and a HELLO without an answer.
+    public var answerTimeout: Milliseconds = 30_000
+    /// A SYNC without a DELTA, and a login without a WELCOME.
+    public var syncTimeout: Milliseconds = 60_000
+    /// A PING without any frame.
+    public var pingTimeout: Milliseconds = 30_000
+    /// More 5002 than this in a minute: log in anew.
+    public var supersededPerMinute = 5
+    /// Mutations held in memory, sent and not answered; WELCOME may lower it.
+    public var mutationsUnanswered = 32
+    /// Mutations inside HELLO, in bytes; its body is at most 16 KiB.
+    public var helloMutationBytes = 10 << 10
+    /// Read receipts inside HELLO.
+    public var helloReads = 64
+    /// Read receipts inside a SYNC.
+    public var syncReads = 512
+    /// A refused mutation is sent again after at least this time.
+    public var mutationRetry: Milliseconds = 1_000
+
+    public init() {}
+}
+
+/// Who connects.
+public struct ClientConfiguration: Equatable, Sendable {
+    public var app: String
+    public var device: DeviceID
+    public var clientName: String
+    public var clientVersion: String
+    /// Ask for pushed DELTAs.
+    public var wantsLive: Bool
+    /// Presented in every HELLO.
+    public var push: PushRegistration?
+    public var limits: ClientLimits
+
+    public init(
+        app: String, device: DeviceID, clientName: String, clientVersion: String,
+        wantsLive: Bool = true, push: PushRegistration? = nil,
+        limits: ClientLimits = ClientLimits()
+    ) {
+        self.app = app
+        self.device = device
+        self.clientName = clientName
+        self.clientVersion = clientVersion
+        self.wantsLive = wantsLive
+        self.push = push
+        self.limits = limits
+    }
+}

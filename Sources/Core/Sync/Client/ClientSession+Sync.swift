@@ -1,0 +1,450 @@
+public import Model
+public import Wire
+
+// Frames of the server, and what the local store answers.
+extension ClientSession {
+    /// One whole frame came.
+    public mutating func received(_ frame: Frame, now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        switch phase {
+        case .idle, .waiting, .connecting: return []
+        case .opening, .authenticating, .open: break
+        }
+        pingedAt = nil
+        switch frame.body {
+        case .challenge(let challenge): receivedChallenge(challenge, now: now, &actions)
+        case .welcome(let welcome): receivedWelcome(welcome, now: now, &actions)
+        case .delta(let delta):
+            receivedDelta(delta, request: frame.request, now: now, &actions)
+        case .syncRequest(let request): receivedSyncRequest(request, now: now, &actions)
+        case .mutationResult(let result): take([result], now: now, &actions)
+        case .ping:
+            send(
+                .pong(Pong(nextMs: UInt32(clamping: keepalive))), request: frame.request,
+                now: now, &actions)
+        case .pong: break
+        case .drain(let drain):
+            slotAt = now + Milliseconds(drain.slotMs)
+            actions.append(.report(.drained(slot: Milliseconds(drain.slotMs))))
+        case .error(let error):
+            receivedError(error, request: frame.request, now: now, &actions)
+        case .close(let close):
+            // The socket's end follows.
+            closeFrame = close
+        case .hello, .authenticate, .sync, .ack, .mutate, .appState:
+            breakOff(.protocolViolation, now: now, &actions)
+        }
+        return actions
+    }
+
+    /// The bytes that came are no frames.
+    public mutating func decodingFailed(_ error: WireError, now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        breakOff(error.code, now: now, &actions)
+        return actions
+    }
+
+    private mutating func breakOff(
+        _ code: Code, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        let close = Close(
+            code: code.rawValue, retry: code.retryClass, applied: cursor?.seq ?? 0)
+        send(.close(close), now: now, &actions)
+        giveUp(now: now, &actions)
+    }
+
+    // MARK: - Login
+
+    mutating func sayHello(now: Instant, _ actions: inout [ClientAction]) {
+        var bytes = 0
+        var inline: [Mutation] = []
+        for index in outbox.indices {
+            bytes += outbox[index].mutation.contentBytes
+            guard bytes <= limits.helloMutationBytes else { break }
+            outbox[index].isSent = true
+            inline.append(mutation(at: index, now: now))
+        }
+        let sync = SyncFrame(
+            cursor: cursor, applied: cursor?.seq ?? 0, mode: .advance,
+            reads: Array(reads.prefix(limits.helloReads)), mutations: inline, reason: syncReason)
+        let hello = Hello(
+            versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
+            role: .app, clientName: configuration.clientName,
+            clientVersion: configuration.clientVersion,
+            features: configuration.wantsLive ? ["live"] : [], sessionToken: sessionToken,
+            appState: appState, push: configuration.push, sync: sync, wake: wake)
+        let request = nextRequest()
+        openSync = request
+        send(.hello(hello), request: request, now: now, &actions)
+    }
+
+    private mutating func receivedChallenge(
+        _ challenge: Challenge, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        // The inline SYNC was dropped unread (SES-8).
+        openSync = nil
+        for index in outbox.indices { outbox[index].isSent = false }
+        phase = .authenticating(until: now + limits.syncTimeout)
+        actions.append(
+            .needIdentityToken(
+                nonce: challenge.nonce, lifetime: Milliseconds(challenge.lifetimeMs)))
+    }
+
+    private mutating func receivedWelcome(
+        _ welcome: Welcome, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        switch phase {
+        case .opening, .authenticating: break
+        case .idle, .waiting, .connecting, .open:
+            return breakOff(.protocolViolation, now: now, &actions)
+        }
+        phase = .open
+        slotAt = nil
+        wake = nil
+        isLive = welcome.features.contains("live")
+        if welcome.keepaliveMs > 0 { keepalive = Milliseconds(welcome.keepaliveMs) }
+        bodyBytes = FrameLimits.afterWelcome.bodyBytes
+        if let told = welcome.limits {
+            if told.bodyBytes > 0 { bodyBytes = min(bodyBytes, Int(clamping: told.bodyBytes)) }
+            if told.mutationsUnanswered > 0 {
+                mutationsMax = min(
+                    limits.mutationsUnanswered, Int(clamping: told.mutationsUnanswered))
+            }
+        }
+        actions.append(.raiseLimits(FrameLimits.afterWelcome))
+        sessionToken = welcome.sessionToken
+        actions.append(.saveSession(token: welcome.sessionToken, user: welcome.user))
+        if !user.isEmpty && user != welcome.user { forgetUser() }
+        user = welcome.user
+        if welcome.mutationFloor > queuedThrough {
+            // Numbers of an older life of this device.
+            actions.append(.raiseMutationNumbers(above: welcome.mutationFloor))
+        }
+        actions.append(.report(.opened(user: welcome.user, node: welcome.node)))
+        if openSync == nil {
+            wantSync(syncReason, now: now, &actions)
+        } else {
+            syncDeadline = now + limits.syncTimeout
+        }
+        syncReason = .connect
+        sendMutations(now: now, &actions)
+    }
+
+    /// Another user logged in on this device: nothing of the former one may be sent.
+    private mutating func forgetUser() {
+        cursor = nil
+        applying = nil
+        changesInFlight = []
+        isResetting = false
+        reads = []
+        outbox = []
+        loadedThrough = 0
+        queuedThrough = 0
+    }
+
+    // MARK: - SYNC
+
+    /// A SYNC now, or as soon as none is open.
+    mutating func wantSync(
+        _ reason: SyncReason, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        wantsSync = true
+        syncReason = reason
+        startSync(now: now, &actions)
+    }
+
+    mutating func startSync(now: Instant, _ actions: inout [ClientAction]) {
+        // The cursor must stand for what is durable: changes on their way come first.
+        guard phase == .open, openSync == nil, syncAt == nil, changesInFlight.isEmpty else {
+            return
+        }
+        wantsSync = false
+        let request = nextRequest()
+        openSync = request
+        syncDeadline = now + limits.syncTimeout
+        let known = withoutCursor ? nil : cursor
+        withoutCursor = false
+        let sync = SyncFrame(
+            cursor: known, applied: known?.seq ?? 0, mode: .advance,
+            reads: Array(reads.prefix(limits.syncReads)), reason: syncReason)
+        syncReason = .timer
+        send(.sync(sync), request: request, now: now, &actions)
+    }
+
+    private mutating func receivedSyncRequest(
+        _ request: SyncRequest, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        guard phase == .open else { return breakOff(.protocolViolation, now: now, &actions) }
+        actions.append(.report(.syncRequested(head: request.head)))
+        askedHead = max(askedHead, request.head)
+        if let cursor, cursor.seq >= request.head {
+            send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
+        } else if openSync == nil {
+            wantSync(.syncRequest, now: now, &actions)
+        }
+    }
+
+    /// SYN-13: by comparing cursors, never by counting.
+    private mutating func receivedDelta(
+        _ delta: Delta, request: UInt16, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        guard phase == .open, let from = delta.from, let to = delta.to, to.seq >= from.seq else {
+            return breakOff(.protocolViolation, now: now, &actions)
+        }
+        let answersSync = request != 0 && request == openSync
+        if answersSync {
+            openSync = nil
+            syncDeadline = nil
+        }
+        take(delta.results, now: now, &actions)
+        var marksStale = false
+        if let reset = delta.reset {
+            if reset.retryAfterMs > 0 { syncAt = now + Milliseconds(reset.retryAfterMs) }
+            guard from.seq == 0 else { return wantSync(.timer, now: now, &actions) }
+            actions.append(.report(.reset(reset.reason)))
+            marksStale = applying != nil
+            isResetting = isResetting || marksStale
+            if reset.reason == .epochChanged || reset.reason == .cursorAhead {
+                renumber(above: delta.mutationFloor, &actions)
+            }
+        } else if let applying {
+            guard from.epoch == applying.epoch, to.epoch == applying.epoch,
+                from.seq <= applying.seq
+            else {
+                if openSync == nil { wantSync(.timer, now: now, &actions) }
+                return
+            }
+            if to.seq <= applying.seq {
+                return afterPage(
+                    isLast: !delta.more, answersSync: answersSync, now: now, &actions)
+            }
+        } else if from.seq != 0 {
+            return wantSync(.timer, now: now, &actions)
+        }
+        apply(
+            delta, to: to, marksStale: marksStale, answersSync: answersSync, &actions)
+    }
+
+    private mutating func apply(
+        _ delta: Delta, to: Cursor, marksStale: Bool, answersSync: Bool,
+        _ actions: inout [ClientAction]
+    ) {
+        var marks: [ReadMark] = []
+        for entry in delta.entries {
+            if case .readMark(let state) = entry.body, let conversation = entry.conversation {
+                marks.append(ReadMark(conversation: conversation, state: state))
+            }
+        }
+        let sweeps = isResetting && !delta.more
+        applying = to
+        changesInFlight.append(
+            InFlight(
+                to: to, isLast: !delta.more, answersSync: answersSync, sweeps: sweeps, marks: marks
+            ))
+        actions.append(.report(.delta(entries: delta.entries.count, more: delta.more)))
+        actions.append(
+            .apply(
+                LocalChange(
+                    entries: delta.entries, to: to, marksStale: marksStale, sweeps: sweeps)))
+    }
+
+    /// The oldest change handed over is durable.
+    public mutating func committed(now: Instant) -> [ClientAction] {
+        guard !changesInFlight.isEmpty else { return [] }
+        var actions: [ClientAction] = []
+        let change = changesInFlight.removeFirst()
+        cursor = change.to
+        if change.sweeps { isResetting = false }
+        for mark in change.marks {
+            reads.removeAll { $0.conversation == mark.conversation && $0.isCovered(by: mark.state) }
+        }
+        // The next one's answer acknowledges both.
+        guard phase == .open, changesInFlight.isEmpty else { return actions }
+        afterPage(
+            isLast: change.isLast, answersSync: change.answersSync, now: now, &actions)
+        return actions
+    }
+
+    /// Acknowledges where this device stands, or goes on with the next page.
+    private mutating func afterPage(
+        isLast: Bool, answersSync: Bool, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        guard let cursor, changesInFlight.isEmpty else { return }
+        let isPushed = isLive && appState.phase == .foreground
+        // SYN-19: told of more during the SYNC.
+        let isBehind = isLast && answersSync && cursor.seq < askedHead && !isPushed
+        if openSync == nil, wantsSync || isBehind || (!isLast && !isPushed) {
+            wantSync(wantsSync ? syncReason : .syncRequest, now: now, &actions)
+            if openSync != nil { return }
+        }
+        send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
+        if isLast { wasHealthy = true }
+        if isLast, openSync == nil, cursor.seq >= askedHead {
+            actions.append(.report(.synced(cursor)))
+        }
+    }
+
+    /// The local store failed: nothing handed over since is durable. The connection is given up,
+    /// and the next one starts from what is.
+    public mutating func storeFailed(_ error: LocalStoreError, now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = [.report(.storeFailed(error))]
+        changesInFlight = []
+        applying = cursor
+        switch phase {
+        case .idle, .waiting: break
+        case .connecting, .opening, .authenticating, .open:
+            wasHealthy = false
+            leaveConnection(&actions)
+            wait(now: now, &actions)
+        }
+        return actions
+    }
+
+    // MARK: - Mutations
+
+    /// Asks the store for mutations while there is room for them.
+    mutating func load(_ actions: inout [ClientAction]) {
+        guard !isLoading, queuedThrough > loadedThrough, outbox.count < mutationsMax else { return }
+        isLoading = true
+        actions.append(
+            .loadMutations(after: loadedThrough, limit: mutationsMax - outbox.count))
+    }
+
+    /// What `LocalStore.mutations` gave.
+    public mutating func mutationsLoaded(
+        _ mutations: [Mutation], now: Instant
+    ) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        guard isLoading else { return actions }
+        isLoading = false
+        for mutation in mutations where mutation.number > loadedThrough {
+            outbox.append(Outgoing(mutation: mutation, loadedAt: now))
+            loadedThrough = mutation.number
+        }
+        // Nothing is left up to where the queue was known to go.
+        if mutations.isEmpty { loadedThrough = queuedThrough }
+        sendMutations(now: now, &actions)
+        return actions
+    }
+
+    /// `LocalStore.renumberMutations` is done: the outbox is read anew.
+    public mutating func mutationsRenumbered(
+        last: UInt64, now: Instant
+    ) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        queuedThrough = max(queuedThrough, last)
+        load(&actions)
+        return actions
+    }
+
+    private mutating func renumber(above floor: UInt64, _ actions: inout [ClientAction]) {
+        guard let first = outbox.first?.mutation.number, first <= floor else { return }
+        outbox = []
+        loadedThrough = 0
+        isLoading = false
+        outboxRetryAt = nil
+        actions.append(.renumberMutations(above: floor))
+    }
+
+    private func mutation(at index: Int, now: Instant) -> Mutation {
+        var mutation = outbox[index].mutation
+        let waited = now.since(outbox[index].loadedAt)
+        mutation.delayMs = UInt32(clamping: UInt64(mutation.delayMs).addingClamped(waited))
+        return mutation
+    }
+
+    mutating func sendMutations(now: Instant, _ actions: inout [ClientAction]) {
+        guard phase == .open, outboxRetryAt == nil else { return }
+        for index in outbox.indices where !outbox[index].isSent {
+            let outgoing = mutation(at: index, now: now)
+            if Frame(.mutate(outgoing)).encoded.count - Frame.headerBytes > bodyBytes {
+                // It would end every connection it is sent on.
+                let refused = MutationResult(
+                    number: outgoing.number, code: Code.tooLarge.rawValue,
+                    retry: Code.tooLarge.retryClass)
+                return take([refused], now: now, &actions)
+            }
+            outbox[index].isSent = true
+            send(.mutate(outgoing), request: nextRequest(), now: now, &actions)
+        }
+        load(&actions)
+    }
+
+    /// Final results leave the outbox; after one that was refused for a time, everything from it
+    /// on is sent again, in order (MSG-11).
+    private mutating func take(
+        _ results: [MutationResult], now: Instant, _ actions: inout [ClientAction]
+    ) {
+        var final: [MutationResult] = []
+        for result in results {
+            guard let index = outbox.firstIndex(where: { $0.mutation.number == result.number })
+            else { continue }
+            if result.code != 0, result.isTemporary {
+                for later in index..<outbox.count { outbox[later].isSent = false }
+                let delay = max(limits.mutationRetry, Milliseconds(result.retryAfterMs))
+                outboxRetryAt = max(outboxRetryAt ?? now, now + delay)
+            } else {
+                outbox.remove(at: index)
+                final.append(result)
+            }
+        }
+        if !final.isEmpty { actions.append(.saveResults(final)) }
+        sendMutations(now: now, &actions)
+    }
+
+    // MARK: - ERROR
+
+    private mutating func receivedError(
+        _ error: ErrorFrame, request: UInt16, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        if error.code == Code.pushTokenRefused.rawValue {
+            actions.append(.report(.pushTokenRefused))
+            return
+        }
+        if case .authenticating = phase {
+            actions.append(.report(.loginRefused(error.code)))
+            wasHealthy = false
+            leaveConnection(&actions)
+            return wait(now: now, &actions)
+        }
+        actions.append(.report(.refused(error.code, request: request)))
+        let retry = Code(rawValue: error.code)?.retryClass ?? error.retry
+        let wasSync = request != 0 && request == openSync
+        if wasSync {
+            openSync = nil
+            syncDeadline = nil
+        }
+        switch retry {
+        case .none: break
+        case .retry, .retryAfter:
+            guard wasSync else { break }
+            // Mutations of the inline SYNC went with it.
+            for index in outbox.indices { outbox[index].isSent = false }
+            let delay = max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+            outboxRetryAt = now + delay
+            syncAt = now + delay
+            wantsSync = true
+        case .reauthenticate:
+            dropToken(&actions)
+            leaveConnection(&actions)
+            wait(now: now, &actions)
+        case .resync:
+            withoutCursor = wasSync
+            if openSync == nil { wantSync(.timer, now: now, &actions) }
+        case .upgrade:
+            isStopped = true
+            leaveConnection(&actions)
+            actions.append(.report(.upgradeRequired))
+        }
+    }
+}
+
+extension MutationResult {
+    /// The same number may be sent again (MSG-11).
+    var isTemporary: Bool {
+        switch Code(rawValue: code)?.retryClass ?? retry {
+        case .retry, .retryAfter: true
+        case .none, .reauthenticate, .resync, .upgrade: false
+        }
+    }
+}

@@ -1,0 +1,468 @@
+public import Model
+public import Wire
+
+/// The client's half of the protocol, over as many connections as it takes: events of the app,
+/// frames and `now` in, actions out. It serves the role *app*; a notification extension, which
+/// only peeks, is not served yet.
+///
+/// Memory: `mutationsUnanswered` mutations, the pending read receipts, and nothing of the feed.
+public struct ClientSession: Sendable {
+    enum Phase: Equatable, Sendable {
+        /// No connection and none wanted: not started, asleep, parked or stopped.
+        case idle
+        case waiting(until: Instant)
+        case connecting(until: Instant)
+        /// HELLO was sent.
+        case opening(until: Instant)
+        /// CHALLENGE came; the identity token is being made, or was sent.
+        case authenticating(until: Instant)
+        case open
+    }
+
+    struct Outgoing: Equatable, Sendable {
+        var mutation: Mutation
+        var loadedAt: Instant
+        var isSent = false
+    }
+
+    /// Who connects. A changed push registration is presented with the next HELLO.
+    public var configuration: ClientConfiguration
+    var random: SplitMix64
+    var phase = Phase.idle
+    /// Too old for the server.
+    var isStopped = false
+
+    // What the local store holds.
+    /// How far this device has durably applied the feed.
+    public internal(set) var cursor: Cursor?
+    /// Where it stands when every change handed to the store is committed.
+    var applying: Cursor?
+    var changesInFlight: [InFlight] = []
+    var isResetting: Bool
+    var sessionToken: [UInt8]
+    var user: String
+    var reads: [ReadReceipt]
+
+    // The outbox: unanswered mutations, ascending; the store holds those above `loadedThrough`.
+    var outbox: [Outgoing] = []
+    var loadedThrough: UInt64
+    var queuedThrough: UInt64
+    var isLoading = false
+    var outboxRetryAt: Instant?
+    var mutationsMax: Int
+
+    // The app.
+    var appState = AppState(phase: .foreground)
+    var wake: WakeID?
+    var syncReason = SyncReason.connect
+
+    // The connection.
+    var isLive = false
+    var bodyBytes = FrameLimits.beforeWelcome.bodyBytes
+    var lastRequest: UInt16 = 0
+    /// The SYNC without a DELTA.
+    var openSync: UInt16?
+    var syncDeadline: Instant?
+    var syncAt: Instant?
+    var wantsSync = false
+    var withoutCursor = false
+    /// The highest head a SYNC_REQUEST named.
+    var askedHead: UInt64 = 0
+    var keepalive: Milliseconds = 180_000
+    var lastSentAt = Instant(milliseconds: 0)
+    var pingedAt: Instant?
+    var slotAt: Instant?
+    var closeFrame: Close?
+
+    // Between connections.
+    var backoff = Backoff()
+    var wasHealthy = false
+    var notBefore: Instant?
+    var supersededAt: [Instant] = []
+
+    struct InFlight: Equatable, Sendable {
+        var to: Cursor
+        /// The page had no `more`.
+        var isLast: Bool
+        var answersSync: Bool
+        var sweeps: Bool
+        var marks: [ReadMark]
+    }
+
+    struct ReadMark: Equatable, Sendable {
+        var conversation: ConversationID
+        var state: ReadMarkState
+    }
+
+    var limits: ClientLimits { configuration.limits }
+
+    /// A client that is not connected and not trying to be: `start` begins.
+    public init(configuration: ClientConfiguration, state: LocalState, seed: UInt64) {
+        self.configuration = configuration
+        random = SplitMix64(seed: seed)
+        cursor = state.cursor
+        applying = state.cursor
+        isResetting = state.isResetting
+        sessionToken = state.sessionToken
+        user = state.user
+        reads = state.pendingReads
+        queuedThrough = state.lastMutation
+        // Numbers start at 1.
+        loadedThrough = state.firstUnanswered.map { $0 > 0 ? $0 - 1 : 0 } ?? state.lastMutation
+        mutationsMax = configuration.limits.mutationsUnanswered
+    }
+
+    /// Whether WELCOME came and the connection has not ended.
+    public var isOpen: Bool { phase == .open }
+    /// Whether there is a connection, or one is wanted.
+    public var isIdle: Bool { phase == .idle }
+    /// Mutations this session knows of without a result.
+    public var hasUnanswered: Bool { !outbox.isEmpty || queuedThrough > loadedThrough }
+    /// Whether the feed was applied up to what the server told of last, and nothing is under way.
+    public var isInSync: Bool {
+        phase == .open && openSync == nil && !wantsSync && changesInFlight.isEmpty
+            && (cursor?.seq ?? 0) >= askedHead
+    }
+
+    /// When `deadlineReached` is due; `nil`: never.
+    public var nextDeadline: Instant? {
+        switch phase {
+        case .idle: return nil
+        case .waiting(let until), .connecting(let until), .opening(let until),
+            .authenticating(let until):
+            return until
+        case .open: break
+        }
+        var earliest = pingedAt.map { $0 + limits.pingTimeout } ?? lastSentAt + pingAfter
+        for moment in [syncDeadline, syncAt, outboxRetryAt, slotAt] {
+            if let moment { earliest = min(earliest, moment) }
+        }
+        return earliest
+    }
+
+    /// A little before the interval asked for, so that the PING is there in time.
+    var pingAfter: Milliseconds { keepalive - keepalive / 10 }
+
+    // MARK: - The app's events
+
+    /// Connects, and stays connected from here on. `wake`: a push started the app.
+    public mutating func start(
+        appState: AppState, wake: WakeID? = nil, now: Instant
+    ) -> [ClientAction] {
+        self.appState = appState
+        self.wake = wake
+        syncReason = wake == nil ? .connect : .wake
+        var actions: [ClientAction] = []
+        load(&actions)
+        connectNow(now: now, &actions)
+        return actions
+    }
+
+    /// The app's phase or one of the switches changed. An inactive app keeps the connection it
+    /// has (the server counts it as dormant) but opens none.
+    public mutating func appStateChanged(_ state: AppState, now: Instant) -> [ClientAction] {
+        let wasForeground = appState.phase == .foreground
+        appState = state
+        var actions: [ClientAction] = []
+        if phase == .open {
+            send(.appState(state), now: now, &actions)
+        } else if state.phase == .inactive {
+            if case .waiting = phase { phase = .idle }
+        } else if state.phase == .foreground && !wasForeground || phase == .idle {
+            backoff.reset()
+            connectNow(now: now, &actions)
+        }
+        return actions
+    }
+
+    /// The app is about to be suspended: says good-bye (CON-12) and closes. The server wakes this
+    /// device by pushes from here on.
+    public mutating func sleep(now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        appState.phase = .inactive
+        if phase == .open {
+            let close = Close(
+                code: Code.goingAway.rawValue, retry: Code.goingAway.retryClass,
+                applied: cursor?.seq ?? 0)
+            send(.close(close), now: now, &actions)
+        }
+        leaveConnection(&actions)
+        phase = .idle
+        return actions
+    }
+
+    /// A silent push, or a tap on an alert, brought the app to run.
+    public mutating func pushReceived(
+        wake: WakeID?, appState: AppState, now: Instant
+    ) -> [ClientAction] {
+        self.wake = wake
+        backoff.reset()
+        var actions = appStateChanged(appState, now: now)
+        if phase == .open {
+            wantSync(.wake, now: now, &actions)
+        } else {
+            syncReason = .wake
+            connectNow(now: now, &actions)
+        }
+        return actions
+    }
+
+    /// The user asked for news.
+    public mutating func userRefresh(now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        if phase == .open {
+            wantSync(.user, now: now, &actions)
+        } else {
+            backoff.reset()
+            syncReason = .user
+            connectNow(now: now, &actions)
+        }
+        return actions
+    }
+
+    /// Another network, or one after none: the connection may be dead without knowing.
+    public mutating func networkChanged(now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        backoff.reset()
+        switch phase {
+        case .idle: break
+        case .waiting: connectNow(now: now, &actions)
+        case .open:
+            if pingedAt == nil { ping(now: now, &actions) }
+        case .connecting, .opening, .authenticating:
+            leaveConnection(&actions)
+            connectNow(now: now, &actions)
+        }
+        return actions
+    }
+
+    /// `LocalStore.enqueue` gave this number.
+    public mutating func mutationQueued(_ number: UInt64, now: Instant) -> [ClientAction] {
+        queuedThrough = max(queuedThrough, number)
+        var actions: [ClientAction] = []
+        load(&actions)
+        return actions
+    }
+
+    /// `LocalStore.addRead` took this receipt.
+    public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
+        if let index = reads.firstIndex(where: { $0.conversation == receipt.conversation }) {
+            reads[index].merge(receipt)
+        } else {
+            reads.append(receipt)
+        }
+        var actions: [ClientAction] = []
+        if phase == .open, let cursor {
+            send(.ack(Ack(applied: cursor.seq, reads: [receipt])), now: now, &actions)
+        }
+        return actions
+    }
+
+    /// The app's backend signed a token, or could not.
+    public mutating func identityToken(_ token: String?, now: Instant) -> [ClientAction] {
+        guard case .authenticating = phase else { return [] }
+        var actions: [ClientAction] = []
+        if let token {
+            send(.authenticate(Authenticate(identityToken: token)), now: now, &actions)
+        } else {
+            leaveConnection(&actions)
+            wait(now: now, &actions)
+        }
+        return actions
+    }
+
+    // MARK: - The connection
+
+    /// The TLS handshake is done.
+    public mutating func connected(now: Instant) -> [ClientAction] {
+        guard case .connecting = phase else { return [] }
+        var actions: [ClientAction] = []
+        phase = .opening(until: now + limits.answerTimeout)
+        sayHello(now: now, &actions)
+        return actions
+    }
+
+    /// The connection could not be made, or is gone.
+    public mutating func closed(now: Instant) -> [ClientAction] {
+        if phase == .idle { return [] }
+        if case .waiting = phase { return [] }
+        var actions: [ClientAction] = [.report(.closed(closeFrame?.code))]
+        let close = closeFrame
+        forgetConnection()
+        afterClose(close, now: now, &actions)
+        return actions
+    }
+
+    /// `nextDeadline` has come.
+    public mutating func deadlineReached(now: Instant) -> [ClientAction] {
+        var actions: [ClientAction] = []
+        switch phase {
+        case .idle: break
+        case .waiting(let until):
+            if now >= until { connectNow(now: now, &actions) }
+        case .connecting(let until), .opening(let until), .authenticating(let until):
+            if now >= until { giveUp(now: now, &actions) }
+        case .open: openDeadline(now: now, &actions)
+        }
+        return actions
+    }
+
+    private mutating func openDeadline(now: Instant, _ actions: inout [ClientAction]) {
+        if let slotAt, now >= slotAt {
+            // The drained server's slot for this client: the same address, a new connection.
+            leaveConnection(&actions)
+            return connectNow(now: now, &actions)
+        }
+        if let pingedAt, now >= pingedAt + limits.pingTimeout {
+            return giveUp(now: now, &actions)
+        }
+        if let syncDeadline, now >= syncDeadline { return giveUp(now: now, &actions) }
+        if let syncAt, now >= syncAt {
+            self.syncAt = nil
+            if wantsSync { startSync(now: now, &actions) }
+        }
+        if let outboxRetryAt, now >= outboxRetryAt {
+            self.outboxRetryAt = nil
+            sendMutations(now: now, &actions)
+        }
+        if pingedAt == nil, now >= lastSentAt + pingAfter { ping(now: now, &actions) }
+    }
+
+    // MARK: - Connecting
+
+    /// Opens a connection unless there is one, or the app has no run time.
+    mutating func connectNow(now: Instant, _ actions: inout [ClientAction]) {
+        guard !isStopped, appState.phase != .inactive else {
+            if case .waiting = phase { phase = .idle }
+            return
+        }
+        switch phase {
+        case .connecting, .opening, .authenticating, .open: return
+        case .idle, .waiting: break
+        }
+        if let notBefore, now < notBefore {
+            phase = .waiting(until: notBefore)
+            return
+        }
+        notBefore = nil
+        phase = .connecting(until: now + limits.answerTimeout)
+        actions.append(.connect)
+    }
+
+    /// The peer does not answer: the connection counts as lost.
+    mutating func giveUp(now: Instant, _ actions: inout [ClientAction]) {
+        actions.append(.report(.closed(nil)))
+        leaveConnection(&actions)
+        wait(now: now, &actions)
+    }
+
+    mutating func wait(now: Instant, _ actions: inout [ClientAction]) {
+        guard appState.phase != .inactive else {
+            phase = .idle
+            return
+        }
+        var delay = backoff.next(
+            wasHealthy: wasHealthy, isForeground: appState.phase != .background, limits: limits,
+            random: &random)
+        wasHealthy = false
+        if let slotAt {
+            // The server spread its clients itself (CON-8).
+            delay = slotAt.since(now)
+            self.slotAt = nil
+        }
+        var until = now + delay
+        if let notBefore, notBefore > until { until = notBefore }
+        phase = .waiting(until: until)
+        actions.append(.report(.retrying(after: until.since(now))))
+    }
+
+    /// What a CLOSE asks for (CON-11), or plain back-off.
+    private mutating func afterClose(
+        _ close: Close?, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        guard let close else { return wait(now: now, &actions) }
+        if close.code == Code.superseded.rawValue { return parkSuperseded(now: now, &actions) }
+        switch Code(rawValue: close.code)?.retryClass ?? close.retry {
+        case .none: park(&actions)
+        case .retry, .resync: wait(now: now, &actions)
+        case .retryAfter:
+            notBefore = now + Milliseconds(close.retryAfterMs)
+            wait(now: now, &actions)
+        case .reauthenticate:
+            dropToken(&actions)
+            wait(now: now, &actions)
+        case .upgrade:
+            isStopped = true
+            phase = .idle
+            actions.append(.report(.upgradeRequired))
+        }
+    }
+
+    private mutating func parkSuperseded(now: Instant, _ actions: inout [ClientAction]) {
+        supersededAt.removeAll { now.since($0) > 60_000 }
+        supersededAt.append(now)
+        if supersededAt.count > limits.supersededPerMinute {
+            // Two installations share one identity (SES-16).
+            supersededAt = []
+            dropToken(&actions)
+        }
+        park(&actions)
+    }
+
+    private mutating func park(_ actions: inout [ClientAction]) {
+        phase = .idle
+        actions.append(.report(.parked))
+    }
+
+    mutating func dropToken(_ actions: inout [ClientAction]) {
+        sessionToken = []
+        actions.append(.forgetSession)
+    }
+
+    /// Closes what there is of a connection.
+    mutating func leaveConnection(_ actions: inout [ClientAction]) {
+        switch phase {
+        case .idle, .waiting: break
+        case .connecting, .opening, .authenticating, .open: actions.append(.disconnect)
+        }
+        forgetConnection()
+    }
+
+    /// Back to what is durable: a new connection starts from there.
+    private mutating func forgetConnection() {
+        phase = .idle
+        for index in outbox.indices { outbox[index].isSent = false }
+        outboxRetryAt = nil
+        openSync = nil
+        syncDeadline = nil
+        syncAt = nil
+        wantsSync = false
+        askedHead = 0
+        isLive = false
+        bodyBytes = FrameLimits.beforeWelcome.bodyBytes
+        pingedAt = nil
+        closeFrame = nil
+        lastRequest = 0
+    }
+
+    // MARK: - Sending
+
+    mutating func nextRequest() -> UInt16 {
+        lastRequest = lastRequest == .max ? 1 : lastRequest + 1
+        return lastRequest
+    }
+
+    mutating func send(
+        _ body: FrameBody, request: UInt16 = 0, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        lastSentAt = now
+        actions.append(.send(Frame(body, request: request)))
+    }
+
+    private mutating func ping(now: Instant, _ actions: inout [ClientAction]) {
+        pingedAt = now
+        send(
+            .ping(Ping(nextMs: UInt32(clamping: keepalive))), request: nextRequest(), now: now,
+            &actions)
+    }
+}

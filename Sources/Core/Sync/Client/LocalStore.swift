@@ -1,0 +1,158 @@
+public import Model
+public import Wire
+
+/// What a device keeps of its user's feed, its outbox and its credential: the durable half of the
+/// client. One object serves one `ClientSession`; calls are synchronous and come from one thread.
+///
+/// Every function is one transaction: it returns when everything is on disk, and an error means
+/// that nothing of it was written (`.unavailable`: unknown; the caller opens the store anew).
+///
+/// Rows and what makes them the same object (SYN-3): a conversation by its id; a participant and
+/// a receipt by conversation and user; a message by its id; a read mark by its conversation.
+public protocol LocalStore: AnyObject {
+    /// Everything a `ClientSession` needs to begin.
+    func load() throws(LocalStoreError) -> LocalState
+
+    /// Makes `change` and its cursor durable in one transaction, in this order:
+    /// 1. `marksStale`: every row of the feed is marked stale; it stays readable.
+    /// 2. Each entry, in order: inserted, or replacing the row of the same object if its version
+    ///    is higher or that row is stale. A row that is met at all, also by an equal version, is
+    ///    not stale any more. An entry with an unknown body changes nothing.
+    /// 3. A read mark at or above a pending read receipt of its conversation removes that receipt
+    ///    (both `through`, and every range lies at or below the mark or in the mark's ranges).
+    /// 4. `sweeps`: rows still stale are deleted.
+    /// 5. The cursor becomes `change.to`, and `isResetting` is `!sweeps` if `marksStale` was set
+    ///    now or in an earlier change whose sweep has not come.
+    ///
+    /// Returns the entries that changed a row, in order: each is new to this device.
+    func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry]
+
+    /// Keeps the credential of a WELCOME. If `user` is not the one stored (and there is one),
+    /// everything of the former user is deleted in the same transaction: rows, cursor, mutations,
+    /// results, pending reads.
+    func saveSession(token: [UInt8], user: String) throws(LocalStoreError)
+
+    /// Drops the credential: the next connection logs in anew. All else stays.
+    func forgetSession() throws(LocalStoreError)
+
+    /// Puts an operation at the end of the outbox and gives it the next number: above every
+    /// number given before, also to mutations that are gone. Returns the number.
+    func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64
+
+    /// The first `limit` mutations without a result whose number is above `number`, ascending.
+    /// `delayMs` is filled in from the time of `enqueue` to `now`, 0 if the clock went back.
+    func mutations(
+        after number: UInt64, limit: Int, now: Timestamp
+    ) throws(LocalStoreError) -> [Mutation]
+
+    /// Stores final results: each removes its mutation from the outbox and is kept by number
+    /// (at least the last 1,024). A result of a number that is not in the outbox changes nothing.
+    func saveResults(_ results: [MutationResult]) throws(LocalStoreError)
+
+    /// The stored result of a mutation; `nil`: none yet, or too old.
+    func result(of number: UInt64) throws(LocalStoreError) -> MutationResult?
+
+    /// From here on `enqueue` gives numbers above `floor`: the server has taken those below from
+    /// an older life of this device.
+    func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError)
+
+    /// As `raiseMutationNumbers`, and the mutations in the outbox at or below `floor` get new
+    /// numbers, in order, after all others: the numbers they had belong to a lost history.
+    func renumberMutations(above floor: UInt64) throws(LocalStoreError)
+
+    /// Keeps a read receipt until the own read mark comes back at least as far; merges with the
+    /// conversation's pending one by maximum and union.
+    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError)
+}
+
+/// What went wrong with the local store.
+public enum LocalStoreError: Error, Equatable, Sendable {
+    /// No space: nothing was written; the same again may succeed later.
+    case full(String)
+    /// Locked, closed or of another version; whether the transaction was committed is unknown.
+    case unavailable(String)
+    /// A row or the file does not have the form it should.
+    case corrupt(String)
+}
+
+/// What a `ClientSession` starts from.
+public struct LocalState: Equatable, Sendable {
+    /// `nil`: this device has nothing yet.
+    public var cursor: Cursor?
+    /// Stale rows wait for their sweep.
+    public var isResetting: Bool
+    /// Empty: log in.
+    public var sessionToken: [UInt8]
+    /// The user the rows belong to; empty: nobody yet.
+    public var user: String
+    /// The highest mutation number given; 0: none.
+    public var lastMutation: UInt64
+    /// The lowest number without a result; `nil`: none is left.
+    public var firstUnanswered: UInt64?
+    /// Read receipts whose read mark has not come back.
+    public var pendingReads: [ReadReceipt]
+
+    public init(
+        cursor: Cursor? = nil, isResetting: Bool = false, sessionToken: [UInt8] = [],
+        user: String = "", lastMutation: UInt64 = 0, firstUnanswered: UInt64? = nil,
+        pendingReads: [ReadReceipt] = []
+    ) {
+        self.cursor = cursor
+        self.isResetting = isResetting
+        self.sessionToken = sessionToken
+        self.user = user
+        self.lastMutation = lastMutation
+        self.firstUnanswered = firstUnanswered
+        self.pendingReads = pendingReads
+    }
+}
+
+/// One DELTA on its way into the local store.
+public struct LocalChange: Equatable, Sendable {
+    public var entries: [Entry]
+    /// Where the device stands after it.
+    public var to: Cursor
+    /// The feed starts anew with this page.
+    public var marksStale: Bool
+    /// The last page of a reset: what is stale now is gone on the server.
+    public var sweeps: Bool
+
+    public init(
+        entries: [Entry], to: Cursor, marksStale: Bool = false, sweeps: Bool = false
+    ) {
+        self.entries = entries
+        self.to = to
+        self.marksStale = marksStale
+        self.sweeps = sweeps
+    }
+}
+
+extension ReadReceipt {
+    /// Whether the user's own read mark says at least as much (MSG-19).
+    public func isCovered(by mark: ReadMarkState) -> Bool {
+        guard through <= mark.through else { return false }
+        return ranges.allSatisfy { range in
+            range.last <= mark.through
+                || mark.ranges.contains {
+                    $0.first <= max(range.first, mark.through.addingClamped(1))
+                        && $0.last >= range.last
+                }
+        }
+    }
+
+    /// Maximum and union (MSG-18).
+    public mutating func merge(_ other: ReadReceipt) {
+        through = max(through, other.through)
+        for range in other.ranges where !ranges.contains(range) { ranges.append(range) }
+        ranges.removeAll { $0.last <= through }
+    }
+}
+
+extension UInt64 {
+    func addingClamped(_ other: UInt64) -> UInt64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
+    }
+}
