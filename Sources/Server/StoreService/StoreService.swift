@@ -38,17 +38,23 @@ public final class StoreService: Sendable {
         self.apps = apps
     }
 
-    /// Opens the store on its own thread and starts serving. `onCommit` is called on the writer's
+    /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
+    /// (63 bits of chance) becomes the store's if it has none yet. `onCommit` is called on the writer's
     /// thread after each commit that others must hear of; it must only post.
     public static func start(
-        limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty],
-        open: @escaping @Sendable () throws -> any Store,
+        limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
+        epochHalf: UInt64, open: @escaping @Sendable () throws -> any Store,
         onCommit: @escaping @Sendable (Committed) -> Void
     ) throws -> StoreService {
         let health = StoreHealth()
         let apps = AppDirectory()
         let (writerThread, opened) = try LoopThread.startReturning(name: "store") { loop in
             let store = try open()
+            // Before anybody is served: the epoch exists, and sessions of an earlier process
+            // are being waited for.
+            for outcome in try store.commit([.start(boot: boot, epochHalf: epochHalf)]) {
+                _ = try outcome.get()
+            }
             let writer = try StoreWriter(
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
                 apps: apps, onCommit: onCommit)

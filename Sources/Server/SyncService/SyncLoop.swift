@@ -1,0 +1,265 @@
+import Crypto
+import EventLoop
+import Feed
+import Model
+import StoreService
+import Sync
+import Telemetry
+import Wire
+
+/// One event loop of the device port: its listening socket, its connections, its TLS context, its
+/// door to the store and one timer for all deadlines. Loop-confined.
+final class SyncLoop {
+    let loop: Loop
+    let options: SyncOptions
+    let hub: Hub
+    let log: Log
+    let metrics: SyncMetrics
+    let verifier: IdentityVerifier
+    private(set) var index = 0
+    private let loopCount: Int
+    private var context: TLSContext
+    private var listener: Listener?
+    private var store: StoreClient?
+    private var inbox: Mailbox<HubMessage>?
+    private var timer: LoopTimer?
+    private var headTimer: LoopTimer?
+    private var connections: [UInt64: Connection] = [:]
+    private var questions: [UInt64: Question] = [:]
+    private var deadlines = DeadlineQueue()
+    private var lastNumber: UInt64 = 0
+    private var handshakes = 0
+    private var drain: (until: Instant, started: Instant)?
+
+    private struct Question {
+        let connection: UInt64
+        let tag: RequestTag?
+    }
+
+    init(
+        loop: Loop, loopCount: Int, options: SyncOptions, hub: Hub, service: StoreService,
+        tls: TLSMaterial, log: Log, metrics: SyncMetrics
+    ) throws {
+        self.loop = loop
+        self.loopCount = loopCount
+        self.options = options
+        self.hub = hub
+        self.log = log
+        self.metrics = metrics
+        verifier = IdentityVerifier(apps: service.apps)
+        context = try Self.context(tls)
+        store = service.client(on: loop) { [unowned self] reply in self.answered(reply) }
+        let mailbox = Mailbox<HubMessage>(loop: loop, limit: Hub.mailboxLimit) {
+            // The mailbox keeps the loop's shell alive until the loop ends.
+            messages in self.received(messages)
+        }
+        inbox = mailbox
+        index = hub.add(mailbox)
+        timer = loop.timer { [unowned self] in self.deadlinesReached() }
+        headTimer = loop.timer { [unowned self] in self.turnOverHeads() }
+        headTimer?.start(
+            afterMilliseconds: options.headTurn, repeatingMilliseconds: options.headTurn)
+    }
+
+    static func context(_ tls: TLSMaterial) throws -> TLSContext {
+        try TLSContext.server(
+            certificateChain: tls.certificateChain, privateKey: tls.privateKey,
+            protocols: ["rouse/1"])
+    }
+
+    var now: Instant { Instant(milliseconds: loop.now) }
+    /// This loop's share of what the whole process may hold.
+    var isOverCapacity: Bool { connections.count > max(1, options.connectionsMax / loopCount) }
+    private var handshakesMax: Int { max(1, options.handshakesMax / loopCount) }
+
+    func listen(host: String, port: UInt16) throws -> UInt16 {
+        let listener = try Listener.listen(
+            loop: loop, host: host, port: port, reusePort: loopCount > 1)
+        listener.onConnection = { [unowned self] stream in self.accepted(stream) }
+        listener.onAcceptFailure = { [unowned self] error in
+            self.log.error("accept.failed", [LogField("error", error)])
+        }
+        self.listener = listener
+        return listener.port
+    }
+
+    /// New connections get the new certificate, old ones keep theirs.
+    func reload(_ tls: TLSMaterial) throws {
+        context = try Self.context(tls)
+    }
+
+    func entropy() -> SessionEntropy {
+        let bytes = Random.bytes(72)
+        let seed = bytes[64...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return SessionEntropy(
+            sessionToken: Array(bytes[..<32]), nonce: Array(bytes[32..<64]), seed: seed)
+    }
+
+    // MARK: - Connections
+
+    private func accepted(_ stream: Stream) {
+        lastNumber += 1
+        metrics.accepted.add()
+        metrics.open.add(1)
+        metrics.handshaking.add(1)
+        handshakes += 1
+        let connection = Connection(
+            number: lastNumber, stream: stream, engine: context.makeEngine(), shell: self)
+        connections[lastNumber] = connection
+        settle(connection)
+        // The rest waits in the kernel's backlog: a handshake in flight costs 70 KiB.
+        if handshakes >= handshakesMax { listener?.pauseAccepting() }
+    }
+
+    func handshakeEnded() {
+        handshakes -= 1
+        metrics.handshaking.add(-1)
+        if handshakes < handshakesMax, listener?.isPaused == true, drain == nil {
+            listener?.resumeAccepting()
+        }
+    }
+
+    /// After any input to a connection: its deadline is noted, and it goes when it is finished.
+    func settle(_ connection: Connection) {
+        if connection.isFinished {
+            deadlines.set(nil, for: connection.number)
+            if connections.removeValue(forKey: connection.number) != nil {
+                metrics.open.add(-1)
+            }
+            return
+        }
+        deadlines.set(connection.nextDeadline, for: connection.number)
+        armTimer()
+    }
+
+    private func armTimer() {
+        guard let next = deadlines.next else { return }
+        timer?.start(afterMilliseconds: next.since(now))
+    }
+
+    private func deadlinesReached() {
+        while let number = deadlines.popDue(now: now) {
+            connections[number]?.deadlineReached()
+            if let connection = connections[number] { settle(connection) }
+        }
+        armTimer()
+    }
+
+    // MARK: - The hub
+
+    private func received(_ messages: [HubMessage]) {
+        for message in messages {
+            switch message {
+            case .headMoved(let number, let head, let kinds):
+                connections[number]?.headMoved(to: head, kinds: kinds)
+            case .ended(let number, let generation, let code):
+                connections[number]?.ended(code, generation: generation)
+            }
+        }
+    }
+
+    /// Looks at the heads of all users connected here.
+    private func turnOverHeads() {
+        var users: [AppID: Set<UserID>] = [:]
+        for connection in connections.values {
+            if let key = connection.key { users[key.app, default: []].insert(key.user) }
+        }
+        for (app, members) in users {
+            let sorted = members.sorted()
+            for start in stride(from: 0, to: sorted.count, by: 256) {
+                let chunk = Array(sorted[start..<min(start + 256, sorted.count)])
+                guard let ticket = store?.read(.heads(app, chunk)) else { return }
+                questions[ticket] = Question(connection: 0, tag: nil)
+            }
+        }
+    }
+
+    private func headsRead(_ heads: [FeedChange]) {
+        var byUser: [UserID: FeedChange] = [:]
+        for head in heads { byUser[head.user] = head }
+        for connection in Array(connections.values) {
+            guard let key = connection.key, let found = byUser[key.user], found.app == key.app
+            else { continue }
+            connection.headRead(found.head)
+        }
+    }
+
+    // MARK: - The store
+
+    func commit(_ request: StoreRequest, for connection: Connection, tag: RequestTag) {
+        guard let ticket = store?.commit(request) else { return }
+        questions[ticket] = Question(connection: connection.number, tag: tag)
+    }
+
+    func read(_ query: PageQuery, for connection: Connection, tag: RequestTag) {
+        guard let ticket = store?.read(.page(query)) else { return }
+        questions[ticket] = Question(connection: connection.number, tag: tag)
+    }
+
+    private func answered(_ reply: StoreReply) {
+        guard let question = questions.removeValue(forKey: reply.ticket) else { return }
+        if let tag = question.tag {
+            connections[question.connection]?.answered(tag, reply.result)
+        } else if case .read(.heads(let heads)) = reply.result {
+            headsRead(heads)
+        }
+    }
+
+    // MARK: - The end
+
+    /// Stops accepting and asks every client to come back at a slot of its own.
+    func drain(within deadline: Milliseconds) {
+        drain = (now + deadline, now)
+        listener?.close()
+        listener = nil
+        var random = SystemRandomNumberGenerator()
+        for connection in Array(connections.values) {
+            // The slots spread over the time there is, so that the next server is not stormed.
+            let slot = Milliseconds.random(in: 0...max(deadline, 1), using: &random)
+            connection.drain(deadline: deadline, slot: slot)
+        }
+    }
+
+    var count: Int { connections.count }
+
+    /// Ends all connections at once: the sessions' ends are written at the next start.
+    func abandonAll() {
+        for connection in Array(connections.values) { connection.abandon("stopped") }
+        store?.close()
+        headTimer?.close()
+        timer?.close()
+        inbox?.close()
+    }
+
+    func log(_ event: SessionEvent, connection: UInt64) {
+        let place = LogField("connection", "\(index)-\(connection)")
+        switch event {
+        case .challenged(let reason):
+            metrics.logins["challenged"].add()
+            log.debug("session.challenged", [place, LogField("reason", "\(reason)")])
+        case .loginRefused(let code):
+            metrics.logins["refused"].add()
+            log.info("session.login_refused", [place, LogField("code", code.rawValue)])
+        case .opened(let key, let clientName, let clientVersion, let wake):
+            metrics.logins["opened"].add()
+            log.info(
+                "session.opened",
+                [
+                    place, LogField("app", key.app.name), LogField("user", key.user.name),
+                    LogField("device", key.device), LogField("generation", key.generation),
+                    LogField("client", "\(clientName) \(clientVersion)"),
+                    LogField("wake", wake?.description ?? ""),
+                ])
+        case .suspected: log.info("session.suspected", [place])
+        case .trusted: log.info("session.trusted", [place])
+        case .refused(let type, let code):
+            log.info(
+                "request.refused",
+                [place, LogField("frame", "\(type)"), LogField("code", code.rawValue)])
+        case .storeFailed(let error):
+            log.warning("session.store_failed", [place, LogField("error", "\(error)")])
+        case .closedByPeer(let code):
+            log.debug("session.closed_by_peer", [place, LogField("code", code)])
+        }
+    }
+}

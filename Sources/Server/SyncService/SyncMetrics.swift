@@ -1,0 +1,40 @@
+public import Telemetry
+
+/// What the device port counts.
+public struct SyncMetrics: Sendable {
+    let accepted: Counter
+    let open: Gauge
+    let handshaking: Gauge
+    let handshakeFailures: CounterFamily
+    let handshakeSeconds: Histogram
+    let closes: CounterFamily
+    let framesReceived: CounterFamily
+    let framesSent: CounterFamily
+    let storeFailures: CounterFamily
+    let logins: CounterFamily
+
+    public init(_ metrics: Metrics) {
+        accepted = metrics.counter("rouse_connections_accepted_total", "Device connections.")
+        open = metrics.gauge("rouse_connections_open", "Device connections open now.")
+        handshaking = metrics.gauge(
+            "rouse_handshakes_in_flight", "TLS handshakes under way.")
+        handshakeFailures = metrics.counters(
+            "rouse_tls_failures_total", "TLS connections that failed, by stage.",
+            labels: ["stage"])
+        handshakeSeconds = metrics.histogram(
+            "rouse_tls_handshake_seconds", "From accept to the end of the TLS handshake.")
+        closes = metrics.counters(
+            "rouse_connections_closed_total", "CLOSE frames sent or received, by code.",
+            labels: ["code"])
+        framesReceived = metrics.counters(
+            "rouse_frames_received_total", "Frames from devices.", labels: ["type"])
+        framesSent = metrics.counters(
+            "rouse_frames_sent_total", "Frames to devices.", labels: ["type"])
+        storeFailures = metrics.counters(
+            "rouse_session_store_failures_total", "Requests of sessions that the store failed.",
+            labels: ["kind"])
+        logins = metrics.counters(
+            "rouse_sessions_total", "Sessions by how they began or were refused.",
+            labels: ["outcome"])
+    }
+}

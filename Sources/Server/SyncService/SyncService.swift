@@ -1,0 +1,118 @@
+import EventLoop
+public import Model
+public import StoreService
+public import Telemetry
+
+/// The device port: loops that share one port, and the hub that connects them to the store's
+/// commits.
+public final class SyncService: Sendable {
+    /// The hub alone: the store is started with its `committed` before the service exists.
+    public struct Doorbell: Sendable {
+        let hub = Hub()
+
+        public init() {}
+
+        /// Told by the store's writer after each commit.
+        public func committed(_ committed: Committed) { hub.committed(committed) }
+    }
+
+    /// The port in use.
+    public let port: UInt16
+    private let threads: [LoopThread]
+    private let shells: [ShellBox]
+    private let receiving: ReceivingBudget
+
+    /// A loop's shell, named from other threads only to be handed back to its own.
+    private struct ShellBox: @unchecked Sendable {
+        // @unchecked: used inside `LoopThread.perform` of the same loop only.
+        let shell: SyncLoop
+    }
+
+    private init(
+        port: UInt16, threads: [LoopThread], shells: [ShellBox], receiving: ReceivingBudget
+    ) {
+        self.port = port
+        self.threads = threads
+        self.shells = shells
+        self.receiving = receiving
+    }
+
+    /// Opens the port and serves.
+    public static func start(
+        _ configuration: SyncServiceConfiguration, tls: TLSMaterial, store: StoreService,
+        doorbell: Doorbell, log: Log, metrics: Metrics
+    ) throws -> SyncService {
+        let receiving = ReceivingBudget(bytesMax: configuration.receivingBytesMax)
+        let syncMetrics = SyncMetrics(metrics)
+        metrics.reading(
+            "rouse_receiving_bytes", "Bytes of half-received bodies over all connections."
+        ) { Double(receiving.current) }
+        metrics.reading("rouse_sessions_open", "Sessions in the hub.") {
+            Double(doorbell.hub.count)
+        }
+        let options = SyncOptions(
+            session: configuration.session, connectionsMax: configuration.connectionsMax,
+            handshakesMax: configuration.handshakesMax, receiving: receiving)
+        var port = configuration.port
+        var threads: [LoopThread] = []
+        var shells: [ShellBox] = []
+        for number in 0..<max(1, configuration.loops) {
+            let wanted = port
+            let (thread, (shell, bound)) = try LoopThread.startReturning(name: "sync-\(number)") {
+                loop in
+                let shell = try SyncLoop(
+                    loop: loop, loopCount: max(1, configuration.loops), options: options,
+                    hub: doorbell.hub, service: store, tls: tls, log: log, metrics: syncMetrics)
+                let bound = try shell.listen(host: configuration.host, port: wanted)
+                return (ShellBox(shell: shell), bound)
+            }
+            port = bound
+            threads.append(thread)
+            shells.append(shell)
+        }
+        return SyncService(port: port, threads: threads, shells: shells, receiving: receiving)
+    }
+
+    /// Lets new connections use another certificate. A pair that does not fit is an error and
+    /// changes nothing.
+    public func reload(_ tls: TLSMaterial) throws {
+        _ = try SyncLoop.context(tls)
+        for (thread, box) in zip(threads, shells) {
+            thread.perform { _ in
+                // Checked above: only a lack of memory could fail now, and then the old one stays.
+                try? box.shell.reload(tls)
+            }
+        }
+    }
+
+    /// Stops accepting, asks every client to come back, closes each by the deadline. `done` is
+    /// called once, on a loop's thread, when no connection is left or the deadline and the time
+    /// to say goodbye have passed.
+    public func drain(within deadline: Milliseconds, done: @escaping @Sendable () -> Void) {
+        let finished = Latch(count: threads.count)
+        for (thread, box) in zip(threads, shells) {
+            thread.perform { loop in
+                box.shell.drain(within: deadline)
+                let last = loop.now + deadline + 3_000
+                var poll: LoopTimer?
+                poll = loop.timer {
+                    guard box.shell.count == 0 || loop.now >= last else { return }
+                    poll?.close()
+                    poll = nil
+                    finished.arrive()
+                    if finished.wait(seconds: 0) { done() }
+                }
+                poll?.start(afterMilliseconds: 20, repeatingMilliseconds: 20)
+            }
+        }
+    }
+
+    /// Closes everything at once.
+    public func stop() {
+        for (thread, box) in zip(threads, shells) {
+            thread.perform { _ in box.shell.abandonAll() }
+            thread.stop()
+        }
+        for thread in threads { thread.join() }
+    }
+}
