@@ -114,6 +114,12 @@ let package = Package(
         test(
             "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
         test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
+        test(
+            "SyncServiceTests",
+            [
+                "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
+                "Sync", "Feed", "Wire", "Model",
+            ]),
         test("ScenarioTests", ["Scenario"]),
         test("TelemetryTests", ["Telemetry"]),
         test("RouseServerTests", ["RouseServer", "Telemetry"]),

@@ -139,15 +139,19 @@ public struct Configuration: Equatable, Sendable {
 }
 
 extension Configuration {
-    /// Reads a file's text and the environment over it.
+    /// Reads a file's text, the environment over it, and `key=value` words over both.
     /// - Parameter name: stands for the file in error messages.
     public init(
-        text: String, name: String, environment: [String: String]
+        text: String, name: String, environment: [String: String], overrides: [String] = []
     ) throws(ConfigurationError) {
         self.init()
         var file = try ConfigurationFile(text: text, name: name)
         try file.override(with: environment, keys: Self.fields.map(\.key))
-        for setting in file.settings {
+        var settings = file.settings
+        for override in overrides {
+            settings += try ConfigurationFile(text: override, name: "--set \(override)").settings
+        }
+        for setting in settings {
             guard let field = Self.fields.first(where: { $0.key == setting.key }) else {
                 throw ConfigurationError("\(setting.place): unknown key `\(setting.key)`")
             }
