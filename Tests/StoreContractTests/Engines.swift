@@ -39,12 +39,24 @@ let engines = EngineFactory.allCases
 
 /// Runs `body` with the path of a new folder, and removes it.
 func withFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
+    let folder = try newFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    return try body(folder)
+}
+
+/// As above, for bodies that wait for other processes.
+func inFolder(_ body: (String) async throws -> Void) async throws {
+    let folder = try newFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try await body(folder)
+}
+
+private func newFolder() throws -> String {
     let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("rouse-store-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    return try body(folder)
+    return folder
 }
 
 /// Rows as comparable text. `ColumnValue` compares texts as Swift does, by Unicode equivalence;

@@ -23,6 +23,9 @@ enum Sample {
     static let order = Table(
         "order", key: [Column("group", .integer), Column("index", .text)], values: [])
 
+    /// Has no place in the lock order of the tests.
+    static let late = Table("late", key: [Column("late", .integer)], values: [])
+
     static let tables = [thing, order]
 
     static func row(
