@@ -106,7 +106,14 @@ let package = Package(
         test("FeedTests", ["Feed", "Wire", "Wake", "Model", "MemoryStore"]),
         test("SyncTests", ["Sync", "Feed", "Wire", "Model"]),
         test(
-            "StoreContractTests", ["SQLiteStore", "MemoryStore", "Feed", "Wire", "Model", "Sync"]),
+            "StoreContractTests",
+            [
+                "SQLiteStore", "MemoryStore", "StoreCrashWriter", "Feed", "Wire", "Model", "Sync",
+            ]),
+        // A process for StoreContractTests to kill; no product.
+        .executableTarget(
+            name: "StoreCrashWriter", dependencies: ["SQLiteStore", "Model"],
+            path: "Tests/StoreCrashWriter", swiftSettings: common),
         test("EventLoopTests", ["EventLoop"]),
         test("CryptoTests", ["Crypto"]),
         test("HTTP1Tests", ["HTTP1", "EventLoop"]),

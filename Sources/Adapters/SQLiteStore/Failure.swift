@@ -48,7 +48,7 @@ struct Failure {
         switch extended {
         case rouse_sqlite_ioerr_fsync, rouse_sqlite_ioerr_dir_fsync, rouse_sqlite_ioerr_close:
             return Failure(.unavailable("a sync failed: \(what)"), distrusts: true)
-        case rouse_sqlite_ioerr_write:
+        case rouse_sqlite_ioerr_write, rouse_sqlite_ioerr_shmsize:
             return Failure(.full("a write failed: \(what)"))
         default:
             if [ENOSPC, EDQUOT, EFBIG].contains(errno) { return Failure(.full(what)) }

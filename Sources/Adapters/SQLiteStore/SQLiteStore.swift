@@ -10,7 +10,7 @@ public final class SQLiteStore: Store {
     public let path: String
     private let tables: [Table]
     private let options: SQLiteOptions
-    private let lock: FileLock
+    private var lock: FileLock?
     private var current: (connection: Connection, statements: TableStatements)?
     /// Why nothing but a restore helps.
     private var damage: StoreError?
@@ -204,6 +204,7 @@ public final class SQLiteStore: Store {
         precondition(!isBusy, "close inside a body of the same store")
         if isClosed { return }
         isClosed = true
+        defer { lock = nil }
         guard let (connection, _) = current else { return }
         if connection.distrust == nil { _ = try? connection.checkpoint(.truncate) }
         if connection.distrust != nil { connection.leaveJournal() }

@@ -8,6 +8,7 @@ static const int rouse_sqlite_ioerr_read = SQLITE_IOERR_READ;
 static const int rouse_sqlite_ioerr_write = SQLITE_IOERR_WRITE;
 static const int rouse_sqlite_ioerr_fsync = SQLITE_IOERR_FSYNC;
 static const int rouse_sqlite_ioerr_dir_fsync = SQLITE_IOERR_DIR_FSYNC;
+static const int rouse_sqlite_ioerr_shmsize = SQLITE_IOERR_SHMSIZE;
 static const int rouse_sqlite_ioerr_close = SQLITE_IOERR_CLOSE;
 
 /// Binds a copy. A null pointer with length 0 is the empty text, not null.

@@ -1,0 +1,121 @@
+import Foundation
+import Model
+import Testing
+
+@testable import SQLiteStore
+
+/// The write-ahead journal stays small, and is moved by the writer alone.
+@Suite struct JournalTests {
+    let thing = Sample.thing
+
+    private func size(_ path: String) -> Int {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.size] as? Int) ?? -1
+    }
+
+    private func smallJournal() -> SQLiteOptions {
+        var options = SQLiteOptions()
+        options.journalStep = 128 << 10
+        options.journalLimit = 512 << 10
+        options.busyTimeout = 20
+        return options
+    }
+
+    /// About 40 KiB of journal.
+    private func fill(_ store: SQLiteStore, _ round: Int) throws(StoreError) {
+        try store.write { transaction throws(StoreError) in
+            for part in UInt8(0)..<8 {
+                let id = [UInt8(truncatingIfNeeded: round), part]
+                let data = [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 2000)
+                try transaction.put(thing, Sample.row("a", id, due: 1, data: data))
+            }
+        }
+    }
+
+    @Test("under load the journal keeps its limit, though nobody calls checkpoint")
+    func limit() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(
+                path: path, tables: Sample.tables, options: smallJournal())
+            defer { store.close() }
+            let reader = try store.reader()
+            defer { reader.close() }
+            var most = 0
+            for round in 0..<200 {
+                try fill(store, round)
+                _ = try reader.rows(thing, Scan(limit: 5))
+                most = max(most, size("\(path)-wal"))
+            }
+            #expect(most > 100 << 10, "the load is too small to prove anything")
+            #expect(most <= 512 << 10)
+            #expect(store.checkpointError == nil)
+        }
+    }
+
+    @Test("a reader that holds its snapshot makes the journal grow, and nothing fails")
+    func heldSnapshot() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(
+                path: path, tables: Sample.tables, options: smallJournal())
+            defer { store.close() }
+            let reader = try store.reader()
+            defer { reader.close() }
+            try store.put(thing, Sample.row("b", [1]))
+            try reader.read { snapshot throws(StoreError) in
+                for round in 0..<40 { try fill(store, round) }
+                let rows = try snapshot.rows(thing, Scan(limit: .max))
+                #expect(rows == [Sample.row("b", [1])])
+            }
+            #expect(size("\(path)-wal") > 512 << 10)
+            try fill(store, 41)
+            #expect(size("\(path)-wal") <= 512 << 10, "not trimmed after the reader")
+            #expect(store.journalSize <= 512 << 10)
+        }
+    }
+
+    @Test("checkpoint moves everything; then the next write starts the journal anew")
+    func checkpoint() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables)
+            defer { store.close() }
+            let before = size(path)
+            try fill(store, 1)
+            #expect(size(path) == before)
+            try store.checkpoint()
+            #expect(size(path) > before)
+            let journal = store.journalSize
+            try store.put(thing, Sample.row("b", [1]))
+            #expect(store.journalSize < journal)
+            try store.checkpoint()
+            #expect(try store.rows(thing).count == 9)
+        }
+    }
+
+    @Test("a reader that closes last leaves the journal to the next writer")
+    func readerLeavesJournal() throws {
+        try withFolder { folder throws in
+            let store = try SQLiteStore(path: "\(folder)/store.db", tables: Sample.tables)
+            defer { store.close() }
+            try fill(store, 1)
+            // As a killed process leaves it.
+            try FileManager.default.copyItem(
+                atPath: "\(folder)/store.db", toPath: "\(folder)/copy.db")
+            try FileManager.default.copyItem(
+                atPath: "\(folder)/store.db-wal", toPath: "\(folder)/copy.db-wal")
+            let journal = size("\(folder)/copy.db-wal")
+            let reader = try SQLiteReader(
+                path: "\(folder)/copy.db", tables: Sample.tables, options: SQLiteOptions())
+            #expect(try reader.rows(thing).count == 8)
+            reader.close()
+            #expect(size("\(folder)/copy.db-wal") == journal)
+            #expect(WriterConnection.wasLeftUncleanly("\(folder)/copy.db"))
+            let copy = try SQLiteStore(path: "\(folder)/copy.db", tables: Sample.tables)
+            defer { copy.close() }
+            #expect(try copy.rows(thing).count == 8)
+            #expect(size("\(folder)/copy.db-wal") == 0, "opening moves what the last one left")
+        }
+    }
+}

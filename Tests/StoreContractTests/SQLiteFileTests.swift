@@ -1,0 +1,269 @@
+import Foundation
+import Model
+import Testing
+
+@testable import SQLiteStore
+
+/// What the engine in a file promises about that file.
+@Suite struct SQLiteFileTests {
+    let thing = Sample.thing
+
+    private func open(
+        _ folder: String, tables: [Table] = Sample.tables, migrations: [Migration]? = nil,
+        options: SQLiteOptions = SQLiteOptions()
+    ) throws(StoreError) -> SQLiteStore {
+        try SQLiteStore(
+            path: "\(folder)/store.db", tables: tables, migrations: migrations, options: options)
+    }
+
+    private func size(_ path: String) -> Int {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.size] as? Int) ?? -1
+    }
+
+    /// The text of the `.unavailable` that `body` throws; empty for anything else.
+    private func refusal(_ body: () throws(StoreError) -> Void) -> String {
+        if case .unavailable(let text)? = caught(body) { text } else { "" }
+    }
+
+    @Test("reopening keeps the data; a clean close leaves no journal")
+    func reopen() throws {
+        try withFolder { folder throws in
+            var rows: [[ColumnValue]] = []
+            for id in UInt8(1)...3 {
+                let store = try open(folder)
+                #expect(try store.rows(thing) == rows)
+                rows.append(Sample.row("a", [id], note: "n", due: 1))
+                try store.put(thing, rows[rows.count - 1])
+                store.close()
+                #expect(size("\(folder)/store.db-wal") <= 0)
+            }
+        }
+    }
+
+    @Test("a second opener is refused, and told by which file")
+    func secondOpener() throws {
+        try withFolder { folder throws in
+            let store = try open(folder)
+            let text = refusal { () throws(StoreError) in _ = try open(folder) }
+            #expect(text.contains("\(folder)/store.db.lock is locked"))
+            try store.put(thing, Sample.row("a", [1]))
+            store.close()
+        }
+    }
+
+    @Test("a closed or dropped store lets the next one open")
+    func lockEnds() throws {
+        try withFolder { folder throws in
+            do {
+                let dropped = try open(folder)
+                try dropped.put(thing, Sample.row("a", [1]))
+            }
+            let closed = try open(folder)
+            #expect(try closed.rows(thing).count == 1)
+            closed.close()
+            let next = try open(folder)
+            #expect(try next.rows(thing).count == 1)
+            next.close()
+        }
+    }
+
+    @Test("only the owner can read its files")
+    func mode() throws {
+        try withFolder { folder throws in
+            let store = try open(folder)
+            defer { store.close() }
+            try store.put(thing, Sample.row("a", [1]))
+            for name in ["store.db", "store.db-wal", "store.db-shm", "store.db.lock"] {
+                let attributes = try FileManager.default.attributesOfItem(
+                    atPath: "\(folder)/\(name)")
+                #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+            }
+        }
+    }
+
+    @Test("a path that cannot be opened is unavailable and not a trap")
+    func badPath() throws {
+        try withFolder { folder throws in
+            #expect(!refusal { () throws(StoreError) in _ = try open("\(folder)/none") }.isEmpty)
+            try FileManager.default.createDirectory(
+                atPath: "\(folder)/store.db", withIntermediateDirectories: false)
+            #expect(!refusal { () throws(StoreError) in _ = try open(folder) }.isEmpty)
+        }
+    }
+
+    // MARK: Migrations
+
+    private static let firstThing = Table(
+        "thing", key: [Column("id", .integer)], values: [Column("name", .text)])
+    private static let secondThing = Table(
+        "thing", key: [Column("id", .integer)],
+        values: [Column("name", .text), Column("due", .integer, optional: true)],
+        indexes: [TableIndex("thing_by_due", columns: [2], presentColumn: 2)])
+    private static let first = Migration(1, "create the tables", [.create([firstThing])])
+    private static let second = Migration(
+        2, "remember when things are due",
+        [
+            .addColumns(secondThing, [Column("due", .integer, optional: true)]),
+            .createIndex(secondThing, "thing_by_due"),
+            .sql("UPDATE thing SET due = id * 10 WHERE id > 1"),
+        ])
+
+    @Test("a migration brings old data to the new tables, once")
+    func migration() throws {
+        try withFolder { folder throws in
+            let old = try open(folder, tables: [Self.firstThing])
+            for id in Int64(1)...2 { try old.put(Self.firstThing, [.integer(id), .text("n")]) }
+            old.close()
+            for _ in 0..<2 {
+                let new = try open(
+                    folder, tables: [Self.secondThing], migrations: [Self.first, Self.second])
+                let due = try new.rows(Self.secondThing, Scan(index: "thing_by_due", limit: 9))
+                #expect(due == [[.integer(2), .text("n"), .integer(20)]])
+                #expect(try new.rows(Self.secondThing).count == 2)
+                new.close()
+            }
+            let text = refusal { () throws(StoreError) in
+                _ = try open(folder, tables: [Self.firstThing])
+            }
+            #expect(text.contains("schema 2, this program knows 1"))
+        }
+    }
+
+    @Test("a migration that fails changes nothing and can be run again")
+    func failedMigration() throws {
+        try withFolder { folder throws in
+            try open(folder, tables: [Self.firstThing]).close()
+            let broken = Migration(
+                2, "remember when things are due", Self.second.changes + [.sql("nonsense")])
+            #expect(throws: StoreError.self) {
+                try open(folder, tables: [Self.secondThing], migrations: [Self.first, broken])
+            }
+            let old = try open(folder, tables: [Self.firstThing])
+            try old.put(Self.firstThing, [.integer(5), .text("n")])
+            old.close()
+            let new = try open(
+                folder, tables: [Self.secondThing], migrations: [Self.first, Self.second])
+            #expect(try new.rows(Self.secondThing) == [[.integer(5), .text("n"), .integer(50)]])
+            new.close()
+        }
+    }
+
+    @Test("tables that changed without a migration, or another program's file, are refused")
+    func foreignSchema() throws {
+        try withFolder { folder throws in
+            try open(folder, tables: [Self.firstThing]).close()
+            let missing = refusal { () throws(StoreError) in
+                _ = try open(folder, tables: [Self.secondThing])
+            }
+            #expect(missing.contains("a migration is missing"))
+            let more = refusal { () throws(StoreError) in
+                _ = try open(folder, tables: [Self.firstThing, Sample.order])
+            }
+            #expect(more.contains("has no order: a migration is missing"))
+            let renamed = Migration(1, "something else", [.create([Self.firstThing])])
+            let other = refusal { () throws(StoreError) in
+                _ = try open(folder, tables: [Self.firstThing], migrations: [renamed])
+            }
+            #expect(other.contains("create the tables"))
+        }
+        try withFolder { folder throws in
+            let connection = try Connection(
+                path: "\(folder)/store.db", mode: .writer, busyTimeout: 0)
+            try connection.execute("CREATE TABLE theirs (a)")
+            connection.close()
+            let text = refusal { () throws(StoreError) in _ = try open(folder) }
+            #expect(text.contains("of something else"))
+        }
+    }
+
+    // MARK: Damage
+
+    @Test("a file that is no database, or a damaged one, is refused and left as it is")
+    func damage() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            try Data(repeating: 0x41, count: 8192).write(to: URL(fileURLWithPath: path))
+            let text = refusal { () throws(StoreError) in _ = try open(folder) }
+            #expect(text.contains("restore a backup"))
+            #expect(
+                FileManager.default.contents(atPath: path) == Data(repeating: 0x41, count: 8192))
+        }
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try open(folder)
+            for id in UInt8(0)...200 {
+                let data = [UInt8](repeating: id, count: 500)
+                try store.put(thing, Sample.row("a", [id], due: 1, data: data))
+            }
+            store.close()
+            let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+            for page in stride(from: 8, to: 24, by: 1) {
+                try file.seek(toOffset: UInt64(page) * 4096)
+                file.write(Data(repeating: 0xee, count: 64))
+            }
+            try file.close()
+            var options = SQLiteOptions()
+            options.check = .always
+            let text = refusal { () throws(StoreError) in _ = try open(folder, options: options) }
+            #expect(text.contains("is damaged"))
+            // Without the check it opens; the first statement that meets the damage says so, and
+            // from then on every call does.
+            options.check = .never
+            let damaged = try open(folder, options: options)
+            defer { damaged.close() }
+            #expect(!refusal { () throws(StoreError) in _ = try damaged.rows(thing) }.isEmpty)
+            let after = refusal { () throws(StoreError) in
+                try damaged.put(Sample.order, [.integer(1), .text("")])
+            }
+            #expect(after.contains("restore a backup"))
+        }
+    }
+
+    @Test("a row of another form is corrupt; other rows can be read")
+    func corruptRow() throws {
+        try withFolder { folder throws in
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1], note: "n"), Sample.row("b", [1]))
+            store.close()
+            let connection = try Connection(
+                path: "\(folder)/store.db", mode: .writer, busyTimeout: 0)
+            try connection.execute(
+                "UPDATE thing SET note = CAST(x'ff' AS TEXT) WHERE app = 'a'")
+            connection.close()
+            let opened = try open(folder)
+            defer { opened.close() }
+            guard case .corrupt? = caught({ () throws(StoreError) in _ = try opened.rows(thing) })
+            else {
+                Issue.record("a text that is not UTF-8 was read")
+                return
+            }
+            #expect(try opened.rows(thing, Scan(prefix: [.text("b")], limit: 9)).count == 1)
+        }
+    }
+
+    @Test("another process that writes the file makes a conflict, and the store goes on")
+    func foreignWriter() throws {
+        try withFolder { folder throws in
+            var options = SQLiteOptions()
+            options.busyTimeout = 20
+            let store = try open(folder, options: options)
+            defer { store.close() }
+            let foreign = try Connection(
+                path: "\(folder)/store.db", mode: .reader, busyTimeout: 0)
+            foreign.close()
+            let writer = try Connection(
+                path: "\(folder)/store.db", mode: .writer, busyTimeout: 0)
+            writer.leaveJournal()
+            try writer.execute("BEGIN IMMEDIATE")
+            let error = caught { () throws(StoreError) in
+                try store.put(thing, Sample.row("a", [1]))
+            }
+            if case .conflict? = error {} else { Issue.record("\(String(describing: error))") }
+            try writer.execute("ROLLBACK")
+            writer.close()
+            try store.put(thing, Sample.row("a", [1]))
+            #expect(try store.rows(thing).count == 1)
+        }
+    }
+}

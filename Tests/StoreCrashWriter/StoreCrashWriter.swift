@@ -1,0 +1,82 @@
+import Glibc
+import Model
+import SQLiteStore
+
+/// A process for tests to kill: writes numbered transactions into a store and says after each
+/// what became of it.
+///
+/// `StoreCrashWriter <path> <count>` prints `ack n`, `full n`, `unavailable n` or `other n`, each
+/// with one write; transaction n puts `pieces` rows of number n and sets the counter to n.
+@main
+struct StoreCrashWriter {
+    static let pieces: Int64 = 5
+    static let piece = Table(
+        "piece", key: [Column("number", .integer), Column("part", .integer)],
+        values: [Column("bytes", .blob)], indexes: [TableIndex("piece_by_part", columns: [1])])
+    static let counter = Table(
+        "counter", key: [Column("name", .text)], values: [Column("number", .integer)])
+
+    static func main() {
+        guard CommandLine.arguments.count == 3, let count = Int64(CommandLine.arguments[2]) else {
+            say("usage: StoreCrashWriter <path> <count>")
+            exit(2)
+        }
+        do {
+            var options = SQLiteOptions()
+            options.journalStep = 64 << 10
+            options.journalLimit = 256 << 10
+            let store = try SQLiteStore(
+                path: CommandLine.arguments[1], tables: [piece, counter], options: options)
+            let first = try last(in: store) + 1
+            for number in first..<first + count {
+                say("\(outcome(of: number, in: store)) \(number)")
+                if number % 7 == 0 { try? store.checkpoint() }
+            }
+            store.close()
+        } catch {
+            say("closed \(error)")
+            exit(3)
+        }
+    }
+
+    /// The highest number used. A number whose fate is unknown is not used again.
+    private static func last(in store: SQLiteStore) throws(StoreError) -> Int64 {
+        var highest: Int64 = 0
+        try store.read { snapshot throws(StoreError) in
+            let rows = try snapshot.rows(piece, Scan(descending: true, limit: 1))
+            if case .integer(let number)? = rows.first?.first { highest = number }
+        }
+        return highest
+    }
+
+    private static func outcome(of number: Int64, in store: SQLiteStore) -> String {
+        do {
+            try store.write { transaction throws(StoreError) in
+                for part in 0..<pieces {
+                    let bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 900)
+                    try transaction.put(
+                        piece, [.integer(number), .integer(part), .blob(bytes)])
+                    try? transaction.savepoint { () throws(StoreError) in
+                        try transaction.put(
+                            piece, [.integer(number), .integer(pieces), .blob([])])
+                        throw .conflict("undone")
+                    }
+                }
+                try transaction.put(counter, [.text("last"), .integer(number)])
+            }
+            return "ack"
+        } catch {
+            switch error {
+            case .full: return "full"
+            case .unavailable: return "unavailable"
+            case .conflict, .corrupt: return "other"
+            }
+        }
+    }
+
+    /// One write for each line: what is said has been said when the process dies.
+    private static func say(_ line: String) {
+        let bytes = Array("\(line)\n".utf8)
+        _ = bytes.withUnsafeBytes { Glibc.write(1, $0.baseAddress, $0.count) }
+    }
+}
