@@ -1,0 +1,156 @@
+import Crypto
+import EventLoop
+import Model
+import Wire
+
+/// One connection of a client, from dialling to its end: socket, TLS and decoder. Loop-confined.
+/// What it hears goes to its owner until `leave`, nothing after it.
+final class ClientConnection {
+    enum Event {
+        case connected
+        case frame(Frame)
+        /// The connection is gone, or never came about.
+        case closed(String)
+    }
+
+    private let loop: Loop
+    private let handler: (ClientConnection, Event) -> Void
+    private var dialing: Dialing?
+    private var stream: Stream?
+    private var engine: TLSEngine?
+    private var decoder = FrameDecoder(limits: .beforeWelcome)
+    private var isGone = false
+    private var hasConnected = false
+    private var lingerTimer: LoopTimer?
+
+    /// How long bytes the server still sends are read after the good-bye, in milliseconds: closing
+    /// at once would reset the connection, and the server could lose the good-bye.
+    private static let linger: UInt64 = 2_000
+
+    init(
+        loop: Loop, endpoint: SyncEndpoint, tls: TLSContext,
+        handler: @escaping (ClientConnection, Event) -> Void
+    ) {
+        self.loop = loop
+        self.handler = handler
+        dialing = Stream.connect(
+            loop: loop, host: endpoint.host, port: endpoint.port,
+            sourceAddress: endpoint.sourceAddress
+        ) { [weak self] result in
+            guard let self else {
+                if case .success(let stream) = result { stream.close() }
+                return
+            }
+            self.dialing = nil
+            switch result {
+            case .success(let stream): self.dialled(stream, endpoint, tls)
+            case .failure(let error): self.end("\(error)")
+            }
+        }
+    }
+
+    private func dialled(_ stream: Stream, _ endpoint: SyncEndpoint, _ tls: TLSContext) {
+        guard !isGone else { return stream.close() }
+        self.stream = stream
+        stream.onBytes = { [unowned self] bytes in self.received(bytes) }
+        stream.onEnd = { [unowned self] in self.end("ended by the server") }
+        stream.onFailure = { [unowned self] error in self.end("\(error)") }
+        // The stream keeps this connection alive until it is closed.
+        stream.onClosed = { self.streamClosed() }
+        stream.setNoDelay(true)
+        do {
+            let engine = try tls.makeEngine(serverName: endpoint.serverName)
+            self.engine = engine
+            try engine.startHandshake()
+            flush()
+            stream.startReading()
+        } catch {
+            end("\(error)")
+        }
+    }
+
+    private func received(_ bytes: UnsafeRawBufferPointer) {
+        guard let engine, !isGone else { return }
+        var plaintext: [UInt8] = []
+        do {
+            try engine.received(bytes) { plaintext += $0 }
+        } catch {
+            flush()
+            return end("\(error)")
+        }
+        flush()
+        if engine.isHandshakeComplete && !hasConnected {
+            hasConnected = true
+            handler(self, .connected)
+        }
+        decode(plaintext)
+        if engine.peerClosed { end("ended by the server") }
+    }
+
+    private func decode(_ plaintext: [UInt8]) {
+        guard !isGone, !plaintext.isEmpty else { return }
+        decoder.append(plaintext)
+        do {
+            while !isGone, let frame = try decoder.next() { handler(self, .frame(frame)) }
+        } catch {
+            end("the server sent no frame: \(error)")
+        }
+    }
+
+    /// Sends a frame; what cannot be sent is noticed as the end of the connection.
+    func send(_ frame: Frame) {
+        guard !isGone, let engine else { return }
+        do {
+            try frame.encoded.withUnsafeBytes { try engine.send($0) }
+            flush()
+        } catch {
+            end("\(error)")
+        }
+    }
+
+    func raise(_ limits: FrameLimits) { decoder.limits = limits }
+
+    /// Nothing is heard of it any more; what was sent still leaves.
+    func leave() {
+        guard !isGone else { return }
+        isGone = true
+        dialing?.cancel()
+        dialing = nil
+        guard let stream, let engine else { return streamClosed() }
+        engine.close()
+        engine.takeOutput { _ = stream.write($0) }
+        stream.shutdown()
+        lingerTimer = loop.timer { stream.close() }
+        lingerTimer?.start(afterMilliseconds: Self.linger)
+        stream.onEnd = { stream.close() }
+        stream.onFailure = { _ in }
+    }
+
+    /// As a device whose app is killed: no good-bye, the socket just goes.
+    func vanish() {
+        isGone = true
+        dialing?.cancel()
+        dialing = nil
+        stream?.close()
+    }
+
+    private func flush() {
+        guard let engine, let stream else { return }
+        engine.takeOutput { _ = stream.write($0) }
+    }
+
+    private func end(_ why: String) {
+        guard !isGone else { return }
+        isGone = true
+        stream?.close()
+        handler(self, .closed(why))
+    }
+
+    private func streamClosed() {
+        lingerTimer?.close()
+        lingerTimer = nil
+        stream?.onEnd = nil
+        stream = nil
+        engine = nil
+    }
+}
