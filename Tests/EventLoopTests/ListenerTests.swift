@@ -179,7 +179,7 @@ import Testing
             scene.listener.resumeAccepting()
             let port = scene.listener.port
             Stream.connect(loop: scene.loop, host: "127.0.0.1", port: port) { _ in }
-            scene.onAccepted = { scene.loop.stop() }
+            scene.onAccepted = { [unowned scene] in scene.loop.stop() }
             scene.loop.run()
             precondition(scene.accepted == 1)
             scene.loop.close()
@@ -203,7 +203,9 @@ import Testing
             precondition(scene.failures == Int(scene.listener.wakes))
             precondition(scene.ended == 0 && scene.accepted == 0)
             setSoftLimit(nil)
-            scene.onAccepted = { if scene.accepted == 3 { scene.loop.stop() } }
+            scene.onAccepted = { [unowned scene] in
+                if scene.accepted == 3 { scene.loop.stop() }
+            }
             scene.loop.run()
             precondition(scene.accepted == 3)
             scene.loop.close()
