@@ -176,6 +176,20 @@ final class World {
         return found
     }
 
+    /// The rows of a feed.
+    func rows(_ user: String) throws -> [EntryRecord] {
+        var found: [EntryRecord] = []
+        try store.read { snapshot throws(StoreError) in
+            found = try snapshot.records(
+                EntryRecord.self, Scan(prefix: [.app(Self.app), .text(user)], limit: 100_000))
+        }
+        return found
+    }
+
+    func head(_ user: String) throws -> UInt64 {
+        try record(UserRecord.self, [.app(Self.app), .text(user)])?.head ?? 0
+    }
+
     func finishFanOut() throws {
         while case .progressed(_, let more) = try ask(.continueFanOut(recipients: 50)), more {}
     }

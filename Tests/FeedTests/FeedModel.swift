@@ -1,0 +1,118 @@
+import Feed
+import Model
+import Wire
+
+/// SplitMix64: schedules are named by their seed.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+        // Neighbours must not be the same sequence one step apart.
+        state = next() ^ 0x5851_f42d_4c95_7f2d
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// What a check found wrong.
+enum Finding: Hashable {
+    /// The device has passed a number whose object it lacks, or has an older version of it.
+    case missed(String)
+    /// Numbers of a page do not rise above the cursor, or end above `to`.
+    case unordered(String)
+    /// A conversation's messages did not come one after the other.
+    case positions(String)
+    /// A participant or message came before its conversation.
+    case orphan(String)
+
+    var kind: String {
+        switch self {
+        case .missed: "missed"
+        case .unordered: "unordered"
+        case .positions: "positions"
+        case .orphan: "orphan"
+        }
+    }
+}
+
+/// A device that follows a feed by pages and keeps what it got, checking each page.
+struct ModelDevice {
+    let user: String
+    var cursor: UInt64 = 0
+    private(set) var objects: [String: Entry] = [:]
+    private(set) var positions: [ConversationID: UInt64] = [:]
+
+    init(user: String) { self.user = user }
+
+    /// SYN-3.
+    static func key(_ entry: Entry) -> String {
+        let conversation = entry.conversation?.description ?? "none"
+        return switch entry.body {
+        case .conversationState: "c \(conversation)"
+        case .participant(let state): "p \(conversation) \(state.user)"
+        case .message: "m \(entry.object)"
+        case .receipt(let state): "r \(conversation) \(state.user)"
+        case .readMark: "d \(conversation)"
+        case nil: "none"
+        }
+    }
+
+    mutating func apply(_ page: Page) -> Finding? {
+        var last = page.from
+        for entry in page.entries {
+            let word = "\(user) \(entry.word)"
+            guard entry.seq > last, entry.seq <= page.to else { return .unordered(word) }
+            last = entry.seq
+            if let finding = check(entry, word) { return finding }
+            let key = Self.key(entry)
+            if let held = objects[key], held.version > entry.version { continue }
+            objects[key] = entry
+        }
+        cursor = page.to
+        return nil
+    }
+
+    private mutating func check(_ entry: Entry, _ word: String) -> Finding? {
+        guard let id = entry.conversation else { return .orphan(word) }
+        if case .conversationState = entry.body { return nil }
+        guard objects["c \(id)"] != nil else { return .orphan(word) }
+        if case .participant(let state) = entry.body, state.user == user {
+            positions[id] = positions[id] ?? state.joinedPosition
+        }
+        guard case .message(let state) = entry.body, objects[Self.key(entry)] == nil else {
+            return nil
+        }
+        guard let before = positions[id] else { return .orphan(word) }
+        guard state.position == before + 1 else { return .positions("\(word) after \(before)") }
+        positions[id] = state.position
+        return nil
+    }
+
+    /// Whether everything at or below the cursor has been seen, given the feed's rows now.
+    func missing(of rows: [EntryRecord]) -> Finding? {
+        for row in rows where row.seq <= cursor {
+            guard let held = objects[Self.key(row)], held.version >= row.version else {
+                return .missed("\(user) \(row.seq) \(row.kind)")
+            }
+        }
+        return nil
+    }
+
+    private static func key(_ row: EntryRecord) -> String {
+        let name = String(decoding: row.object, as: UTF8.self)
+        return switch row.kind {
+        case .conversation: "c \(row.conversation)"
+        case .participant: "p \(row.conversation) \(name)"
+        case .message: "m \(row.object)"
+        case .receipt: "r \(row.conversation) \(name)"
+        case .readMark: "d \(row.conversation)"
+        }
+    }
+}
