@@ -35,9 +35,11 @@ func server(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
         swiftSettings: common)
 }
 
-func tool(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+func tool(
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []
+) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: "Sources/Tools/\(name)",
+        name: name, dependencies: dependencies, path: "Sources/Tools/\(name)", exclude: exclude,
         swiftSettings: common)
 }
 
@@ -128,6 +130,7 @@ let package = Package(
                 "Sync", "Feed", "Wire", "Model",
             ]),
         test("ScenarioTests", ["Scenario"]),
+        test("APNsSimulatorTests", ["APNsSimulator", "Crypto", "EventLoop", "HTTP2", "Model"]),
         test("TelemetryTests", ["Telemetry"]),
         test("RouseServerTests", ["RouseServer", "Telemetry"]),
         test("LayoutTests", []),

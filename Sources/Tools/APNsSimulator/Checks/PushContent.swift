@@ -1,0 +1,72 @@
+internal import Foundation
+
+/// What a payload asks of a device.
+public struct PushContent: Equatable, Sendable {
+    /// Title and body of the alert; `nil`: nothing to show.
+    public var title: String?
+    public var body: String?
+    public var badge: UInt64?
+    public var sound: Bool
+    public var contentAvailable: Bool
+    public var mutableContent: Bool
+    public var threadID: String?
+    /// `rouse.w`: the wake id that the app puts into HELLO (Protocol/push.md, PSH-2).
+    public var wake: String?
+    /// `rouse.o`: the object, for people who read the log.
+    public var object: String?
+
+    public init(
+        title: String? = nil, body: String? = nil, badge: UInt64? = nil, sound: Bool = false,
+        contentAvailable: Bool = false, mutableContent: Bool = false, threadID: String? = nil,
+        wake: String? = nil, object: String? = nil
+    ) {
+        self.title = title
+        self.body = body
+        self.badge = badge
+        self.sound = sound
+        self.contentAvailable = contentAvailable
+        self.mutableContent = mutableContent
+        self.threadID = threadID
+        self.wake = wake
+        self.object = object
+    }
+
+    public var showsAlert: Bool { title != nil || body != nil }
+
+    /// Keys of `aps` (Apple: Generating a remote notification).
+    private static let known: Set<String> = [
+        "alert", "badge", "sound", "thread-id", "category", "content-available",
+        "mutable-content", "target-content-id", "interruption-level", "relevance-score",
+        "filter-criteria", "stale-date", "content-state", "timestamp", "event",
+        "dismissal-date", "attributes-type", "attributes",
+    ]
+
+    /// Reads a payload. `nil`: not JSON, or without `aps`: Apple says only that it must not be.
+    static func read(_ payload: [UInt8], lints: inout [Lint]) -> PushContent? {
+        guard
+            let object = try? JSONSerialization.jsonObject(with: Data(payload)),
+            let members = object as? [String: Any], let aps = members["aps"] as? [String: Any]
+        else { return nil }
+        var content = PushContent()
+        switch aps["alert"] {
+        case let text as String: content.body = text
+        case let alert as [String: Any]:
+            content.title = (alert["title"] ?? alert["title-loc-key"]) as? String
+            content.body = (alert["body"] ?? alert["loc-key"]) as? String
+        default: break
+        }
+        content.badge = (aps["badge"] as? NSNumber).flatMap { UInt64(exactly: $0) }
+        content.sound = aps["sound"] != nil
+        content.threadID = aps["thread-id"] as? String
+        content.mutableContent = (aps["mutable-content"] as? NSNumber)?.intValue == 1
+        if let flag = aps["content-available"] as? NSNumber {
+            content.contentAvailable = flag.intValue == 1
+            if flag.intValue == 0 { lints.append(.contentAvailableZero) }
+        }
+        if aps.keys.contains(where: { !known.contains($0) }) { lints.append(.unknownKeyInAPS) }
+        let own = members["rouse"] as? [String: Any]
+        content.wake = own?["w"] as? String
+        content.object = own?["o"] as? String
+        return content
+    }
+}

@@ -1,0 +1,163 @@
+public import Crypto
+public import Model
+
+/// All that APNs knows about apps, keys and tokens. A plain value: requests and `now` go in,
+/// answers come out.
+public struct SimulatorState: Sendable {
+    /// An app as its developer account has it.
+    public struct App: Sendable {
+        /// The bundle id.
+        public var topic: String
+        /// The account: keys of this team may push to the app.
+        public var team: String
+
+        public init(topic: String, team: String) {
+            self.topic = topic
+            self.team = team
+        }
+    }
+
+    /// A key that signs provider tokens.
+    public struct SigningKey: Sendable {
+        public var team: String
+        public var key: PublicKey
+        /// Keys are bound to one environment today; `nil`: an old one for both.
+        public var environment: APNsEnvironment?
+        public var isRevoked = false
+
+        public init(team: String, key: PublicKey, environment: APNsEnvironment? = nil) {
+            self.team = team
+            self.key = key
+            self.environment = environment
+        }
+    }
+
+    /// A device token that was issued here.
+    public struct IssuedToken: Equatable, Sendable {
+        public var environment: APNsEnvironment
+        public var topic: String
+        /// When the app was removed or the token replaced.
+        public var deadSince: Timestamp?
+        /// From when on this is told by 410: before it a dead token gets 200 and nothing arrives,
+        /// as Apple does so that nobody can watch people uninstall.
+        public var toldFrom: Timestamp?
+        /// 410 says ExpiredToken instead of Unregistered.
+        public var isExpired = false
+        var burstStart = Timestamp(milliseconds: 0)
+        var burstCount = 0
+
+        public init(environment: APNsEnvironment, topic: String) {
+            self.environment = environment
+            self.topic = topic
+        }
+    }
+
+    /// Numbers that Apple does not publish are ours.
+    public struct Limits: Equatable, Sendable {
+        public var apps = 1_000
+        public var keys = 10_000
+        public var tokens = 1_000_000
+        /// Requests to one token in `burstMilliseconds`; more are TooManyRequests.
+        public var burst = 200
+        public var burstMilliseconds: Milliseconds = 1_000
+
+        public init() {}
+    }
+
+    public var limits = Limits()
+    public private(set) var apps: [String: App] = [:]
+    public private(set) var keys: [String: SigningKey] = [:]
+    public private(set) var tokens: [String: IssuedToken] = [:]
+
+    public init() {}
+
+    /// Why something cannot be added.
+    public enum Problem: Error, Equatable, CustomStringConvertible {
+        case invalid(String)
+        case full(String)
+        case unknown(String)
+
+        public var description: String {
+            switch self {
+            case .invalid(let text): text
+            case .full(let what): "no room for more \(what)"
+            case .unknown(let what): "unknown \(what)"
+            }
+        }
+    }
+
+    /// Adds or replaces an app.
+    public mutating func add(_ app: App) throws(Problem) {
+        guard Topic.isWellFormed(app.topic) else {
+            throw .invalid("topic `\(app.topic)` is no bundle id")
+        }
+        guard !app.team.isEmpty else { throw .invalid("team is empty") }
+        guard apps[app.topic] != nil || apps.count < limits.apps else { throw .full("apps") }
+        apps[app.topic] = app
+    }
+
+    /// Adds or replaces a key.
+    public mutating func add(_ key: SigningKey, id: String) throws(Problem) {
+        guard !id.isEmpty, id.utf8.count <= 64 else { throw .invalid("key id is empty or long") }
+        guard key.key.kind == .p256 else { throw .invalid("provider tokens are ES256: P-256") }
+        guard keys[id] != nil || keys.count < limits.keys else { throw .full("keys") }
+        keys[id] = key
+    }
+
+    /// From now on no token signed by the key is valid.
+    public mutating func revokeKey(_ id: String) throws(Problem) {
+        guard keys[id] != nil else { throw .unknown("key \(id)") }
+        keys[id]?.isRevoked = true
+    }
+
+    /// Gives out a device token. `bytes`: chance, of any length.
+    public mutating func issue(_ bytes: [UInt8], _ token: IssuedToken) throws(Problem) -> String {
+        guard apps[token.topic] != nil else { throw .unknown("topic \(token.topic)") }
+        guard !bytes.isEmpty, bytes.count <= 100 else { throw .invalid("token of 1 to 100 bytes") }
+        guard tokens.count < limits.tokens else { throw .full("tokens") }
+        let text = Hex.encode(bytes)
+        tokens[text] = token
+        return text
+    }
+
+    /// The app was removed at `since`; senders are told from `toldFrom` on.
+    public mutating func kill(
+        token: String, since: Timestamp, toldFrom: Timestamp, isExpired: Bool = false
+    ) throws(Problem) {
+        guard tokens[token] != nil else { throw .unknown("token") }
+        tokens[token]?.deadSince = since
+        tokens[token]?.toldFrom = toldFrom
+        tokens[token]?.isExpired = isExpired
+    }
+
+    /// Counts a request to a token; true: too many.
+    mutating func countBurst(_ token: String, now: Timestamp) -> Bool {
+        guard var issued = tokens[token] else { return false }
+        if now.since(issued.burstStart) >= limits.burstMilliseconds || now < issued.burstStart {
+            issued.burstStart = now
+            issued.burstCount = 0
+        }
+        // Bounded by the limit: what is above is not counted.
+        let isTooMany = issued.burstCount >= limits.burst
+        if !isTooMany { issued.burstCount += 1 }
+        tokens[token] = issued
+        return isTooMany
+    }
+}
+
+/// What APNs remembers of one connection.
+public struct ConnectionState: Equatable, Sendable {
+    public let environment: APNsEnvironment
+    /// The first accepted provider token binds the connection to its team.
+    public internal(set) var team: String?
+    /// The provider token last accepted, and when it was new here.
+    var providerToken: String?
+    var keyID: String?
+    var issuedAt = Timestamp(milliseconds: 0)
+    var tokenSince: Timestamp?
+
+    /// Whether a provider token was accepted, so that more than one stream is allowed.
+    public var isProven: Bool { providerToken != nil }
+
+    public init(environment: APNsEnvironment) { self.environment = environment }
+}

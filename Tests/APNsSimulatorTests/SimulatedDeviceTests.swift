@@ -1,0 +1,183 @@
+import APNsSimulator
+import Model
+import Testing
+
+struct SimulatedDeviceTests {
+    let now = Timestamp(milliseconds: 1_700_000_000_000)
+
+    func silent(_ id: String = "s", wake: String? = "w1") -> PushDelivery {
+        PushDelivery(
+            token: "ab", topic: "t", apnsID: id, pushType: "background", priority: 5,
+            expiration: 0, content: PushContent(contentAvailable: true, wake: wake))
+    }
+
+    func alert(
+        _ id: String, body: String = "Hi", badge: UInt64? = nil, collapse: String? = nil,
+        expiration: UInt64? = nil
+    ) -> PushDelivery {
+        PushDelivery(
+            token: "ab", topic: "t", apnsID: id, pushType: "alert", expiration: expiration,
+            collapseID: collapse,
+            content: PushContent(
+                title: "Anna", body: body, badge: badge, contentAvailable: true, wake: "w2"))
+    }
+
+    @Test func aSilentPushGivesASuspendedAppThirtySeconds() {
+        var device = SimulatedDevice()
+        let actions = device.push(silent(), now: now)
+        #expect(
+            actions == [
+                .received(silent(), .didReceiveRemote),
+                .run(wake: "w1", remainingMilliseconds: 30_000),
+            ])
+        #expect(device.state == .background)
+        #expect(device.nextDeadline == now + 30_000)
+        #expect(device.expire(now: now + 29_999) == [])
+        #expect(device.expire(now: now + 30_000) == [.suspend])
+        #expect(device.state == .suspended)
+        #expect(device.nextDeadline == nil)
+    }
+
+    @Test func anAppThatHasFinishedSleepsAtOnce() {
+        var device = SimulatedDevice()
+        _ = device.push(silent(), now: now)
+        #expect(device.finished(now: now + 100) == [.suspend])
+        #expect(device.finished(now: now + 200) == [])
+        _ = device.open(now: now + 300)
+        #expect(device.finished(now: now + 400) == [])
+        #expect(device.state == .foreground)
+    }
+
+    @Test func aForceQuitAppIsWokenByNothingAndShowsAlerts() {
+        var device = SimulatedDevice()
+        _ = device.open(now: now)
+        #expect(device.forceQuit(now: now) == [.terminate])
+        #expect(device.push(silent(), now: now) == [.received(silent(), .none)])
+        let push = alert("a", badge: 3, collapse: "m1")
+        let shown = ScreenNotification(
+            identifier: "m1", title: "Anna", body: "Hi", threadID: nil,
+            shownAtMs: now.milliseconds, isLocal: false)
+        #expect(
+            device.push(push, now: now) == [.received(push, .none), .badge(3), .shown(shown)])
+        #expect(device.screen == [shown])
+        #expect(device.badge == 3)
+        #expect(device.state == .forceQuit)
+        #expect(device.open(now: now) == [.enterForeground])
+        #expect(device.state == .foreground)
+        // Opening alone takes nothing off the screen.
+        #expect(device.screen == [shown])
+    }
+
+    @Test func anAlertShowsAndWakesASuspendedApp() {
+        var device = SimulatedDevice()
+        let actions = device.push(alert("a"), now: now)
+        #expect(actions.contains(.run(wake: "w2", remainingMilliseconds: 30_000)))
+        #expect(device.screen.map(\.body) == ["Hi"])
+    }
+
+    @Test func anAppInFrontIsGivenTheAlertInstead() {
+        var device = SimulatedDevice()
+        _ = device.open(now: now)
+        let push = alert("a", badge: 2)
+        #expect(
+            device.push(push, now: now) == [
+                .received(push, .willPresentAndDidReceiveRemote), .badge(2), .enterForeground,
+            ])
+        #expect(device.screen.isEmpty)
+    }
+
+    @Test func theSameCollapseIDReplaces() {
+        var device = SimulatedDevice()
+        _ = device.push(alert("a", body: "one", collapse: "m1"), now: now)
+        _ = device.push(alert("b", body: "two", collapse: "m2"), now: now)
+        _ = device.push(alert("c", body: "three", collapse: "m1"), now: now)
+        #expect(device.screen.map(\.body) == ["two", "three"])
+        // Without one each stands alone.
+        _ = device.push(alert("d", body: "four"), now: now)
+        _ = device.push(alert("e", body: "five"), now: now)
+        #expect(device.screen.count == 4)
+    }
+
+    @Test func badgeZeroClearsTheScreenOnce() {
+        var device = SimulatedDevice()
+        _ = device.push(alert("a", badge: 2, collapse: "m1"), now: now)
+        var clear = alert("b", expiration: 0)
+        clear.content = PushContent(badge: 0)
+        #expect(device.push(clear, now: now) == [.received(clear, .none), .badge(0), .cleared])
+        #expect(device.screen.isEmpty)
+        // Already 0: what the app showed itself stays.
+        _ = device.showLocal(identifier: "l", title: "", body: "x", threadID: nil, now: now)
+        #expect(device.push(clear, now: now) == [.received(clear, .none)])
+        #expect(device.screen.count == 1)
+    }
+
+    @Test func aLocalNotificationReplacesTheRemoteOneAndCanBeRemoved() {
+        var device = SimulatedDevice()
+        _ = device.push(alert("a", collapse: "m1"), now: now)
+        _ = device.showLocal(identifier: "m1", title: "Anna", body: "x", threadID: nil, now: now)
+        #expect(device.screen.map(\.isLocal) == [true])
+        #expect(device.remove(identifier: "m1") == [.removed(identifier: "m1")])
+        #expect(device.remove(identifier: "m1") == [])
+    }
+
+    @Test func oneSlotWithoutCoverage() {
+        var device = SimulatedDevice()
+        #expect(device.setCoverage(false, now: now) == [.networkChanged(isUp: false)])
+        #expect(device.setCoverage(false, now: now) == [])
+        #expect(device.push(silent(), now: now) == [.dropped(silent(), .notStored)])
+        let first = alert("a", collapse: "m1")
+        let second = alert("b", collapse: "m2", expiration: now.milliseconds / 1_000 + 60)
+        #expect(device.push(first, now: now) == [.stored(first, replaced: nil)])
+        #expect(device.push(second, now: now) == [.stored(second, replaced: "a")])
+        #expect(device.screen.isEmpty)
+        let actions = device.setCoverage(true, now: now + 1_000)
+        #expect(actions.first == .networkChanged(isUp: true))
+        #expect(actions.contains(.received(second, .didReceiveRemote)))
+        #expect(device.screen.map(\.identifier) == ["m2"])
+        #expect(device.slot == nil)
+    }
+
+    @Test func aStoredPushExpires() {
+        var device = SimulatedDevice()
+        _ = device.setCoverage(false, now: now)
+        let push = alert("a", expiration: now.milliseconds / 1_000 + 60)
+        _ = device.push(push, now: now)
+        #expect(device.nextDeadline == now + 60_000)
+        #expect(device.expire(now: now + 59_999) == [])
+        #expect(device.expire(now: now + 60_000) == [.dropped(push, .expired)])
+        // The slot's time can pass unseen, too.
+        let other = alert("b", expiration: now.milliseconds / 1_000 + 100)
+        _ = device.push(other, now: now + 60_000)
+        #expect(
+            device.setCoverage(true, now: now + 100_000) == [
+                .networkChanged(isUp: true), .dropped(other, .expired),
+            ])
+    }
+
+    @Test func expirationInThePastIsNotStored() {
+        var device = SimulatedDevice()
+        _ = device.setCoverage(false, now: now)
+        let push = alert("a", expiration: 5)
+        #expect(device.push(push, now: now) == [.dropped(push, .expired)])
+        let far = alert("b", expiration: .max)
+        #expect(device.push(far, now: now) == [.stored(far, replaced: nil)])
+    }
+
+    @Test func leavingTheAppGivesItAShortTime() {
+        var device = SimulatedDevice()
+        #expect(device.background(now: now) == [])
+        _ = device.open(now: now)
+        #expect(device.background(now: now) == [.enterBackground(remainingMilliseconds: 5_000)])
+        #expect(device.expire(now: now + 5_000) == [.suspend])
+    }
+
+    @Test func theScreenIsBounded() {
+        var device = SimulatedDevice()
+        _ = device.forceQuit(now: now)
+        for number in 0..<501 {
+            _ = device.push(alert("\(number)", collapse: "m\(number)"), now: now)
+        }
+        #expect(device.screen.count == 500)
+        #expect(device.screen.first?.identifier == "m1")
+    }
+}
