@@ -326,15 +326,18 @@ public struct StoreOutcome: Equatable, Sendable {
     public var ended: [EndedSession]
     /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
     public var hasBackgroundWork: Bool
+    /// Demotions and recoveries, for the metrics.
+    public var wakes: WakeEffects
 
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
-        hasBackgroundWork: Bool = false
+        hasBackgroundWork: Bool = false, wakes: WakeEffects = WakeEffects()
     ) {
         self.answer = answer
         self.changes = changes
         self.ended = ended
         self.hasBackgroundWork = hasBackgroundWork
+        self.wakes = wakes
     }
 }
 
@@ -420,14 +423,17 @@ public struct DeviceView: Equatable, Sendable {
     public var head: UInt64
     public var visibleHead: UInt64
     public var sessions: [SessionRecord]
+    public var reachability: ReachabilityState
 
     public init(
-        device: DeviceRecord, head: UInt64, visibleHead: UInt64, sessions: [SessionRecord]
+        device: DeviceRecord, head: UInt64, visibleHead: UInt64, sessions: [SessionRecord],
+        reachability: ReachabilityState
     ) {
         self.device = device
         self.head = head
         self.visibleHead = visibleHead
         self.sessions = sessions
+        self.reachability = reachability
     }
 }
 

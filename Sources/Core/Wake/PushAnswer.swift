@@ -67,7 +67,8 @@ public enum PushAnswer: Equatable, Sendable {
         }
     }
 
-    private static let longDelay: Milliseconds = 15 * 60_000
+    /// Apple: retry after 15 minutes.
+    static let longDelay: Milliseconds = 15 * 60_000
 
     private static func serverFault(failures: UInt64) -> PushAnswer {
         .retryLater(after: failures == 0 ? 5_000 : longDelay, step: .reconnect)

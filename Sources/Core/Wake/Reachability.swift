@@ -251,6 +251,24 @@ public struct Reachability: Equatable, Sendable {
         return actions
     }
 
+    /// The credential cannot send: look again at `time`.
+    public mutating func putOff(until time: Timestamp) {
+        row.notBefore = max(row.notBefore, time)
+        reschedule()
+    }
+
+    /// The store's clock was set back: nothing waits for longer than it would have from now.
+    public mutating func clockSetBack(now: Timestamp) {
+        row.wakeDue = min(row.wakeDue, now)
+        row.wakeNotBefore = min(row.wakeNotBefore, now + policy.silentSpacing)
+        row.notBefore = min(row.notBefore, now + PushAnswer.longDelay)
+        row.alertDue = min(row.alertDue, now + PushAnswer.longDelay)
+        row.badgeDue = row.badgeDue.map { min($0, now + PushAnswer.longDelay) }
+        row.lease = row.lease.map { min($0, now + WakePolicy.lease) }
+        row.graceUntil = row.graceUntil.map { min($0, now + policy.grace) }
+        reschedule()
+    }
+
     // MARK: Tokens
 
     /// The token is gone: logout, removal, another device, or APNs said so.

@@ -116,6 +116,9 @@ extension Work {
             guard sessions.count == limits.listRows else { break }
             last = sessions.last
         }
+        try waking { () throws(StoreError) in
+            try WakeRules.started(boot: boot, in: self.transaction, now: self.now)
+        }
         return .started(storeEpochHalf: half)
     }
 }

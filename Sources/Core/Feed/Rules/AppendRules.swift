@@ -60,6 +60,12 @@ extension Work {
     /// Writes the user's row and notes the change for the hub.
     func close(_ feed: OpenFeed) throws(RuleFailure) {
         try put(feed.user)
+        for entry in feed.visible {
+            effects.note(
+                try waking { () throws(StoreError) in
+                    try WakeRules.feedGrew(entry, in: self.transaction, now: self.now)
+                })
+        }
         guard feed.kinds != 0 else { return }
         effects.note(
             FeedChange(

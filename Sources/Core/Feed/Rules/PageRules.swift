@@ -4,6 +4,7 @@ import Wire
 /// Reads of one snapshot.
 struct PageReader {
     let snapshot: any StoreSnapshot
+    let now: Timestamp
 
     /// Entries read at a time.
     private static let chunk = 64
@@ -17,6 +18,8 @@ struct PageReader {
         var page = Page(
             entries: [], epoch: Epoch(high: half ?? 0, low: user.epochHalf), from: query.after,
             to: max(user.head, query.after), head: user.head, more: false, firstVisible: nil)
+        let alerted = try WakeRules.AlertedMessages(
+            query.app, query.user, query.device, in: snapshot)
         var bytes = 0
         var after = query.after
         while true {
@@ -26,7 +29,8 @@ struct PageReader {
                     prefix: [.app(query.app), .user(query.user)], after: [.unsigned(after)],
                     limit: Self.chunk))
             for row in rows {
-                let (entry, size) = try join(row)
+                var (entry, size) = try join(row)
+                entry.alerted = try alerted.contains(row)
                 bytes += size
                 if bytes > query.bytes, let last = page.entries.last {
                     page.to = last.seq

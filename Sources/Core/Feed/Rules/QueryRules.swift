@@ -35,8 +35,18 @@ extension PageReader {
                 Scan(prefix: key, limit: limits.participantsPerConversation))
             return .conversation(
                 try snapshot.record(ConversationRecord.self, key), participants: participants)
-        case .wakes:
-            return .wakes([])  // The rules of waking land next.
+        case .wakes(let app, let id, let limit):
+            let devices = try snapshot.records(
+                DeviceRecord.self,
+                Scan(
+                    index: "device_by_id", prefix: [.app(app), .identifier(id)],
+                    limit: limits.listRows))
+            guard let device = devices.first(where: { $0.expiresAt == nil }) else {
+                return .nothing
+            }
+            return .wakes(
+                try WakeRules.wakes(
+                    of: device, limit: min(limit, limits.listRows), in: snapshot))
         }
     }
 
@@ -85,7 +95,8 @@ extension PageReader {
             views.append(
                 DeviceView(
                     device: device, head: user?.head ?? 0, visibleHead: user?.visibleHead ?? 0,
-                    sessions: sessions))
+                    sessions: sessions,
+                    reachability: try WakeRules.state(of: device, in: snapshot, now: now)))
         }
         return views
     }

@@ -53,6 +53,11 @@ extension Work {
         mark.version += 1
         try put(mark)
         try append(.readMark(mark), to: &feed)
+        effects.note(
+            try waking { () throws(StoreError) in
+                try WakeRules.readElsewhere(
+                    mark.app, mark.user, mark.conversation, in: self.transaction, now: self.now)
+            })
         if after.through > before.through {
             try raiseReceipt(of: participant, in: conversation) { $0.read = after.through }
         }

@@ -19,13 +19,13 @@ public enum Rules {
             let answer = try work.carryOut(request)
             return StoreOutcome(
                 answer: answer, changes: work.effects.changes, ended: work.effects.ended,
-                hasBackgroundWork: work.effects.hasBackgroundWork)
+                hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes)
         } catch {
             switch error {
             case .answer(let answer):
                 return StoreOutcome(
                     answer: answer, changes: work.effects.changes, ended: work.effects.ended,
-                    hasBackgroundWork: work.effects.hasBackgroundWork)
+                    hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes)
             case .store(let error): throw error
             }
         }
@@ -36,7 +36,7 @@ public enum Rules {
         _ query: StoreQuery, in snapshot: any StoreSnapshot, now: Timestamp,
         limits: RuleLimits = RuleLimits()
     ) throws(StoreError) -> StoreReading {
-        try PageReader(snapshot: snapshot).answer(query, limits: limits)
+        try PageReader(snapshot: snapshot, now: now).answer(query, limits: limits)
     }
 }
 
@@ -49,6 +49,9 @@ extension Work {
         case .mutate(let request): try mutate(request)
         case .continueFanOut(let recipients): try continueFanOut(recipients: recipients)
         case .coalesceReceipts(let users): try coalesceReceipts(users: users)
+        case .claimPushes(let request): try claimPushes(request)
+        case .sweepWakes(let rows): try sweepWakes(rows: rows)
+        case .keepAlive: try keepAlive()
         default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
         }
     }
@@ -77,9 +80,9 @@ extension Work {
         case .administer(let request): return try administer(request)
         case .enforceRetention(let rows): return try enforceRetention(rows: rows)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
-        case .claimPushes, .finishPush, .sweepWakes, .keepAlive:
-            return .progressed(count: 0, more: false)  // The rules of waking land next.
-        case .openSession, .sync, .mutate, .continueFanOut, .coalesceReceipts:
+        case .finishPush(let request): return try finishPush(request)
+        case .openSession, .sync, .mutate, .continueFanOut, .coalesceReceipts, .claimPushes,
+            .sweepWakes, .keepAlive:
             preconditionFailure("\(request) takes steps of its own")
         }
     }

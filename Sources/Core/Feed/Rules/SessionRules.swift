@@ -46,16 +46,32 @@ extension Work {
         device.lastSeenAt = now
         try put(device)
         try close(feed)
+        let hadPushRows = try openedWake(request, device)
         try put(
             SessionRecord(
                 app: app.app, user: user, device: request.device, role: request.role,
                 boot: request.boot, generation: session.generation, openedAt: now,
-                dormantAt: request.dormantAfter.map { now + $0 }))
+                dormantAt: request.dormantAfter.map { now + $0 }, hadPushRows: hadPushRows))
+        var standing = SyncedSession(epoch: try epoch(of: feed.user), feed, device)
+        standing.hadPushRows = hadPushRows
         let opened = OpenedSession(
-            session: session, sync: SyncedSession(epoch: try epoch(of: feed.user), feed, device),
+            session: session, sync: standing,
             tokenLifetime: app.sessionTokenLifetime, isPushTokenHeld: device.pushToken != nil,
             isPushRefused: request.push != nil && environment == nil)
         return (opened, reset)
+    }
+
+    /// Tells the device's wake that the app has connected.
+    ///
+    /// - Returns: whether it had push rows; an extension's session changes none.
+    private func openedWake(
+        _ request: OpenSession, _ device: DeviceRecord
+    ) throws(RuleFailure) -> Bool {
+        guard request.role == .app else { return false }
+        return try waking { () throws(StoreError) in
+            try WakeRules.sessionOpened(
+                device, wake: request.wake, in: self.transaction, now: self.now)
+        }
     }
 
     /// Locks, ascending, the device and those it takes something from: it belongs to one user at
@@ -93,13 +109,13 @@ extension Work {
             } else if found.pushToken == registration?.token,
                 found.pushEnvironment == environment
             {
-                detachPushToken(&found)
+                try detachPushToken(&found)
                 try put(found)
             }
         }
         device.expiresAt = nil
         if let registration, let environment {
-            attach(registration, environment, to: &device)
+            try attach(registration, environment, to: &device)
         }
         return device
     }
@@ -107,16 +123,14 @@ extension Work {
     private func attach(
         _ registration: PushRegistration, _ environment: PushEnvironmentKind,
         to device: inout DeviceRecord
-    ) {
-        if device.pushToken != registration.token || device.pushEnvironment != environment
-            || device.pushTopic != registration.topic
-        {
-            device.tokenGeneration += 1
+    ) throws(RuleFailure) {
+        var attached = device
+        try waking { () throws(StoreError) in
+            try WakeRules.registerToken(
+                &attached, token: registration.token, environment: environment,
+                topic: registration.topic, in: self.transaction, now: self.now)
         }
-        device.pushToken = registration.token
-        device.pushEnvironment = environment
-        device.pushTopic = registration.topic
-        device.tokenConfirmedAt = now
+        device = attached
     }
 
     private func describe(_ request: OpenSession, _ device: inout DeviceRecord) {
@@ -168,6 +182,11 @@ extension Work {
         }
         row.dormantAt = request.dormantAfter.map { now + $0 }
         try put(row)
+        if row.counts(now: now) {
+            try waking { () throws(StoreError) in
+                try WakeRules.sessionCounts(device, in: self.transaction, now: self.now)
+            }
+        }
         return .done
     }
 
@@ -183,6 +202,7 @@ extension Work {
         }
         if let user, request.applied > device.applied, request.applied <= user.head {
             try advance(&device, to: request.applied, user)
+            try cover(&device)
         }
         device.lastSeenAt = now
         try put(device)

@@ -62,6 +62,7 @@ extension Work {
         // What the device says counts, also when it is less than before: a restored phone (P3).
         let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
         try advance(&device, to: told, feed.user)
+        try cover(&device)
         try read(sync.reads, session, &feed)
         return reset
     }
@@ -120,6 +121,7 @@ extension Work {
             }
         } else {
             try advance(&device, to: max(request.applied, device.applied), feed.user)
+            try cover(&device, ranges: request.ranges, completesSync: request.completesSync)
             try read(request.reads, session, &feed)
         }
         try deliver(request.ranges, session)
@@ -135,5 +137,20 @@ extension Work {
     ) throws(RuleFailure) {
         device.applied = applied
         if applied > user.receipted { try receiptsAreDue(device.app, device.user) }
+    }
+
+    /// Cancels the wakes and alerts that the app's `applied` and ranges cover. The caller stores
+    /// the device.
+    func cover(
+        _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool = false
+    ) throws(RuleFailure) {
+        var covered = device
+        effects.note(
+            try waking { () throws(StoreError) in
+                try WakeRules.applied(
+                    &covered, ranges: ranges, completesSync: completesSync, in: self.transaction,
+                    now: self.now)
+            })
+        device = covered
     }
 }

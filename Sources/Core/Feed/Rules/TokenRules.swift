@@ -67,7 +67,7 @@ extension Work {
         for token in try tokens(of: device.app, device.user, device.device) {
             try delete(SessionTokenRecord.self, [.app(token.app), .blob(token.hash)])
         }
-        detachPushToken(&device)
+        try detachPushToken(&device)
         device.expiresAt = now + limits.forgottenLifetime
         try put(device)
     }
@@ -85,11 +85,12 @@ extension Work {
         effects.ended.append(EndedSession(session: SessionKey(row), code: code))
     }
 
-    func detachPushToken(_ device: inout DeviceRecord) {
-        guard device.pushToken != nil else { return }
-        device.pushToken = nil
-        device.tokenConfirmedAt = nil
-        device.tokenGeneration += 1
+    func detachPushToken(_ device: inout DeviceRecord) throws(RuleFailure) {
+        var detached = device
+        try waking { () throws(StoreError) in
+            try WakeRules.detachToken(&detached, in: self.transaction, now: self.now)
+        }
+        device = detached
     }
 
     /// The APNs environment of a registration that is well formed and whose topic the app has

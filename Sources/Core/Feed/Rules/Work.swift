@@ -17,6 +17,12 @@ struct Effects {
     var changes: [FeedChange] = []
     var ended: [EndedSession] = []
     var hasBackgroundWork = false
+    var wakes = WakeEffects()
+
+    mutating func note(_ more: WakeEffects) {
+        wakes += more
+        hasBackgroundWork = hasBackgroundWork || more.isDue
+    }
 
     mutating func note(_ change: FeedChange) {
         let known = changes.firstIndex { $0.app == change.app && $0.user == change.user }
@@ -73,6 +79,15 @@ final class Work {
     func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(RuleFailure) {
         do throws(StoreError) {
             try transaction.delete(type, key)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    /// Runs a rule of waking, whose failures are only the store's.
+    func waking<Value>(_ body: () throws(StoreError) -> Value) throws(RuleFailure) -> Value {
+        do throws(StoreError) {
+            return try body()
         } catch {
             throw .store(error)
         }

@@ -1,0 +1,303 @@
+public import Model
+public import Wake
+
+extension WakeRules {
+    /// Pushes overdue by more than this have waited for us, not for their moment: after an
+    /// outage they leave at a limited rate.
+    static let overdueAfter: Milliseconds = 5_000
+    static let overduePerSecond: UInt64 = 200
+    /// Devices looked at in one claim.
+    static let claimMax = 256
+    /// How long a device waits whose credential is paused or missing.
+    static let credentialDelay: Milliseconds = 30_000
+
+    /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
+    /// not needed any more goes without being sent.
+    public static func claim(
+        _ request: ClaimPushes, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> (ClaimedPushes, WakeEffects) {
+        var effects = try noticeGap(in: transaction, now: now)
+        var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
+        let streams = min(request.streams, request.ids.count)
+        guard streams > 0 else { return (claimed, effects) }
+        let rows = try dueRows(atMost: min(streams, claimMax), in: transaction, now: now)
+        claimed.more = rows.count >= min(streams, claimMax)
+        try transaction.savepoint { () throws(StoreError) in
+            for row in rows.sorted(by: WakeRecord.isBelow) {
+                // The user's row first: a publish holds it while it looks at the same device.
+                _ = try transaction.record(
+                    UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
+                let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
+                let (job, more) = try self.claim(
+                    row, claim, paused: request.paused, in: transaction, now: now)
+                if let job { claimed.jobs.append(job) }
+                effects += more
+            }
+        }
+        claimed.nextDue = try transaction.records(
+            WakeRecord.self, Scan(index: "wake_by_due", after: [.timestamp(now)], limit: 1)
+        ).first?.due
+        return (claimed, effects)
+    }
+
+    /// Rows that are due: overdue ones by their rate, and the rest of the streams for the others.
+    private static func dueRows(
+        atMost most: Int, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> [WakeRecord] {
+        let old = now - overdueAfter
+        var meter = OverdueMeter(
+            try transaction.record(MetaRecord.self, [.text(OverdueMeter.name)]), now: now)
+        let allowed = min(most, meter.left)
+        let overdue = try transaction.records(
+            WakeRecord.self,
+            Scan(index: "wake_by_due", through: [.timestamp(old)], limit: allowed))
+        if !overdue.isEmpty {
+            meter.take(overdue.count)
+            try transaction.put(meter.record)
+        }
+        let fresh = try transaction.records(
+            WakeRecord.self,
+            Scan(
+                index: "wake_by_due", after: [.timestamp(old)], through: [.timestamp(now)],
+                limit: most - overdue.count))
+        return overdue + fresh
+    }
+
+    private static func claim(
+        _ row: WakeRecord, _ claim: Claim, paused: [CredentialKey],
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> (PushJob?, WakeEffects) {
+        guard
+            let device = try transaction.record(
+                DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
+        else {
+            try transaction.delete(WakeRecord.self, Array(row.row.prefix(3)))
+            return (nil, WakeEffects())
+        }
+        var step = try WakeStep(device, in: transaction, now: now)
+        let credential = CredentialKey(app: device.app, environment: device.pushEnvironment)
+        let isConfigured = try has(credential, in: transaction)
+        if !isConfigured || paused.contains(credential) {
+            step.machine.putOff(until: now + credentialDelay)
+            try step.save()
+            return (nil, step.effects)
+        }
+        // A wake may turn into alerts; each round settles one need for good.
+        var request: PushRequest?
+        while step.sends == nil, let need = step.machine.need(now: now) {
+            switch need {
+            case .wake: request = try claimWake(&step, claim)
+            case .alert: request = try claimAlert(&step, claim)
+            case .badge: request = try claimBadge(&step, claim)
+            }
+        }
+        try step.save()
+        guard let kind = step.sends, let request, let lease = step.row.lease else {
+            return (nil, step.effects)
+        }
+        let key = PushJobKey(
+            app: device.app, user: device.user, device: device.device, owner: claim.owner,
+            attempt: step.row.attempt)
+        let job = PushJob(
+            key: key, kind: kind, credential: credential, request: request, lease: lease)
+        return (job, step.effects)
+    }
+
+    private static func has(
+        _ credential: CredentialKey, in transaction: any StoreTransaction
+    ) throws(StoreError) -> Bool {
+        // An app on its way out keeps its credentials for a moment.
+        guard try transaction.record(AppRecord.self, [.app(credential.app)]) != nil else {
+            return false
+        }
+        return try transaction.record(
+            PushCredentialRecord.self,
+            [.app(credential.app), .unsigned(credential.environment.rawValue)]) != nil
+    }
+
+    private static func claimWake(
+        _ step: inout WakeStep, _ claim: Claim
+    ) throws(StoreError) -> PushRequest? {
+        let pending = try step.transaction.pending(step.device, atMost: 1)
+        try step.perform(
+            step.machine.claimWake(isBehind: !pending.isEmpty, claim: claim, now: step.now))
+        guard step.sends == .silent else { return nil }
+        let subject = PushPayload.Subject(
+            event: eventName, message: step.row.message, conversation: step.row.conversation,
+            wake: step.row.flightWake)
+        return .silent(subject, to: step.device.destination)
+    }
+
+    private static func claimAlert(
+        _ step: inout WakeStep, _ claim: Claim
+    ) throws(StoreError) -> PushRequest? {
+        let unread = try step.transaction.unread(step.device.app, step.device.user)
+        let next = try step.nextAlert()
+        try step.perform(
+            step.machine.claimAlert(
+                next?.0.message, id: next?.0.push, unread: unread, claim: claim, now: step.now))
+        guard step.sends == .alert, let (alert, message) = next else { return nil }
+        try step.markSending(alert)
+        let standing = try step.standing(of: alert)
+        let text = PushPayload.AlertText(
+            title: message.pushTitle, body: message.pushBody,
+            others: standing.isNewest ? step.row.alertsOpen - min(1, step.row.alertsOpen) : 0)
+        let subject = PushPayload.Subject(
+            event: eventName, message: alert.message, conversation: alert.conversation,
+            wake: step.row.flightWake)
+        // APNs stores one notification: an older one must not take the place of a newer.
+        return .alert(
+            text, badge: unread, subject: subject,
+            expires: standing.isNewerSent ? nil : step.expiration,
+            to: step.device.destination)
+    }
+
+    private static func claimBadge(
+        _ step: inout WakeStep, _ claim: Claim
+    ) throws(StoreError) -> PushRequest? {
+        let unread = try step.transaction.unread(step.device.app, step.device.user)
+        try step.perform(step.machine.claimBadge(unread: unread, claim: claim, now: step.now))
+        guard step.sends == .badge else { return nil }
+        var subject = PushPayload.Subject(event: "badge", wake: step.row.flightWake)
+        let takesSlot = if unread == 0 { true } else { try step.isNewestAlertRead() }
+        guard takesSlot else {
+            return .badge(
+                unread, text: nil, subject: subject, expires: nil, to: step.device.destination)
+        }
+        // It takes APNs' slot, so it carries what is still to be told.
+        var text: PushPayload.AlertText?
+        if unread > 0, let (alert, message) = try step.newestOpenAlert() {
+            text = PushPayload.AlertText(
+                title: message.pushTitle, body: message.pushBody,
+                others: step.row.alertsOpen - min(1, step.row.alertsOpen))
+            subject = PushPayload.Subject(
+                event: eventName, message: alert.message, conversation: alert.conversation,
+                wake: step.row.flightWake)
+        }
+        return .badge(
+            unread, text: text, subject: subject, expires: step.expiration,
+            to: step.device.destination)
+    }
+
+    /// The event type of a message, as clients route it.
+    private static let eventName = "message"
+
+    /// The answer to a claimed push.
+    ///
+    /// - Returns: its class; `nil` if the claim is not the newest of its device any more.
+    public static func finish(
+        _ request: FinishPush, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> (PushAnswer?, WakeEffects) {
+        let key = request.key
+        _ = try transaction.record(
+            UserRecord.self, [.app(key.app), .user(key.user)], lock: .wait)
+        guard
+            let device = try transaction.record(
+                DeviceRecord.self, [.app(key.app), .user(key.user), .identifier(key.device)])
+        else { return (nil, WakeEffects()) }
+        var step = try WakeStep(device, in: transaction, now: now)
+        let row = step.row
+        guard row.flight != nil, row.owner == key.owner, row.attempt == key.attempt,
+            row.flightWake == request.id
+        else { return (nil, WakeEffects()) }
+        let unread = try transaction.unread(key.app, key.user)
+        try step.perform(
+            step.machine.pushAnswered(
+                request.reply, owner: key.owner, attempt: key.attempt, unread: unread, now: now))
+        try step.save()
+        switch request.reply {
+        case .answered(let status, let reason, let timestamp):
+            let answer = PushAnswer(
+                status: status, reason: reason, timestamp: timestamp, failures: row.failures)
+            return (answer, step.effects)
+        case .unanswered:
+            return (
+                .retryLater(after: WakePolicy.unansweredDelay, step: .none), step.effects
+            )
+        case .notSent:
+            return (.retryLater(after: WakePolicy.unsentDelay, step: .none), step.effects)
+        }
+    }
+}
+
+/// How many overdue pushes left in the present second.
+private struct OverdueMeter {
+    static let name = "overdue_pushes"
+    private let second: UInt64
+    private var count: UInt64
+
+    init(_ record: MetaRecord?, now: Timestamp) {
+        second = now.milliseconds / 1_000
+        count = 0
+        if let record, record.number == second, let pair = Identifier<Never>(record.bytes) {
+            count = pair.low
+        }
+    }
+
+    var left: Int {
+        Int(WakeRules.overduePerSecond - min(count, WakeRules.overduePerSecond))
+    }
+    mutating func take(_ more: Int) { count += UInt64(more) }
+
+    var record: MetaRecord {
+        MetaRecord(
+            name: Self.name, number: second, bytes: Identifier<Never>(high: 0, low: count).bytes)
+    }
+}
+
+extension WakeRecord {
+    /// The lock order.
+    static func isBelow(_ left: WakeRecord, _ right: WakeRecord) -> Bool {
+        if left.app != right.app {
+            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
+        }
+        return left.user == right.user
+            ? left.device < right.device : left.user < right.user
+    }
+}
+
+extension DeviceRecord {
+    fileprivate var destination: PushRequest.Destination {
+        PushRequest.Destination(token: pushToken ?? [], topic: pushTopic)
+    }
+}
+
+extension WakeStep {
+    /// Until when APNs may store an alert; `nil`: one attempt.
+    fileprivate var expiration: Timestamp? {
+        machine.policy.alertExpiration == 0 ? nil : now + machine.policy.alertExpiration
+    }
+
+    /// Alert rows looked at from the newest on.
+    private static var newestMax: Int { 64 }
+
+    private func newestAlerts() throws(StoreError) -> [AlertRecord] {
+        try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_by_seq", prefix: device.wakeKey, descending: true,
+                limit: Self.newestMax))
+    }
+
+    /// Whether `alert` is the newest that is open, and whether a newer open one was sent.
+    fileprivate func standing(
+        of alert: AlertRecord
+    ) throws(StoreError) -> (isNewest: Bool, isNewerSent: Bool) {
+        let newer = try newestAlerts().filter { $0.seq > alert.seq && $0.phase.isOpen }
+        return (newer.isEmpty, newer.contains { $0.phase == .sent })
+    }
+
+    /// The newest alert the device was sent has been read elsewhere: replacing it is the wish.
+    fileprivate func isNewestAlertRead() throws(StoreError) -> Bool {
+        let sent = try newestAlerts().first { $0.sentAt != nil }
+        return try sent.map { alert throws(StoreError) in try transaction.isRead(alert) } ?? false
+    }
+
+    fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, MessageRecord)? {
+        guard let alert = try newestAlerts().first(where: { $0.phase.isOpen }),
+            let message = try transaction.record(
+                MessageRecord.self, [.app(device.app), .identifier(alert.message)])
+        else { return nil }
+        return (alert, message)
+    }
+}

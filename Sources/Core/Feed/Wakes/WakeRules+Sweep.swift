@@ -1,0 +1,288 @@
+public import Model
+import Wake
+
+// Time: `alive_at` is written every 2 s. Where it jumps by more than 5 s beside that, we were
+// away, or the store's clock was set: wakes that waited then are due again, for the woken app
+// had its 30 s while nobody answered.
+
+extension WakeRules {
+    private static let aliveName = "alive_at"
+    private static let gapName = "wake_gap"
+    static let aliveInterval: Milliseconds = 2_000
+    static let gapTolerance: Milliseconds = 5_000
+    /// Waiting wakes made due again in one step.
+    private static let gapStep = 500
+    /// Batches looked at when the clock was set back.
+    private static let setBackRounds = 200
+    /// No push waits longer than this for its moment; more means that the clock was set back.
+    private static let horizon: Milliseconds = 61 * 60_000
+
+    /// Every 2 s.
+    public static func keepAlive(
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        let effects = try noticeGap(in: transaction, now: now)
+        try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+        return effects
+    }
+
+    /// Start of a process: what other boots had in flight is not waited for, and the time since
+    /// the last `alive_at` counts as a gap if it is one.
+    public static func started(
+        boot: BootID, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        _ = try keepAlive(in: transaction, now: now)
+        var after: [ColumnValue]?
+        while true {
+            let rows = try transaction.records(
+                WakeRecord.self, Scan(index: "wake_by_owner", after: after, limit: gapStep))
+            for row in rows where row.owner != boot {
+                guard let device = try device(of: row, in: transaction) else { continue }
+                var step = try WakeStep(device, in: transaction, now: now)
+                step.machine.ownerGone(now: now)
+                try step.save()
+            }
+            guard rows.count == gapStep, let last = rows.last, let owner = last.owner else {
+                return
+            }
+            after = [
+                .identifier(owner), .app(last.app), .user(last.user), .identifier(last.device),
+            ]
+        }
+    }
+
+    /// Looks at `alive_at` and, after a gap, makes waiting wakes due again, before anything is
+    /// claimed or any grace is taken for over.
+    static func noticeGap(
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        if let alive = try transaction.record(MetaRecord.self, [.text(aliveName)]) {
+            let last = Timestamp(milliseconds: alive.number)
+            let isSetBack = now + gapTolerance < last + aliveInterval
+            if now.since(last) > aliveInterval + gapTolerance || isSetBack {
+                // What was accepted up to here may have come to a closed door.
+                let until = max(now, last)
+                try transaction.put(
+                    MetaRecord(name: gapName, number: until.milliseconds))
+                try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+                if isSetBack { try clockWasSetBack(in: transaction, now: now) }
+            }
+        }
+        return try closeGap(in: transaction, now: now)
+    }
+
+    /// Until when an accepted wake may have met a gap; `nil`: no gap is open.
+    private static func gap(in transaction: any StoreTransaction) throws(StoreError)
+        -> Timestamp?
+    {
+        try transaction.record(MetaRecord.self, [.text(gapName)])
+            .map { Timestamp(milliseconds: $0.number) }
+    }
+
+    private static func closeGap(
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        guard let until = try gap(in: transaction) else { return effects }
+        let rows = try transaction.records(
+            WakeRecord.self,
+            Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: gapStep))
+        effects += try onDevices(of: rows, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            try step.perform(step.machine.serviceWasAway(now: now))
+        }
+        if rows.count < gapStep { try transaction.delete(MetaRecord.self, [.text(gapName)]) }
+        return effects
+    }
+
+    private static func clockWasSetBack(
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        for index in ["wake_by_due", "wake_by_deadline"] {
+            for _ in 0..<setBackRounds {
+                let rows = try transaction.records(
+                    WakeRecord.self,
+                    Scan(index: index, after: [.timestamp(now + horizon)], limit: gapStep))
+                _ = try onDevices(of: rows, in: transaction, now: now) {
+                    (step: inout WakeStep) throws(StoreError) in
+                    step.machine.clockSetBack(now: now)
+                }
+                if rows.count < gapStep { break }
+            }
+        }
+        for _ in 0..<setBackRounds {
+            let sessions = try transaction.records(
+                SessionRecord.self,
+                Scan(
+                    index: "session_by_expected", after: [.timestamp(now + horizon)],
+                    limit: gapStep))
+            for var session in sessions {
+                session.expectedUntil = now + WakePolicy.connectedDelay
+                try transaction.put(session)
+            }
+            if sessions.count < gapStep { return }
+        }
+    }
+
+    // MARK: Each second
+
+    /// Sessions whose device did not come back, graces and leases that ended, and alerts past
+    /// their retention; at most `rows` of each.
+    ///
+    /// - Returns: how many rows were looked at, and whether there may be more at once.
+    public static func sweep(
+        rows most: Int, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> (count: Int, more: Bool, effects: WakeEffects) {
+        var effects = try noticeGap(in: transaction, now: now)
+        let sessions = try sweepSessions(most, in: transaction, now: now, &effects)
+        let deadlines = try sweepDeadlines(most, in: transaction, now: now, &effects)
+        let alerts = try expireAlerts(most, in: transaction, now: now)
+        return (
+            sessions + deadlines + alerts, max(sessions, deadlines, alerts) >= most, effects
+        )
+    }
+
+    /// The row that was the record of a device with a session goes: if it is behind, a wake is
+    /// written in its place.
+    private static func sweepSessions(
+        _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
+        _ effects: inout WakeEffects
+    ) throws(StoreError) -> Int {
+        let sessions = try transaction.records(
+            SessionRecord.self,
+            Scan(index: "session_by_expected", through: [.timestamp(now)], limit: most))
+        var found = WakeEffects()
+        try transaction.savepoint { () throws(StoreError) in
+            for session in sessions.sorted(by: SessionRecord.isBelow) {
+                found += try expire(session, in: transaction, now: now)
+            }
+        }
+        effects += found
+        return sessions.count
+    }
+
+    private static func expire(
+        _ session: SessionRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        _ = try transaction.record(
+            UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
+        try transaction.delete(
+            SessionRecord.self, Array(session.row.prefix(SessionRecord.table.keyCount)))
+        guard session.role == .app,
+            let device = try transaction.record(
+                DeviceRecord.self,
+                [.app(session.app), .user(session.user), .identifier(session.device)])
+        else { return WakeEffects() }
+        var step = try WakeStep(device, in: transaction, now: now)
+        let unread = try transaction.unread(device.app, device.user)
+        let change = try newestPending(of: device, in: transaction)
+        try step.perform(
+            step.machine.sessionExpired(behind: change, unread: unread, now: now))
+        try step.save()
+        return step.effects
+    }
+
+    private static func newestPending(
+        of device: DeviceRecord, in transaction: any StoreTransaction
+    ) throws(StoreError) -> VisibleChange? {
+        let pending = try transaction.pending(device, atMost: 1)
+        if let entry = pending.entries.first, let message = MessageID(entry.object) {
+            return VisibleChange(
+                seq: entry.seq, conversation: entry.conversation, message: message)
+        }
+        guard pending.isCut,
+            let user = try transaction.record(
+                UserRecord.self, [.app(device.app), .user(device.user)])
+        else { return nil }
+        // Too far behind to look through it all: the claim names no message then.
+        return VisibleChange(
+            seq: user.visibleHead, conversation: ConversationID(high: 0, low: 0),
+            message: MessageID(high: 0, low: 0))
+    }
+
+    private static func sweepDeadlines(
+        _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
+        _ effects: inout WakeEffects
+    ) throws(StoreError) -> Int {
+        let gap = try gap(in: transaction)
+        let rows = try transaction.records(
+            WakeRecord.self,
+            Scan(index: "wake_by_deadline", through: [.timestamp(now)], limit: most))
+        effects += try onDevices(of: rows, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            try step.perform(step.machine.leaseEnded(now: now))
+            if let gap, let since = step.row.waitingSince, since <= gap {
+                try step.perform(step.machine.serviceWasAway(now: now))
+            } else if let until = step.row.graceUntil, until <= now {
+                let pending = try transaction.pending(step.device, atMost: 1)
+                try step.perform(
+                    step.machine.graceEnded(isBehind: !pending.isEmpty, now: now))
+            }
+        }
+        return rows.count
+    }
+
+    private static func expireAlerts(
+        _ most: Int, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> Int {
+        let alerts = try transaction.records(
+            AlertRecord.self,
+            Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: most))
+        for alert in alerts {
+            try transaction.delete(
+                AlertRecord.self, Array(alert.row.prefix(AlertRecord.table.keyCount)))
+            guard
+                let device = try transaction.record(
+                    DeviceRecord.self,
+                    [.app(alert.app), .user(alert.user), .identifier(alert.device)])
+            else { continue }
+            var step = try WakeStep(device, in: transaction, now: now)
+            step.close(alert)
+            try step.save()
+        }
+        return alerts.count
+    }
+
+    // MARK: One device
+
+    private static func device(
+        of row: WakeRecord, in transaction: any StoreTransaction
+    ) throws(StoreError) -> DeviceRecord? {
+        let device = try transaction.record(
+            DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
+        if device == nil { try transaction.delete(WakeRecord.self, Array(row.row.prefix(3))) }
+        return device
+    }
+
+    /// Runs `body` on the device of each row, in the lock order and in a savepoint of its own,
+    /// whose locks are a sequence.
+    private static func onDevices(
+        of rows: [WakeRecord], in transaction: any StoreTransaction, now: Timestamp,
+        _ body: (inout WakeStep) throws(StoreError) -> Void
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        try transaction.savepoint { () throws(StoreError) in
+            for row in rows.sorted(by: WakeRecord.isBelow) {
+                _ = try transaction.record(
+                    UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
+                guard let device = try device(of: row, in: transaction) else { continue }
+                var step = try WakeStep(device, in: transaction, now: now)
+                try body(&step)
+                try step.save()
+                effects += step.effects
+            }
+        }
+        return effects
+    }
+}
+
+extension SessionRecord {
+    /// The lock order.
+    fileprivate static func isBelow(_ left: SessionRecord, _ right: SessionRecord) -> Bool {
+        if left.app != right.app {
+            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
+        }
+        return left.user == right.user
+            ? left.device < right.device : left.user < right.user
+    }
+}

@@ -1,0 +1,231 @@
+public import Model
+public import Wake
+public import Wire
+
+/// What a rule about wakes did that others count or act on.
+public struct WakeEffects: Equatable, Sendable {
+    /// A push has become due: the gateway should claim.
+    public var isDue = false
+    public var demotions = 0
+    public var recoveries = 0
+
+    public init() {}
+
+    public static func += (effects: inout WakeEffects, more: WakeEffects) {
+        effects.isDue = effects.isDue || more.isDue
+        effects.demotions += more.demotions
+        effects.recoveries += more.recoveries
+    }
+}
+
+/// What happens to wakes, alerts and badges when something else happens. Each runs inside the
+/// transaction of the change itself: a device that is behind is found again from rows alone.
+///
+/// Callers hold the user's row, which orders everything that touches a device's push state.
+public enum WakeRules {
+    /// Devices of one user looked at.
+    static let devicesMax = 1_000
+
+    /// An entry was appended to a user's feed. Only a visible one matters: every device without
+    /// a session that counts is owed a wake, or an alert if it is unreachable.
+    @discardableResult
+    public static func feedGrew(
+        _ entry: EntryRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        guard entry.isVisible, let message = MessageID(entry.object) else { return effects }
+        try transaction.countUnread(entry)
+        let change = VisibleChange(
+            seq: entry.seq, conversation: entry.conversation, message: message)
+        for device in try devices(entry.app, entry.user, in: transaction)
+        where device.pushToken != nil {
+            // With one that counts the record is the session's row.
+            if try transaction.isSessionCounted(of: device, now: now) { continue }
+            var step = try WakeStep(device, in: transaction, now: now)
+            try step.perform(step.machine.changed(change, now: now), entry: entry)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
+    /// The app's `applied` was told: by ACK, by SYNC, or at the session's end. Cancels exactly
+    /// what it covers. An extension's ranges are not told here: they cancel nothing.
+    ///
+    /// - Parameters:
+    ///   - device: with the new `applied`. The caller writes it afterwards.
+    ///   - completesSync: an ACK reached the `to` of a page without `more`.
+    @discardableResult
+    public static func applied(
+        _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var step = try WakeStep(device, in: transaction, now: now)
+        guard step.hadRow || device.isUnreachable || device.wasAlerted || !ranges.isEmpty else {
+            return WakeEffects()
+        }
+        try step.coverAlerts(through: device.applied)
+        for range in ranges where range.first <= range.last && range.last > device.applied {
+            try step.coverAlerts(in: range.first...range.last)
+        }
+        try step.perform(
+            step.machine.synced(
+                applied: device.applied, isComplete: completesSync, now: now))
+        try step.save(keepsDevice: false)
+        device = step.device
+        return step.effects
+    }
+
+    /// The app's session row was written.
+    ///
+    /// - Parameter wake: the push that HELLO says has caused it.
+    /// - Returns: whether the device had a wake or alert row: its `applied` is persisted at once.
+    public static func sessionOpened(
+        _ device: DeviceRecord, wake: WakeID?, in transaction: any StoreTransaction,
+        now: Timestamp
+    ) throws(StoreError) -> Bool {
+        var step = try WakeStep(device, in: transaction, now: now)
+        try step.perform(step.machine.connected(now: now))
+        if let wake { try step.attribute(wake) }
+        try step.save(keepsDevice: false)
+        return step.hadRow
+    }
+
+    /// A session that did not count does again: a socket of the app survived.
+    public static func sessionCounts(
+        _ device: DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        var step = try WakeStep(device, in: transaction, now: now)
+        guard step.hadRow else { return }
+        try step.perform(step.machine.connected(now: now))
+        try step.save(keepsDevice: false)
+    }
+
+    /// A read mark of the user moved; it is written already. Alerts of what was read are
+    /// cancelled everywhere, and icons that show too much are owed a badge push.
+    @discardableResult
+    public static func readElsewhere(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        let read = try transaction.readPositions(app, user, conversation)
+        try transaction.recountUnread(app, user, conversation, read: read)
+        var unread: UInt64?
+        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
+            var step = try WakeStep(device, in: transaction, now: now)
+            guard step.hadRow else { continue }
+            try step.cancelAlerts(of: conversation, read: read)
+            if unread == nil { unread = try transaction.unread(app, user) }
+            step.machine.badgeMayBeWrong(unread: unread ?? 0, now: now)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
+    /// HELLO presented a token: it lives on this device now, and on no other of the app and
+    /// environment. Device rows of other users are locked by the caller, in order, beforehand.
+    ///
+    /// - Parameter device: written by the caller afterwards.
+    public static func registerToken(
+        _ device: inout DeviceRecord, token: [UInt8], environment: PushEnvironmentKind,
+        topic: String, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        let holders = try transaction.records(
+            DeviceRecord.self,
+            Scan(
+                index: "device_by_token",
+                prefix: [.app(device.app), .unsigned(environment.rawValue), .blob(token)],
+                limit: devicesMax))
+        for var holder in holders
+        where holder.user != device.user || holder.device != device.device {
+            try detachToken(&holder, in: transaction, now: now)
+            try transaction.put(holder)
+        }
+        let isSame =
+            device.pushToken == token && device.pushEnvironment == environment
+            && device.pushTopic == topic
+        device.tokenConfirmedAt = now
+        if isSame { return }
+        device.pushToken = token
+        device.pushEnvironment = environment
+        device.pushTopic = topic
+        device.tokenGeneration += 1
+        var step = try WakeStep(device, in: transaction, now: now)
+        try step.perform(
+            step.machine.tokenRegistered(generation: device.tokenGeneration, now: now))
+        try step.save(keepsDevice: false)
+        device = step.device
+    }
+
+    /// The device has no token any more; nothing is owed to it until it has one.
+    ///
+    /// - Parameter device: written by the caller afterwards.
+    public static func detachToken(
+        _ device: inout DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        guard device.pushToken != nil else { return }
+        device.pushToken = nil
+        device.tokenConfirmedAt = nil
+        device.tokenGeneration += 1
+        var step = try WakeStep(device, in: transaction, now: now)
+        try step.perform(step.machine.tokenDetached())
+        try step.save(keepsDevice: false)
+        device = step.device
+    }
+
+    // MARK: Reading
+
+    /// How the device can be reached now.
+    public static func state(
+        of device: DeviceRecord, in snapshot: any StoreSnapshot, now: Timestamp
+    ) throws(StoreError) -> ReachabilityState {
+        if try snapshot.isSessionCounted(of: device, now: now) { return .online }
+        if device.pushToken == nil { return .tokenless }
+        if device.isUnreachable { return .unreachable }
+        let row = try snapshot.record(WakeRecord.self, device.wakeKey)
+        return row?.phase == .waiting ? .waking : .wakeable
+    }
+
+    /// The device's newest pushes, newest first.
+    public static func wakes(
+        of device: DeviceRecord, limit: Int, in snapshot: any StoreSnapshot
+    ) throws(StoreError) -> [WakeHistoryRecord] {
+        try snapshot.records(
+            WakeHistoryRecord.self,
+            Scan(
+                index: "wake_history_by_time", prefix: device.wakeKey, descending: true,
+                limit: limit))
+    }
+
+    /// The messages a device was already sent an alert of: DELTA marks their entries.
+    struct AlertedMessages {
+        private let key: [ColumnValue]
+        private let snapshot: any StoreSnapshot
+        private let isEmpty: Bool
+
+        init(
+            _ app: AppID, _ user: UserID, _ device: DeviceID, in snapshot: any StoreSnapshot
+        ) throws(StoreError) {
+            key = [.app(app), .user(user), .identifier(device)]
+            self.snapshot = snapshot
+            isEmpty = try snapshot.rows(AlertRecord.table, Scan(prefix: key, limit: 1)).isEmpty
+        }
+
+        func contains(_ entry: EntryRecord) throws(StoreError) -> Bool {
+            guard !isEmpty, entry.isVisible, let message = MessageID(entry.object) else {
+                return false
+            }
+            return try snapshot.record(AlertRecord.self, key + [.identifier(message)])?.sentAt
+                != nil
+        }
+    }
+
+    static func devices(
+        _ app: AppID, _ user: UserID, in snapshot: any StoreSnapshot
+    ) throws(StoreError) -> [DeviceRecord] {
+        try snapshot.records(
+            DeviceRecord.self, Scan(prefix: [.app(app), .user(user)], limit: devicesMax))
+    }
+}
