@@ -1,0 +1,171 @@
+public import Model
+import Wire
+
+/// The tables of a device's local store.
+public enum LocalSchema {
+    public static let tables: [Table] = [
+        LocalStateRecord.table, LocalEntryRecord.table, LocalMutationRecord.table,
+        LocalResultRecord.table, LocalReadRecord.table,
+    ]
+}
+
+/// One fact of the device: a number, some bytes, or both.
+struct LocalStateRecord: Record, Equatable {
+    static let table = Table(
+        "local_state", key: [Column("name", .text)],
+        values: [Column("number", .integer), Column("bytes", .blob)])
+
+    var name: String
+    var number: UInt64 = 0
+    var bytes: [UInt8] = []
+
+    init(name: String, number: UInt64 = 0, bytes: [UInt8] = []) {
+        self.name = name
+        self.number = number
+        self.bytes = bytes
+    }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        name = try reader.text()
+        number = try reader.unsigned()
+        bytes = try reader.blob()
+    }
+
+    var row: [ColumnValue] { [.text(name), .unsigned(number), .blob(bytes)] }
+}
+
+/// The newest known state of one object (SYN-3).
+struct LocalEntryRecord: Record, Equatable {
+    static let table = Table(
+        "local_entry",
+        key: [Column("kind", .integer), Column("conversation", .blob), Column("object", .blob)],
+        values: [
+            Column("version", .integer), Column("position", .integer),
+            Column("round", .integer), Column("entry", .blob),
+        ],
+        indexes: [
+            TableIndex("local_entry_by_position", columns: [0, 1, 4]),
+            TableIndex("local_entry_by_round", columns: [5]),
+        ])
+
+    /// The field number of `Entry.body`, less 10.
+    var kind: UInt64
+    var conversation: [UInt8]
+    /// The message's id, or a user's name in UTF-8; empty for a conversation and a read mark.
+    var object: [UInt8]
+    var version: UInt64
+    /// Of a message, in its conversation; else 0.
+    var position: UInt64
+    /// The reset in whose course, or after which, the row was met last; it is stale if that is
+    /// not the newest one.
+    var round: UInt64
+    /// `Entry` in protobuf.
+    var entry: [UInt8]
+
+    /// `nil` for a body this client does not know.
+    init?(_ entry: Entry, round: UInt64) {
+        switch entry.body {
+        case .conversationState: (kind, object, position) = (0, [], 0)
+        case .participant(let state): (kind, object, position) = (1, Array(state.user.utf8), 0)
+        case .message(let state): (kind, object, position) = (2, entry.object, state.position)
+        case .receipt(let state): (kind, object, position) = (3, Array(state.user.utf8), 0)
+        case .readMark: (kind, object, position) = (4, [], 0)
+        case nil: return nil
+        }
+        conversation = entry.conversation?.bytes ?? []
+        version = entry.version
+        self.round = round
+        self.entry = entry.encoded
+    }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        kind = try reader.unsigned()
+        conversation = try reader.blob()
+        object = try reader.blob()
+        version = try reader.unsigned()
+        position = try reader.unsigned()
+        round = try reader.unsigned()
+        entry = try reader.blob()
+    }
+
+    var key: [ColumnValue] { [.unsigned(kind), .blob(conversation), .blob(object)] }
+
+    var row: [ColumnValue] {
+        key + [.unsigned(version), .unsigned(position), .unsigned(round), .blob(entry)]
+    }
+}
+
+/// A mutation without a result.
+struct LocalMutationRecord: Record, Equatable {
+    static let table = Table(
+        "local_mutation", key: [Column("number", .integer)],
+        values: [Column("queued_at", .integer), Column("mutation", .blob)])
+
+    var number: UInt64
+    var queuedAt: Timestamp
+    /// `Mutation` in protobuf.
+    var mutation: [UInt8]
+
+    init(number: UInt64, queuedAt: Timestamp, mutation: [UInt8]) {
+        self.number = number
+        self.queuedAt = queuedAt
+        self.mutation = mutation
+    }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        number = try reader.unsigned()
+        queuedAt = try reader.timestamp()
+        mutation = try reader.blob()
+    }
+
+    var row: [ColumnValue] { [.unsigned(number), .timestamp(queuedAt), .blob(mutation)] }
+}
+
+/// The result of a mutation.
+struct LocalResultRecord: Record, Equatable {
+    static let table = Table(
+        "local_result", key: [Column("number", .integer)], values: [Column("result", .blob)])
+
+    var number: UInt64
+    /// `MutationResult` in protobuf.
+    var result: [UInt8]
+
+    init(number: UInt64, result: [UInt8]) {
+        self.number = number
+        self.result = result
+    }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        number = try reader.unsigned()
+        result = try reader.blob()
+    }
+
+    var row: [ColumnValue] { [.unsigned(number), .blob(result)] }
+}
+
+/// A read receipt whose read mark has not come back.
+struct LocalReadRecord: Record, Equatable {
+    static let table = Table(
+        "local_read", key: [Column("conversation", .blob)], values: [Column("receipt", .blob)])
+
+    var conversation: [UInt8]
+    /// `ReadReceipt` in protobuf.
+    var receipt: [UInt8]
+
+    init(conversation: [UInt8], receipt: [UInt8]) {
+        self.conversation = conversation
+        self.receipt = receipt
+    }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        conversation = try reader.blob()
+        receipt = try reader.blob()
+    }
+
+    var row: [ColumnValue] { [.blob(conversation), .blob(receipt)] }
+}

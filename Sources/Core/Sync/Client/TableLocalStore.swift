@@ -1,0 +1,359 @@
+public import Model
+public import Wire
+
+/// A `LocalStore` on any engine of the `Store` contract: on a phone and in the tools one SQLite
+/// file, in tests the store in memory. It holds the rules, the engine only rows.
+///
+/// A row is stale if its `round` is not the newest: marking everything stale is one number.
+public final class TableLocalStore: LocalStore {
+    /// Results kept.
+    static let resultsMax: UInt64 = 1_024
+    /// Rows looked at in one step of a sweep or a deletion.
+    static let step = 512
+
+    private let store: any Store
+
+    /// `store` was opened with `LocalSchema.tables` and belongs to this object alone.
+    public init(store: any Store) { self.store = store }
+
+    public func close() { store.close() }
+
+    private enum Fact {
+        static let cursor = "cursor"
+        static let round = "round"
+        static let resetting = "resetting"
+        static let token = "session_token"
+        static let user = "user"
+        static let lastMutation = "last_mutation"
+    }
+
+    // MARK: - LocalStore
+
+    public func load() throws(LocalStoreError) -> LocalState {
+        try read { snapshot throws(StoreError) in
+            var state = LocalState()
+            if let row = try Self.fact(Fact.cursor, snapshot), let epoch = Epoch(row.bytes) {
+                state.cursor = Cursor(epoch: epoch, seq: row.number)
+            }
+            state.isResetting = try Self.fact(Fact.resetting, snapshot)?.number ?? 0 != 0
+            state.sessionToken = try Self.fact(Fact.token, snapshot)?.bytes ?? []
+            state.user = String(
+                decoding: try Self.fact(Fact.user, snapshot)?.bytes ?? [], as: UTF8.self)
+            state.lastMutation = try Self.fact(Fact.lastMutation, snapshot)?.number ?? 0
+            state.firstUnanswered =
+                try snapshot.records(LocalMutationRecord.self, Scan(limit: 1)).first?.number
+            for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
+                state.pendingReads.append(try Self.decoded(row.receipt))
+            }
+            return state
+        }
+    }
+
+    public func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
+        try write { transaction throws(StoreError) in
+            var applied: [Entry] = []
+            var round = try Self.fact(Fact.round, transaction)?.number ?? 0
+            let wasResetting = try Self.fact(Fact.resetting, transaction)?.number ?? 0 != 0
+            if change.marksStale {
+                round += 1
+                try transaction.put(LocalStateRecord(name: Fact.round, number: round))
+            }
+            for entry in change.entries {
+                guard let row = LocalEntryRecord(entry, round: round) else { continue }
+                if try Self.keep(row, round, transaction) { applied.append(entry) }
+                if case .readMark(let mark) = entry.body {
+                    try Self.settle(row.conversation, mark, transaction)
+                }
+            }
+            if change.sweeps { try Self.sweep(before: round, transaction) }
+            let isResetting = (change.marksStale || wasResetting) && !change.sweeps
+            try transaction.put(
+                LocalStateRecord(name: Fact.resetting, number: isResetting ? 1 : 0))
+            try transaction.put(
+                LocalStateRecord(
+                    name: Fact.cursor, number: change.to.seq, bytes: change.to.epoch.bytes))
+            return applied
+        }
+    }
+
+    public func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
+            if !former.isEmpty && former != Array(user.utf8) {
+                for table in LocalSchema.tables where table != LocalStateRecord.table {
+                    try Self.clear(table, transaction)
+                }
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.resetting)])
+            }
+            try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
+            try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
+        }
+    }
+
+    public func forgetSession() throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+        }
+    }
+
+    public func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64 {
+        try write { transaction throws(StoreError) in
+            let number = (try Self.fact(Fact.lastMutation, transaction)?.number ?? 0) + 1
+            let mutation = Mutation(number: number, operation: operation)
+            try transaction.put(
+                LocalMutationRecord(number: number, queuedAt: time, mutation: mutation.encoded))
+            try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: number))
+            return number
+        }
+    }
+
+    public func mutations(
+        after number: UInt64, limit: Int, now: Timestamp
+    ) throws(LocalStoreError) -> [Mutation] {
+        try read { snapshot throws(StoreError) in
+            var mutations: [Mutation] = []
+            for row in try snapshot.records(
+                LocalMutationRecord.self, Scan(after: [.unsigned(number)], limit: limit))
+            {
+                var mutation: Mutation = try Self.decoded(row.mutation)
+                mutation.delayMs = UInt32(clamping: now.since(row.queuedAt))
+                mutations.append(mutation)
+            }
+            return mutations
+        }
+    }
+
+    public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            for result in results {
+                let key = [ColumnValue.unsigned(result.number)]
+                guard try transaction.record(LocalMutationRecord.self, key) != nil else {
+                    continue
+                }
+                try transaction.delete(LocalMutationRecord.self, key)
+                try transaction.put(
+                    LocalResultRecord(number: result.number, result: result.encoded))
+            }
+            let newest =
+                try transaction.records(
+                    LocalResultRecord.self, Scan(descending: true, limit: 1)
+                ).first?.number ?? 0
+            guard newest > Self.resultsMax else { return }
+            let old = try transaction.records(
+                LocalResultRecord.self,
+                Scan(through: [.unsigned(newest - Self.resultsMax)], limit: Self.step))
+            for row in old {
+                try transaction.delete(LocalResultRecord.self, [.unsigned(row.number)])
+            }
+        }
+    }
+
+    public func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
+        try read { snapshot throws(StoreError) in
+            guard
+                let row = try snapshot.record(LocalResultRecord.self, [.unsigned(number)])
+            else { return nil }
+            return try Self.decoded(row.result)
+        }
+    }
+
+    public func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            let last = try Self.fact(Fact.lastMutation, transaction)?.number ?? 0
+            try transaction.put(
+                LocalStateRecord(name: Fact.lastMutation, number: max(last, floor)))
+        }
+    }
+
+    public func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            var last = max(try Self.fact(Fact.lastMutation, transaction)?.number ?? 0, floor)
+            let rows = try transaction.records(
+                LocalMutationRecord.self, Scan(through: [.unsigned(floor)], limit: .max))
+            for row in rows {
+                last += 1
+                var mutation: Mutation = try Self.decoded(row.mutation)
+                mutation.number = last
+                try transaction.delete(LocalMutationRecord.self, [.unsigned(row.number)])
+                try transaction.put(
+                    LocalMutationRecord(
+                        number: last, queuedAt: row.queuedAt, mutation: mutation.encoded))
+            }
+            try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: last))
+        }
+    }
+
+    public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            guard let conversation = receipt.conversation?.bytes else { return }
+            var merged = receipt
+            if let row = try transaction.record(
+                LocalReadRecord.self, [.blob(conversation)])
+            {
+                merged = try Self.decoded(row.receipt)
+                merged.merge(receipt)
+            }
+            try transaction.put(
+                LocalReadRecord(conversation: conversation, receipt: merged.encoded))
+        }
+    }
+
+    // MARK: - What an app shows
+
+    /// The messages of a conversation above a position, ascending.
+    public func messages(
+        of conversation: ConversationID, after position: UInt64 = 0, limit: Int
+    ) throws(LocalStoreError) -> [Entry] {
+        try entries(
+            Scan(
+                index: "local_entry_by_position",
+                prefix: [.unsigned(2), .blob(conversation.bytes)],
+                after: [.unsigned(position)], limit: limit))
+    }
+
+    /// All conversations this device knows, by id.
+    public func conversations() throws(LocalStoreError) -> [Entry] {
+        try entries(Scan(prefix: [.unsigned(0)], limit: .max))
+    }
+
+    /// How far the user has read the conversation.
+    public func readMark(
+        of conversation: ConversationID
+    ) throws(LocalStoreError) -> ReadMarkState? {
+        let found = try entries(
+            Scan(prefix: [.unsigned(4), .blob(conversation.bytes)], limit: 1))
+        guard case .readMark(let mark) = found.first?.body else { return nil }
+        return mark
+    }
+
+    private func entries(_ scan: Scan) throws(LocalStoreError) -> [Entry] {
+        try read { snapshot throws(StoreError) in
+            var entries: [Entry] = []
+            for row in try snapshot.records(LocalEntryRecord.self, scan) {
+                entries.append(try Self.decoded(row.entry))
+            }
+            return entries
+        }
+    }
+}
+
+extension TableLocalStore {
+    // MARK: - Rows
+
+    /// Stores the row if it is news; whether it was.
+    private static func keep(
+        _ row: LocalEntryRecord, _ round: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) -> Bool {
+        guard let known = try transaction.record(LocalEntryRecord.self, row.key) else {
+            try transaction.put(row)
+            return true
+        }
+        let isStale = known.round != round
+        if row.version > known.version || (isStale && row.version != known.version) {
+            try transaction.put(row)
+            return true
+        }
+        if isStale {
+            var met = known
+            met.round = round
+            try transaction.put(met)
+        }
+        return false
+    }
+
+    private static func settle(
+        _ conversation: [UInt8], _ mark: ReadMarkState, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let key = [ColumnValue.blob(conversation)]
+        guard let row = try transaction.record(LocalReadRecord.self, key) else { return }
+        let receipt: ReadReceipt = try decoded(row.receipt)
+        if receipt.isCovered(by: mark) { try transaction.delete(LocalReadRecord.self, key) }
+    }
+
+    private static func sweep(
+        before round: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        guard round > 0 else { return }
+        while true {
+            let stale = try transaction.records(
+                LocalEntryRecord.self,
+                Scan(
+                    index: "local_entry_by_round", through: [.unsigned(round - 1)],
+                    limit: step))
+            for row in stale { try transaction.delete(LocalEntryRecord.self, row.key) }
+            if stale.count < step { return }
+        }
+    }
+
+    private static func clear(
+        _ table: Table, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        while true {
+            let rows = try transaction.rows(table, Scan(limit: step))
+            for row in rows {
+                try transaction.delete(table, key: Array(row.prefix(table.keyCount)))
+            }
+            if rows.count < step { return }
+        }
+    }
+
+    private static func fact(
+        _ name: String, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> LocalStateRecord? {
+        try snapshot.record(LocalStateRecord.self, [.text(name)])
+    }
+
+    private static func decoded<Body: WireMessage>(
+        _ bytes: [UInt8]
+    ) throws(StoreError) -> Body {
+        do throws(WireError) {
+            return try Body(encoded: bytes, limits: .afterWelcome)
+        } catch {
+            throw .corrupt("a stored body does not decode: \(error)")
+        }
+    }
+
+    // MARK: - Errors
+
+    private func read<Value>(
+        _ body: (any StoreSnapshot) throws(StoreError) -> Value
+    ) throws(LocalStoreError) -> Value {
+        try translated { () throws(StoreError) in
+            var value: Value?
+            try store.read { snapshot throws(StoreError) in value = try body(snapshot) }
+            return value
+        }
+    }
+
+    private func write<Value>(
+        _ body: (any StoreTransaction) throws(StoreError) -> Value
+    ) throws(LocalStoreError) -> Value {
+        try translated { () throws(StoreError) in
+            var value: Value?
+            try store.write { transaction throws(StoreError) in
+                value = try body(transaction)
+            }
+            return value
+        }
+    }
+
+    private func translated<Value>(
+        _ body: () throws(StoreError) -> Value?
+    ) throws(LocalStoreError) -> Value {
+        do throws(StoreError) {
+            guard let value = try body() else {
+                throw .unavailable("the store ran no transaction")
+            }
+            return value
+        } catch {
+            switch error {
+            case .full(let what): throw .full(what)
+            case .conflict(let what), .unavailable(let what): throw .unavailable(what)
+            case .corrupt(let what): throw .corrupt(what)
+            }
+        }
+    }
+}
