@@ -1,0 +1,136 @@
+import Model
+import Sync
+import Testing
+import Wire
+
+/// The rules of a device's replica, on both engines.
+@Suite struct LocalStoreTests {
+    static let room = ConversationID(high: 1, low: 1)
+
+    func withLocal(
+        _ engine: EngineFactory, _ body: (TableLocalStore) throws -> Void
+    ) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            try body(TableLocalStore(store: store))
+        }
+    }
+
+    func message(_ number: UInt64, version: UInt64 = 1, text: String = "") -> Entry {
+        Entry(
+            seq: number, conversation: Self.room,
+            object: MessageID(high: 2, low: number).bytes, version: version,
+            body: .message(
+                MessageState(
+                    position: number, sender: "anna",
+                    parts: [Part(mimeType: "text/plain", content: Array(text.utf8))])))
+    }
+
+    func cursor(_ seq: UInt64, epoch: UInt64 = 1) -> Cursor {
+        Cursor(epoch: Epoch(high: epoch, low: 0), seq: seq)
+    }
+
+    func positions(_ local: TableLocalStore) throws -> [UInt64] {
+        try local.messages(of: Self.room, limit: .max).map { entry in
+            if case .message(let state) = entry.body { state.position } else { 0 }
+        }
+    }
+
+    @Test("entries apply by version, each is news once, the cursor goes along", arguments: engines)
+    func apply(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let first = LocalChange(entries: [message(1), message(2)], to: cursor(2))
+            #expect(try local.apply(first).count == 2)
+            #expect(try local.apply(first).isEmpty)
+            let newer = message(2, version: 2, text: "edited")
+            #expect(
+                try local.apply(LocalChange(entries: [newer, message(1)], to: cursor(3)))
+                    == [newer])
+            #expect(try positions(local) == [1, 2])
+            #expect(try local.load().cursor == cursor(3))
+        }
+    }
+
+    @Test("a reset keeps rows until the sweep, and takes lower versions", arguments: engines)
+    func reset(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            _ = try local.apply(
+                LocalChange(
+                    entries: [message(1, version: 9), message(2), message(3)], to: cursor(3)))
+            let applied = try local.apply(
+                LocalChange(
+                    entries: [message(1), message(2)], to: cursor(2, epoch: 2),
+                    marksStale: true))
+            #expect(applied == [message(1)], "the equal version is met, not news")
+            #expect(try positions(local) == [1, 2, 3])
+            #expect(try local.load().isResetting)
+            _ = try local.apply(
+                LocalChange(entries: [message(4)], to: cursor(4, epoch: 2), sweeps: true))
+            #expect(try positions(local) == [1, 2, 4])
+            #expect(try local.load().isResetting == false)
+            #expect(try local.load().cursor == cursor(4, epoch: 2))
+        }
+    }
+
+    @Test("the outbox gives rising numbers, keeps results, renumbers", arguments: engines)
+    func outbox(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let time = Timestamp(milliseconds: 1_000)
+            #expect(try local.enqueue(.forgetDevice(ForgetDevice()), at: time) == 1)
+            #expect(try local.enqueue(.forgetDevice(ForgetDevice()), at: time) == 2)
+            try local.saveResults([
+                MutationResult(number: 1), MutationResult(number: 7, code: 4004),
+            ])
+            #expect(try local.result(of: 1) == MutationResult(number: 1))
+            #expect(try local.result(of: 7) == nil, "it was not in the outbox")
+            var state = try local.load()
+            #expect(state.firstUnanswered == 2 && state.lastMutation == 2)
+            try local.raiseMutationNumbers(above: 10)
+            #expect(try local.enqueue(.forgetDevice(ForgetDevice()), at: time) == 11)
+            try local.renumberMutations(above: 10)
+            let pending = try local.mutations(
+                after: 0, limit: 10, now: Timestamp(milliseconds: 1_500))
+            #expect(pending.map(\.number) == [11, 12])
+            #expect(pending.map(\.delayMs) == [500, 500])
+            state = try local.load()
+            #expect(state.lastMutation == 12)
+        }
+    }
+
+    @Test("a pending read goes when the own read mark is as far", arguments: engines)
+    func reads(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try local.addRead(ReadReceipt(conversation: Self.room, through: 3))
+            try local.addRead(ReadReceipt(conversation: Self.room, through: 5))
+            #expect(try local.load().pendingReads.map(\.through) == [5])
+            func mark(_ through: UInt64) -> Entry {
+                Entry(
+                    seq: through, conversation: Self.room, version: through,
+                    body: .readMark(ReadMarkState(through: through)))
+            }
+            _ = try local.apply(LocalChange(entries: [mark(4)], to: cursor(1)))
+            #expect(try local.load().pendingReads.count == 1)
+            _ = try local.apply(LocalChange(entries: [mark(5)], to: cursor(2)))
+            #expect(try local.load().pendingReads.isEmpty)
+            #expect(try local.readMark(of: Self.room)?.through == 5)
+        }
+    }
+
+    @Test("another user's login leaves nothing of the former", arguments: engines)
+    func otherUser(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try local.saveSession(token: [1], user: "anna")
+            _ = try local.apply(LocalChange(entries: [message(1)], to: cursor(1)))
+            _ = try local.enqueue(
+                .forgetDevice(ForgetDevice()), at: Timestamp(milliseconds: 0))
+            try local.saveSession(token: [2], user: "anna")
+            #expect(try positions(local) == [1])
+            try local.saveSession(token: [3], user: "bob")
+            let state = try local.load()
+            #expect(state.user == "bob" && state.sessionToken == [3] && state.cursor == nil)
+            #expect(state.firstUnanswered == nil && state.lastMutation == 1)
+            #expect(try positions(local).isEmpty)
+            try local.forgetSession()
+            #expect(try local.load().sessionToken.isEmpty)
+        }
+    }
+}
