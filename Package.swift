@@ -106,7 +106,7 @@ let package = Package(
         test("WireTests", ["Wire", "Model"]),
         test("WakeTests", ["Wake", "Model"]),
         test("FeedTests", ["Feed", "Wire", "Wake", "Model", "MemoryStore"]),
-        test("SyncTests", ["Sync", "Feed", "Wire", "Model"]),
+        test("SyncTests", ["Sync", "Feed", "Wire", "Model", "MemoryStore"]),
         test(
             "StoreContractTests",
             [

@@ -88,7 +88,7 @@ public struct ClientLimits: Equatable, Sendable {
     /// Read receipts inside HELLO.
     public var helloReads = 64
     /// Read receipts inside a SYNC.
-    public var syncReads = 512
+    public var syncReads = 256
     /// A refused mutation is sent again after at least this time.
     public var mutationRetry: Milliseconds = 1_000
 

@@ -17,17 +17,27 @@ struct PendingAck: Equatable, Sendable {
     /// Elements held, for the limit.
     var count: Int { ranges.count + reads.reduce(0) { $0 + 1 + $1.ranges.count } }
 
-    mutating func merge(_ more: [ReadReceipt]) {
+    /// A receipt that would become too large for one write stays beside the older one.
+    mutating func merge(_ more: [ReadReceipt], rangesMax: Int) {
         for read in more {
-            if let index = reads.firstIndex(where: { $0.conversation == read.conversation }) {
-                reads[index].through = max(reads[index].through, read.through)
-                for range in read.ranges where !reads[index].ranges.contains(range) {
-                    reads[index].ranges.append(range)
-                }
+            let index = reads.lastIndex { $0.conversation == read.conversation }
+            if let index, reads[index].ranges.count + read.ranges.count <= rangesMax {
+                reads[index].merge(read)
             } else {
                 reads.append(read)
             }
         }
+    }
+
+    /// What fits one write; the rest stays.
+    mutating func takeBatch(_ countMax: Int) -> PendingAck {
+        var batch = self
+        batch.reads = Array(reads.prefix(countMax))
+        batch.ranges = Array(ranges.prefix(countMax))
+        self = PendingAck(
+            ranges: Array(ranges.dropFirst(countMax)), reads: Array(reads.dropFirst(countMax)))
+        isUrgent = count > 0
+        return batch
     }
 
     mutating func merge(_ more: [InclusiveRange]) {
@@ -35,13 +45,13 @@ struct PendingAck: Equatable, Sendable {
     }
 
     /// Puts back what could not be written.
-    mutating func restore(_ older: PendingAck) {
+    mutating func restore(_ older: PendingAck, rangesMax: Int) {
         if let claim = older.claim, claim > self.claim ?? 0 {
             self.claim = claim
             claimRequest = older.claimRequest
         }
         merge(older.ranges)
-        merge(older.reads)
+        merge(older.reads, rangesMax: rangesMax)
         completesSync = completesSync || older.completesSync
         isUrgent = true
     }

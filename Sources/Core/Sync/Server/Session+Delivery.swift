@@ -69,7 +69,7 @@ extension Session {
         startPage(.look, after: head, bytes: 1, &actions)
     }
 
-    /// The page asked for.
+    /// The page asked for. If the store knows no such user any more, call `ended(.revoked)`.
     public mutating func pageRead(
         _ tag: RequestTag, _ read: Page, now: Instant
     ) -> [SessionAction] {

@@ -168,8 +168,11 @@ extension Session {
             ack.isUrgent = ack.isUrgent || !body.ranges.isEmpty
             return
         }
+        guard body.reads.count <= limits.receiptsPerWrite,
+            body.reads.allSatisfy({ $0.ranges.count <= limits.receiptsPerWrite })
+        else { return refuse(.ack, .limit, request: request, &actions) }
         ack.merge(body.ranges)
-        ack.merge(body.reads)
+        ack.merge(body.reads, rangesMax: limits.receiptsPerWrite)
         if !body.ranges.isEmpty || !body.reads.isEmpty { ack.isUrgent = true }
         if body.applied <= head {
             takeApplied(body.applied, now: now, &actions)
@@ -281,10 +284,10 @@ extension Session {
     }
 
     private mutating func writeAck(_ key: SessionKey, _ actions: inout [SessionAction]) {
-        let pending = ack
-        ack = PendingAck()
+        let pending = ack.takeBatch(limits.receiptsPerWrite)
         persistAt = nil
-        let asked = max(pending.claim ?? 0, applied)
+        // An extension's `applied` is the app's to tell (SES-17).
+        let asked = role == .app ? max(pending.claim ?? 0, applied) : 0
         let request = Acknowledge(
             session: key, applied: asked, ranges: pending.ranges, reads: pending.reads,
             completesSync: pending.completesSync)
@@ -374,7 +377,9 @@ extension Session {
             if pending.claim != nil {
                 // Only the claim was wrong: the rest is written without it.
                 pending.claim = nil
-                if pending != PendingAck(isUrgent: true) { ack.restore(pending) }
+                ack.restore(pending, rangesMax: limits.receiptsPerWrite)
+            } else if persisted < applied {
+                persistAt = now + limits.lazyPersist
             }
         case (.appState, .done): break
         case (_, .refused(let code, _)): close(code, now: now, &actions)
@@ -415,7 +420,7 @@ extension Session {
                 actions.append(.send(Frame(.mutationResult(result), request: request)))
             }
         case .acknowledge(let pending, _):
-            ack.restore(pending)
+            ack.restore(pending, rangesMax: limits.receiptsPerWrite)
             storeRetryAt = now + limits.storeRetry
         case .appState(let state):
             var older = state

@@ -1,3 +1,4 @@
+internal import Feed
 public import Model
 public import Wire
 
@@ -33,9 +34,13 @@ public struct SessionLimits: Equatable, Sendable {
     /// Read receipts and ranges that wait for the store; above it nothing more is read.
     public var receiptsWaiting = 1_024
     /// A message's parts together; told in WELCOME, checked by the store's rules.
-    public var messageBytes = 64 << 10
+    public var messageBytes = RuleLimits().messageBytes
     /// Users named in one mutation; told in WELCOME, checked by the store's rules.
-    public var participantsPerRequest = 1_000
+    public var participantsPerRequest = RuleLimits().participantsPerRequest
+    /// Read receipts in one write, ranges in one, and ranges of one read receipt: no more than
+    /// the store's rules take.
+    public var receiptsPerWrite = min(
+        RuleLimits().readsPerRequest, RuleLimits().rangesPerRequest)
     /// Bytes the peer has not taken; above it nothing more is read from the peer.
     public var unsentBytes = 64 << 10
     /// Without progress above `unsentBytes`: CLOSE 5009.
