@@ -81,7 +81,10 @@ let package = Package(
             ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]),
         server(
             "BackendAPI",
-            ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wire", "Model"]),
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire",
+                "Model",
+            ]),
         server(
             "RouseServer",
             [
@@ -132,6 +135,12 @@ let package = Package(
         test("ScenarioTests", ["Scenario"]),
         test("APNsSimulatorTests", ["APNsSimulator", "Crypto", "EventLoop", "HTTP2", "Model"]),
         test("TelemetryTests", ["Telemetry"]),
+        test(
+            "BackendAPITests",
+            [
+                "BackendAPI", "StoreService", "SQLiteStore", "Telemetry", "EventLoop", "Crypto",
+                "HTTP1", "Feed", "Wake", "Wire", "Model",
+            ]),
         test("RouseServerTests", ["RouseServer", "Telemetry"]),
         test("LayoutTests", []),
     ],

@@ -31,8 +31,7 @@ import Testing
             "Server/BackendAPI",
             [
                 "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire",
-                "Model",
-                "Foundation",
+                "Model", "Foundation", "Glibc",
             ]
         ),
         (

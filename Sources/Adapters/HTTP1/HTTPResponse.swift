@@ -17,14 +17,6 @@ public struct HTTPResponse: Sendable {
         self.body = body
     }
 
-    /// A refusal by the server itself, before the handler.
-    static func refusal(_ status: Int, _ reason: String) -> HTTPResponse {
-        HTTPResponse(
-            status: status,
-            headers: [("content-type", "text/plain; charset=utf-8"), ("connection", "close")],
-            body: Array((reason + "\n").utf8))
-    }
-
     /// Whether the header lines may be written (RFC 9110 5.5, 5.6.2).
     var isWritable: Bool {
         var bytes = 0
@@ -38,6 +30,28 @@ public struct HTTPResponse: Sendable {
             if bytes > HTTPLimits.responseHeaderBytes { return false }
         }
         return (200...599).contains(status)
+    }
+}
+
+/// Why the server itself refused a request, before the handler saw it.
+public struct HTTPRefusal: Equatable, Sendable {
+    /// 400, 413, 431 or 501.
+    public let status: Int
+    /// In a few words.
+    public let reason: String
+
+    static let bodyTooLarge = HTTPRefusal(status: 413, reason: "body too large")
+
+    init(status: Int, reason: String) {
+        self.status = status
+        self.reason = reason
+    }
+
+    /// The reason as plain text.
+    public var plain: HTTPResponse {
+        HTTPResponse(
+            status: status, headers: [("content-type", "text/plain; charset=utf-8")],
+            body: Array((reason + "\n").utf8))
     }
 }
 

@@ -22,6 +22,7 @@ public final class HTTPServer {
 
     private let limits: HTTPLimits
     private let handler: (HTTPRequest, Responder) -> Void
+    private let refusal: (HTTPRefusal) -> HTTPResponse
     private let thread = pthread_self()
     /// Signalled when a run is needed for which the library's own epoll set has no event: a late
     /// answer (see below `resume`), or work left over by the last run.
@@ -43,35 +44,41 @@ public final class HTTPServer {
     /// - Parameters:
     ///   - host: a numeric address or a name of this machine; of several addresses the first.
     ///   - port: 0 takes a free one.
+    ///   - refusal: the answer to a request that the handler never sees; the connection is closed
+    ///     after it. A first line longer than the buffers is answered by the library in its words.
     ///   - handler: called in `run()`, once per request; it answers through the responder.
     public convenience init(
         host: String, port: UInt16, limits: HTTPLimits = HTTPLimits(),
+        refusal: @escaping (HTTPRefusal) -> HTTPResponse = \.plain,
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         try limits.check()
         let listening = try ListeningSocket.open(host: host, port: port)
         try self.init(
             listening: listening.descriptor, port: listening.port, limits: limits,
-            handler: handler)
+            refusal: refusal, handler: handler)
     }
 
     /// Starts to listen on a Unix-domain socket at `path` that only this user may connect to.
     /// What stands there is removed first: the owner makes sure that no other server is alive.
     public convenience init(
         path: String, limits: HTTPLimits = HTTPLimits(),
+        refusal: @escaping (HTTPRefusal) -> HTTPResponse = \.plain,
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         try limits.check()
         try self.init(
             listening: try ListeningSocket.open(path: path), port: 0, limits: limits,
-            handler: handler)
+            refusal: refusal, handler: handler)
     }
 
     private init(
         listening: Int32, port: UInt16, limits: HTTPLimits,
+        refusal: @escaping (HTTPRefusal) -> HTTPResponse,
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         self.limits = limits
+        self.refusal = refusal
         self.handler = handler
         self.port = port
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -271,14 +278,16 @@ extension HTTPServer {
                 peerAddress: connection.peerAddress, limits: limits)
             switch verdict {
             case .accepted(let request): exchange.phase = .body(request)
-            case .refused(let answer): return queue(answer, handle, connection, exchange)
-            case .refusedAfterBody(let answer): exchange.phase = .discarding(answer, bytes: 0)
+            case .refused(let reason):
+                return queue(closing(reason), handle, connection, exchange)
+            case .refusedAfterBody(let reason):
+                exchange.phase = .discarding(closing(reason), bytes: 0)
             }
         case .body(var request):
             if part.isEmpty { return deliver(request, handle, connection, exchange) }
             if part.count > limits.bodyBytes - request.body.count {
-                let refusal = HTTPResponse.refusal(413, "body too large")
-                exchange.phase = .discarding(refusal, bytes: request.body.count + part.count)
+                let bytes = request.body.count + part.count
+                exchange.phase = .discarding(closing(.bodyTooLarge), bytes: bytes)
             } else {
                 // Without another reference to the array, or each part would copy all before it.
                 exchange.phase = .head
@@ -297,6 +306,12 @@ extension HTTPServer {
             break
         }
         return .YES
+    }
+
+    private func closing(_ reason: HTTPRefusal) -> HTTPResponse {
+        var answer = refusal(reason)
+        answer.headers.append(("connection", "close"))
+        return answer
     }
 
     private func deliver(

@@ -6,9 +6,9 @@ enum RequestHead {
     enum Verdict {
         case accepted(HTTPRequest)
         /// Answer at once and close.
-        case refused(HTTPResponse)
+        case refused(HTTPRefusal)
         /// Receive and throw away the body, then answer and close.
-        case refusedAfterBody(HTTPResponse)
+        case refusedAfterBody(HTTPRefusal)
     }
 
     static func judge(
@@ -16,21 +16,21 @@ enum RequestHead {
         peerAddress: String, limits: HTTPLimits
     ) -> Verdict {
         if rouse_mhd_header_size(handle) > limits.headerBytes {
-            return .refused(.refusal(431, "header lines too long"))
+            return .refused(HTTPRefusal(status: 431, reason: "header lines too long"))
         }
         guard isToken(method), let target = RequestTarget(target) else {
-            return .refused(.refusal(400, "invalid request line"))
+            return .refused(HTTPRefusal(status: 400, reason: "invalid request line"))
         }
         let headers = fields(of: handle)
         for (name, value) in headers.fields {
             if !isToken(name) || value.utf8.contains(where: isForbiddenInValue) {
-                return .refused(.refusal(400, "invalid header line"))
+                return .refused(HTTPRefusal(status: 400, reason: "invalid header line"))
             }
         }
         // RFC 9112 3.2.
         let hosts = headers.values("host").count
         if hosts > 1 || (hosts == 0 && version != "HTTP/1.0") {
-            return .refused(.refusal(400, "exactly one host header is needed"))
+            return .refused(HTTPRefusal(status: 400, reason: "exactly one host header is needed"))
         }
         if let refusal = judgeFraming(headers, version: version, limits: limits) { return refusal }
         return .accepted(
@@ -47,19 +47,19 @@ enum RequestHead {
         let lengths = headers.values("content-length")
         if let coding = codings.first {
             if codings.count > 1 || !lengths.isEmpty || version == "HTTP/1.0" {
-                return .refused(.refusal(400, "ambiguous body length"))
+                return .refused(HTTPRefusal(status: 400, reason: "ambiguous body length"))
             }
             if !equalWithoutCase(coding, "chunked") {
-                return .refused(.refusal(501, "unknown transfer coding"))
+                return .refused(HTTPRefusal(status: 501, reason: "unknown transfer coding"))
             }
             return nil
         }
         guard let first = lengths.first else { return nil }
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
         guard lengths.count == 1, first.utf8.allSatisfy(digits.contains), !first.isEmpty else {
-            return .refused(.refusal(400, "invalid content-length"))
+            return .refused(HTTPRefusal(status: 400, reason: "invalid content-length"))
         }
-        let refusal = HTTPResponse.refusal(413, "body too large")
+        let refusal = HTTPRefusal.bodyTooLarge
         // More digits than an Int holds.
         guard let length = Int(first) else { return .refused(refusal) }
         if length <= limits.bodyBytes { return nil }

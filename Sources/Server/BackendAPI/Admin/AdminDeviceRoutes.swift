@@ -1,0 +1,31 @@
+import Feed
+import HTTP1
+import Model
+
+/// Devices, as operators see and remove them.
+enum AdminDeviceRoutes {
+    static let all: [Route] = [
+        Route("GET", "/apps/{app}/users/{user}/devices", .open(list)),
+        Route("GET", "/apps/{app}/devices/{device}", .open(show)),
+        Route("DELETE", "/apps/{app}/devices/{device}", .open(remove)),
+    ]
+
+    static func list(_ call: Call) throws(Problem) -> Step {
+        try DeviceRoutes.list(call, try call.configuration().app.app)
+    }
+
+    static func show(_ call: Call) throws(Problem) -> Step {
+        try DeviceRoutes.show(call, try call.configuration().app.app)
+    }
+
+    /// Ends its sessions and detaches its push token; the installation may log in anew.
+    static func remove(_ call: Call) throws(Problem) -> Step {
+        let app = try call.configuration().app.app
+        return try DeviceRoutes.find(call, app) { view in
+            let device = view.device
+            return .commit(.administer(.removeDevice(app, device.user, device.device))) { _ in
+                .answer(HTTPResponse(status: 204))
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import Crypto
+import Feed
+import Model
+
+/// The policy of an app, as `rouse app create` and `set` give it; what is left out stays.
+struct AppPolicy: Decodable {
+    enum Key: String, CodingKey, CaseIterable {
+        case app
+        case graceSeconds = "grace_seconds"
+        case silentBudget = "silent_budget"
+        case alertExpirationSeconds = "alert_expiration_seconds"
+        case sessionTokenSeconds = "session_token_seconds"
+        case receiptParticipantsMax = "receipt_participants_max"
+    }
+
+    /// Only where an app is made.
+    let app: AppID?
+    let graceSeconds: UInt64?
+    let silentBudget: UInt64?
+    let alertExpirationSeconds: UInt64?
+    let sessionTokenSeconds: UInt64?
+    let receiptParticipantsMax: UInt64?
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        app = try fields.text(.app, bytes: 1...AppID.bytesMax).map { AppID($0) }
+        // Below a second no phone connects; above an hour nobody waits.
+        graceSeconds = try fields.number(.graceSeconds, in: 1...3_600)
+        // The row of a device remembers so many silent pushes.
+        silentBudget = try fields.number(.silentBudget, in: 0...32)
+        // APNs stores a notification for 30 days at most.
+        alertExpirationSeconds = try fields.number(.alertExpirationSeconds, in: 0...2_592_000)
+        sessionTokenSeconds = try fields.number(.sessionTokenSeconds, in: 60...31_536_000)
+        receiptParticipantsMax = try fields.number(.receiptParticipantsMax, in: 0...10_000)
+    }
+
+    func apply(to record: inout AppRecord) {
+        if let graceSeconds { record.grace = graceSeconds * 1000 }
+        if let silentBudget { record.silentBudget = silentBudget }
+        if let alertExpirationSeconds { record.alertExpiration = alertExpirationSeconds * 1000 }
+        if let sessionTokenSeconds { record.sessionTokenLifetime = sessionTokenSeconds * 1000 }
+        if let receiptParticipantsMax { record.receiptParticipantsMax = receiptParticipantsMax }
+    }
+}
+
+struct AppListBody: Encodable {
+    let apps: [AppBody]
+}
+
+/// An app with its keys: names, kinds and times, never a secret.
+struct AppBody: Encodable {
+    let app: String
+    let createdAt: String
+    let graceSeconds: UInt64
+    let silentBudget: UInt64
+    let alertExpirationSeconds: UInt64
+    let sessionTokenSeconds: UInt64
+    let receiptParticipantsMax: UInt64
+    let issuerKeys: [IssuerKeyBody]
+    let apiKeys: [APIKeyBody]
+    let push: [PushCredentialBody]
+
+    init(_ configuration: AppConfiguration) {
+        let record = configuration.app
+        app = record.app.name
+        createdAt = record.createdAt.text
+        graceSeconds = record.grace / 1000
+        silentBudget = record.silentBudget
+        alertExpirationSeconds = record.alertExpiration / 1000
+        sessionTokenSeconds = record.sessionTokenLifetime / 1000
+        receiptParticipantsMax = record.receiptParticipantsMax
+        issuerKeys = configuration.issuerKeys.map { IssuerKeyBody($0) }
+        apiKeys = configuration.apiKeys.map { APIKeyBody($0) }
+        push = configuration.pushCredentials.map { PushCredentialBody($0) }
+    }
+}
+
+struct IssuerKeyBody: Encodable {
+    let kid: String
+    /// What its tokens must be signed with.
+    let algorithm: String
+    let publicKeyPem: String
+    let addedAt: String
+
+    init(_ record: IssuerKeyRecord) {
+        kid = record.keyID
+        publicKeyPem = record.publicKeyPEM
+        // Checked when it was added.
+        let key = try? PublicKey(pem: Array(record.publicKeyPEM.utf8))
+        algorithm = key?.kind.algorithm ?? "unreadable"
+        addedAt = record.addedAt.text
+    }
+}
+
+struct APIKeyListBody: Encodable {
+    let apiKeys: [APIKeyBody]
+}
+
+struct APIKeyBody: Encodable {
+    let id: String
+    let createdAt: String
+    /// Only in the answer that made it: the server keeps a hash.
+    var secret: String?
+
+    init(_ record: APIKeyRecord, secret: String? = nil) {
+        id = record.keyID
+        createdAt = record.createdAt.text
+        self.secret = secret
+    }
+}
+
+struct PushCredentialBody: Encodable {
+    let environment: String
+    let keyId: String
+    let team: String
+    let topics: [String]
+    let host: String
+    let port: UInt64
+    /// Whether it trusts authorities of its own instead of the system's.
+    let hasTrustedCertificates: Bool
+    let changedAt: String
+
+    init(_ record: PushCredentialRecord) {
+        environment = record.environment.name
+        keyId = record.keyID
+        team = record.team
+        topics = record.topics.split(separator: "\n").map(String.init)
+        host = record.host
+        port = record.port
+        hasTrustedCertificates = record.trustedCertificatesPEM != nil
+        changedAt = record.changedAt.text
+    }
+}

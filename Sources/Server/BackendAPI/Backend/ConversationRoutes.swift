@@ -1,0 +1,69 @@
+import Feed
+import HTTP1
+import Model
+import Wire
+
+/// What a backend changes. Each is one request of the store, so a retry with the same
+/// Idempotency-Key has one effect and one answer (promise P2).
+enum ConversationRoutes {
+    static let all: [Route] = [
+        Route("POST", "/v1/conversations", .keyed(create)),
+        Route("POST", "/v1/conversations/{conversation}/participants", .keyed(addParticipants)),
+        Route("POST", "/v1/conversations/{conversation}/messages", .keyed(publish)),
+    ]
+
+    static func create(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let body = try call.body(NewConversation.self)
+        let request = CreateConversation(
+            conversation: body.id ?? .fresh(at: call.now), participants: body.participants)
+        let idempotency = try call.idempotency()
+        return .commit(.createConversation(app: app, request, idempotency: idempotency)) {
+            answer throws(Problem) in
+            try conversation(answer, status: 201)
+        }
+    }
+
+    static func addParticipants(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let request = AddParticipants(
+            conversation: id, users: try call.body(NewParticipants.self).users)
+        let idempotency = try call.idempotency()
+        return .commit(.addParticipants(app: app, request, idempotency: idempotency)) {
+            answer throws(Problem) in
+            try conversation(answer, status: 200)
+        }
+    }
+
+    private static func conversation(
+        _ answer: StoreAnswer, status: Int
+    ) throws(Problem) -> Step {
+        guard case .conversation(let record) = answer else { throw .unexpected(answer) }
+        return .answer(.json(status, ConversationBody(record)))
+    }
+
+    static func publish(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let body = try call.body(NewMessage.self)
+        let message = SendMessage(
+            conversation: id, message: body.id ?? .fresh(at: call.now),
+            parts: body.parts.map(\.part), push: body.push?.text)
+        let publication = Publication(message: message, sender: body.sender ?? "")
+        let idempotency = try call.idempotency()
+        return .commit(.publish(app: app, publication, idempotency: idempotency)) {
+            answer throws(Problem) in
+            guard case .published(let record) = answer else { throw .unexpected(answer) }
+            return .answer(.json(201, MessageBody(record)))
+        }
+    }
+}
+
+extension Problem {
+    /// The store answered another question: our fault.
+    static func unexpected(_ answer: StoreAnswer) -> Problem {
+        .internalFault("the store gave an answer of another kind")
+    }
+
+    static func unexpected(_ reading: StoreReading) -> Problem {
+        .internalFault("the store gave a reading of another kind")
+    }
+}

@@ -1,0 +1,159 @@
+import Feed
+import Model
+import Wake
+
+struct DeviceListBody: Encodable {
+    let devices: [DeviceBody]
+}
+
+/// A device as backends and administrators see it. Its push token is never told.
+struct DeviceBody: Encodable {
+    struct Feed: Encodable {
+        let applied: UInt64
+        let head: UInt64
+        let visibleHead: UInt64
+        let isBehind: Bool
+    }
+
+    struct PushToken: Encodable {
+        let isHeld: Bool
+        let environment: String?
+        let topic: String?
+        let confirmedAt: String?
+    }
+
+    struct Client: Encodable {
+        let name: String
+        let version: String
+    }
+
+    struct Settings: Encodable {
+        let notifications: String
+        let backgroundRefresh: String
+        let lowPower: String
+    }
+
+    struct Session: Encodable {
+        let role: String
+        let openedAt: String
+        /// From then on it counts as none; left out in foreground.
+        let dormantAt: String?
+        /// The connection ended; it may come back until then.
+        let expectedUntil: String?
+    }
+
+    let id: String
+    let user: String
+    let reachability: String
+    let feed: Feed
+    let pushToken: PushToken
+    let client: Client
+    let settings: Settings
+    let sessions: [Session]
+    let createdAt: String
+    let lastSeenAt: String
+
+    init(_ view: DeviceView, now: Timestamp) {
+        let device = view.device
+        id = device.device.description
+        user = device.user.name
+        reachability = view.reachability(now: now).rawValue
+        feed = Feed(
+            applied: device.applied, head: view.head, visibleHead: view.visibleHead,
+            isBehind: device.applied < view.head)
+        let isHeld = device.pushToken != nil
+        pushToken = PushToken(
+            isHeld: isHeld, environment: isHeld ? device.pushEnvironment.name : nil,
+            topic: isHeld ? device.pushTopic : nil, confirmedAt: device.tokenConfirmedAt?.text)
+        client = Client(name: device.clientName, version: device.clientVersion)
+        settings = Settings(
+            notifications: device.notifications.name,
+            backgroundRefresh: device.backgroundRefresh.name, lowPower: device.lowPower.name)
+        sessions = view.sessions.map { session in
+            Session(
+                role: session.role == .app ? "app" : "extension",
+                openedAt: session.openedAt.text, dormantAt: session.dormantAt?.text,
+                expectedUntil: session.expectedUntil?.text)
+        }
+        createdAt = device.createdAt.text
+        lastSeenAt = device.lastSeenAt.text
+    }
+}
+
+extension DeviceView {
+    /// A session that counts lies over everything else; it counts until it is dormant, or until
+    /// its device is expected back no more.
+    func reachability(now: Timestamp) -> ReachabilityState {
+        let isOnline = sessions.contains { session in
+            session.role == .app && (session.dormantAt ?? now + 1) > now
+                && (session.expectedUntil ?? now + 1) > now
+        }
+        if isOnline { return .online }
+        guard device.pushToken != nil else { return .tokenless }
+        return device.isUnreachable ? .unreachable : .wakeable
+    }
+}
+
+extension PushEnvironmentKind {
+    /// The name in the APIs and on the command line.
+    var name: String {
+        switch self {
+        case .production: "production"
+        case .development: "development"
+        }
+    }
+}
+
+extension SettingKind {
+    fileprivate var name: String {
+        switch self {
+        case .unknown: "unknown"
+        case .on: "on"
+        case .off: "off"
+        }
+    }
+}
+
+struct WakeListBody: Encodable {
+    /// Newest first.
+    let wakes: [WakeBody]
+}
+
+/// One push to a device: why, when, and what came of it.
+struct WakeBody: Encodable {
+    let id: String
+    let kind: String
+    let outcome: String
+    /// The newest change of the feed it was sent for.
+    let seq: UInt64
+    let conversationId: String
+    let messageId: String
+    let attempts: UInt64
+    let queuedAt: String
+    let sentAt: String
+    let acceptedAt: String?
+    let connectedAt: String?
+    let syncedAt: String?
+    /// APNs' last refusal.
+    let status: UInt64?
+    let reason: String?
+    let badge: UInt64?
+
+    init(_ record: WakeHistoryRecord) {
+        id = record.wake.description
+        kind = "\(record.kind)"
+        outcome = record.outcome.name
+        seq = record.seq
+        conversationId = record.conversation.description
+        messageId = record.message.description
+        attempts = record.attempts
+        queuedAt = record.queuedAt.text
+        sentAt = record.sentAt.text
+        acceptedAt = record.acceptedAt?.text
+        connectedAt = record.connectedAt?.text
+        syncedAt = record.syncedAt?.text
+        status = record.status == 0 ? nil : record.status
+        reason = record.reason.isEmpty ? nil : record.reason
+        badge = record.badge
+    }
+}

@@ -1,0 +1,58 @@
+import Feed
+import HTTP1
+import Model
+import Wake
+
+/// What a backend sees of devices. The admin server shows the same.
+enum DeviceRoutes {
+    static let all: [Route] = [
+        Route("GET", "/v1/users/{user}/devices", .keyed(list)),
+        Route("GET", "/v1/devices/{device}", .keyed(show)),
+        Route("GET", "/v1/devices/{device}/wakes", query: ["limit"], .keyed(wakes)),
+    ]
+
+    /// Wakes given unless the request says how many, and the most it can say.
+    static let wakesDefault = 50
+    static let wakesMax = 500
+
+    static func list(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let now = call.now
+        return .read(.devices(app, try call.user())) { reading throws(Problem) in
+            guard case .devices(let devices) = reading else { throw .unexpected(reading) }
+            return .answer(
+                .json(200, DeviceListBody(devices: devices.map { DeviceBody($0, now: now) })))
+        }
+    }
+
+    static func show(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let now = call.now
+        return try find(call, app) { view in
+            .answer(.json(200, DeviceBody(view, now: now)))
+        }
+    }
+
+    static func wakes(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let text = call.request.queryValue("limit") ?? String(wakesDefault)
+        guard let limit = Int(text), (1...wakesMax).contains(limit) else {
+            throw .malformed("limit: must be a number from 1 to \(wakesMax)")
+        }
+        return try find(call, app) { view in
+            .read(.wakes(app, view.device.device, limit: limit)) { reading throws(Problem) in
+                guard case .wakes(let records) = reading else { throw .unexpected(reading) }
+                return .answer(.json(200, WakeListBody(wakes: records.map { WakeBody($0) })))
+            }
+        }
+    }
+
+    /// Goes on with the device the path names.
+    static func find(
+        _ call: Call, _ app: AppID, then: @escaping (DeviceView) throws(Problem) -> Step
+    ) throws(Problem) -> Step {
+        let id = try call.identifier("device", as: DeviceID.self)
+        return .read(.device(app, id)) { reading throws(Problem) in
+            guard case .device(let view) = reading else { throw .unexpected(reading) }
+            guard let view else { throw .noSuch("device") }
+            return try then(view)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import HTTP1
+import Model
+import StoreService
+import Telemetry
+import Wire
+
+/// For load balancers, supervisors and Prometheus; they need no key.
+enum HealthRoutes {
+    static let all: [Route] = [
+        Route("GET", "/livez", query: nil, .open(live)),
+        Route("GET", "/readyz", query: nil, .open(ready)),
+        Route("GET", "/metrics", query: nil, .open(metrics)),
+    ]
+
+    private struct Health: Encodable {
+        let status: String
+        var reasons: [String]?
+    }
+
+    /// That this answers is the answer: the loop has its turns.
+    static func live(_ call: Call) throws(Problem) -> Step {
+        .answer(.json(200, Health(status: "alive")))
+    }
+
+    static func ready(_ call: Call) throws(Problem) -> Step {
+        var reasons = call.surroundings.notReady()
+        // The store tries again by itself; nobody has to publish for it to find out.
+        if let failure = call.surroundings.health.counts.failure {
+            switch failure {
+            case .full(_): reasons.append("the store has no space left")
+            default: reasons.append("the store cannot be written")
+            }
+        }
+        guard reasons.isEmpty else {
+            var answer = HTTPResponse.json(503, Health(status: "not ready", reasons: reasons))
+            answer.headers.append(("retry-after", "1"))
+            return .answer(answer)
+        }
+        return .answer(.json(200, Health(status: "ready")))
+    }
+
+    static func metrics(_ call: Call) throws(Problem) -> Step {
+        .answer(
+            HTTPResponse(
+                status: 200,
+                headers: [("content-type", "text/plain; version=0.0.4; charset=utf-8")],
+                body: Array(call.surroundings.metrics.text.utf8)))
+    }
+}

@@ -1,0 +1,100 @@
+import Crypto
+import EventLoop
+import Feed
+import Foundation
+import HTTP1
+import Model
+import StoreService
+import Telemetry
+import Wire
+
+/// What a handler wants next. Handlers hold no state and never wait: they are functions from a
+/// call to a step, and from the store's answer to the next one.
+enum Step {
+    case answer(HTTPResponse)
+    case commit(StoreRequest, then: (StoreAnswer) throws(Problem) -> Step)
+    case read(StoreQuery, then: (StoreReading) throws(Problem) -> Step)
+}
+
+/// What handlers look at besides the request.
+struct Surroundings: Sendable {
+    let apps: AppDirectory
+    let health: StoreHealth
+    let metrics: Metrics
+    /// Why the server as a whole takes no traffic; empty: it does.
+    let notReady: @Sendable () -> [String]
+}
+
+/// One request, routed.
+struct Call {
+    let request: HTTPRequest
+    let parameters: [String: String]
+    let surroundings: Surroundings
+    let now: Timestamp
+
+    /// A named part of the path; the route's template holds the name.
+    func parameter(_ name: String) -> String {
+        guard let value = parameters[name] else {
+            preconditionFailure("a route without {\(name)}")
+        }
+        return value
+    }
+
+    func identifier<Noun>(
+        _ name: String, as type: Identifier<Noun>.Type
+    ) throws(Problem) -> Identifier<Noun> {
+        guard let id = Identifier<Noun>(text: parameter(name)) else {
+            throw .malformed("\(name): must be 36 characters like \(Identifier<Noun>.example)")
+        }
+        return id
+    }
+
+    func user() throws(Problem) -> UserID {
+        let user = UserID(parameter("user"))
+        guard user.isValid else {
+            throw .malformed(
+                "user: must be 1 to \(UserID.bytesMax) bytes without control characters")
+        }
+        return user
+    }
+
+    /// The body, strictly read: nothing unknown, nothing of another type.
+    func body<Body: Decodable>(_ type: Body.Type) throws(Problem) -> Body {
+        let media = request.headers["content-type"]?.split(separator: ";").first ?? ""
+        guard media.trimmingCharacters(in: .whitespaces).lowercased() == "application/json" else {
+            throw Problem(
+                .malformed, "send the body as content-type: application/json",
+                name: "unsupported_media_type", status: 415)
+        }
+        return try StrictJSON.read(type, request.body)
+    }
+
+    /// The Idempotency-Key of a request that has one.
+    func idempotency() throws(Problem) -> Idempotency? {
+        let keys = request.headers.values("idempotency-key")
+        guard let key = keys.first else { return nil }
+        guard keys.count == 1, (1...255).contains(key.utf8.count),
+            key.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else {
+            throw .malformed(
+                "idempotency-key: must be one field of 1 to 255 visible ASCII characters")
+        }
+        let head = Array("\(request.method)\n\(request.path)\n".utf8)
+        return Idempotency(key: key, requestHash: Digest.sha256(head + request.body))
+    }
+}
+
+extension Identifier {
+    static var example: Self { Self(high: 0x0190_A1B2_C3D4_7123, low: 0x8456_789A_BCDE_F012) }
+
+    /// A new identifier (RFC 9562 5.7, UUIDv7): the time in its first 48 bits keeps those made
+    /// one after another close together in the store's indexes.
+    static func fresh(at now: Timestamp) -> Self {
+        let random = Random.bytes(10)
+        let low = random[2...].reduce(0) { $0 << 8 | UInt64($1) }
+        let high = UInt64(random[0]) << 8 | UInt64(random[1])
+        return Self(
+            high: now.milliseconds << 16 | 0x7000 | high & 0x0FFF,
+            low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    }
+}

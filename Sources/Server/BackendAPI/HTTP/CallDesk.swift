@@ -1,0 +1,210 @@
+import Crypto
+import EventLoop
+import Feed
+import HTTP1
+import Model
+import StoreService
+import Telemetry
+import Wire
+
+/// Takes requests, runs their handlers' steps against the store, and answers. Loop-confined.
+///
+/// What waits here is bounded by the connections of the HTTP servers: each has one request at a
+/// time.
+final class CallDesk {
+    private let table: RouteTable
+    private let surroundings: Surroundings
+    private let log: Log
+    private let requests: CounterFamily
+    private let durations: Histogram
+    /// Calls take turns: one begins when the one before it was answered. What a call looked at
+    /// is then still so when it writes.
+    private let isOneAtATime: Bool
+    private var client: StoreClient?
+    private var waiting: [UInt64: Waiting] = [:]
+    private var queue: [(Call, Route, Ticket)] = []
+    private var isBusy = false
+    /// Calls that were begun and not answered.
+    private(set) var openCalls = 0
+
+    /// Where an answer goes, and what is told of it.
+    private struct Ticket {
+        let method: String
+        let template: String
+        let started: UInt64
+        /// Whose key it came with.
+        var app: AppID?
+        let respond: (HTTPResponse) -> Void
+    }
+
+    private struct Waiting {
+        enum Continuation {
+            case commit((StoreAnswer) throws(Problem) -> Step)
+            case read((StoreReading) throws(Problem) -> Step)
+        }
+
+        let ticket: Ticket
+        let then: Continuation
+    }
+
+    init(
+        loop: Loop, table: RouteTable, store: StoreService, surroundings: Surroundings,
+        instruments: Instruments, isOneAtATime: Bool = false
+    ) {
+        self.table = table
+        self.surroundings = surroundings
+        self.isOneAtATime = isOneAtATime
+        log = instruments.log
+        requests = instruments.requests
+        durations = instruments.durations
+        client = store.client(on: loop) { [unowned self] in received($0) }
+    }
+
+    /// No answer comes any more for what still waits.
+    func close() {
+        client?.close()
+        client = nil
+    }
+
+    /// Answers through `respond`, once, now or later on this loop.
+    func take(_ request: HTTPRequest, respond: @escaping (HTTPResponse) -> Void) {
+        let started = SystemClock.monotonicMilliseconds()
+        openCalls += 1
+        do throws(Problem) {
+            let (route, parameters) = try table.find(request)
+            let ticket = Ticket(
+                method: route.method, template: route.template, started: started,
+                respond: respond)
+            let call = Call(
+                request: request, parameters: parameters, surroundings: surroundings,
+                now: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
+            if isOneAtATime && isBusy {
+                queue.append((call, route, ticket))
+            } else {
+                begin(call, route, ticket)
+            }
+        } catch {
+            let ticket = Ticket(
+                method: "other", template: "other", started: started, respond: respond)
+            finish(ticket, error.response)
+        }
+    }
+
+    private func begin(_ call: Call, _ route: Route, _ ticket: Ticket) {
+        isBusy = true
+        do throws(Problem) {
+            switch route.handler {
+            case .open(let handler):
+                try route.checkQuery(of: call.request)
+                perform(try handler(call), ticket)
+            case .keyed(let handler):
+                // Who has no key learns nothing, not even what a request should look like.
+                var ticket = ticket
+                let app = try app(call.request)
+                ticket.app = app
+                try route.checkQuery(of: call.request)
+                perform(try handler(call, app), ticket)
+            }
+        } catch {
+            finish(ticket, error.response)
+        }
+    }
+
+    /// The app whose API key the request carries.
+    private func app(_ request: HTTPRequest) throws(Problem) -> AppID {
+        let fields = request.headers.values("authorization")
+        let words = fields.first?.split(separator: " ") ?? []
+        guard fields.count == 1, words.count == 2, words[0].lowercased() == "bearer" else {
+            throw Problem(
+                .authRequired, "send the app's API key as authorization: Bearer rk_..."
+            ).with("www-authenticate", "Bearer")
+        }
+        let hash = Digest.sha256(Array(words[1].utf8))
+        guard let key = surroundings.apps.apiKey(hash: hash) else {
+            throw .unknownKey
+        }
+        return key.app
+    }
+
+    private func perform(_ step: Step, _ ticket: Ticket) {
+        guard let client else {
+            return finish(ticket, Problem(.unavailable, "the server is stopping").response)
+        }
+        switch step {
+        case .answer(let response): finish(ticket, response)
+        case .commit(let request, let then):
+            waiting[client.commit(request)] = Waiting(ticket: ticket, then: .commit(then))
+        case .read(let query, let then):
+            waiting[client.read(query)] = Waiting(ticket: ticket, then: .read(then))
+        }
+    }
+
+    private func received(_ reply: StoreReply) {
+        guard let waited = waiting.removeValue(forKey: reply.ticket) else { return }
+        do throws(Problem) {
+            perform(try next(reply.result, waited), waited.ticket)
+        } catch {
+            finish(waited.ticket, error.response)
+        }
+    }
+
+    private func next(_ result: StoreResult, _ waited: Waiting) throws(Problem) -> Step {
+        switch (result, waited.then) {
+        case (.committed(let outcome), .commit(let then)):
+            switch outcome.answer {
+            case .refused(let code, let detail):
+                // The app was removed after its key was looked up.
+                if let app = waited.ticket.app, surroundings.apps[app] == nil {
+                    throw .unknownKey
+                }
+                throw Problem(code, detail)
+            case .idempotencyMismatch: throw .idempotencyMismatch
+            default: return try then(outcome.answer)
+            }
+        case (.read(let reading), .read(let then)): return try then(reading)
+        case (.failed(let error), _):
+            log.warning(
+                "api.store_failed",
+                [LogField("route", waited.ticket.template), LogField("error", "\(error)")])
+            throw Problem(error)
+        case (.committed, .read), (.read, .commit):
+            preconditionFailure("a reply of the other kind than the question")
+        }
+    }
+
+    private func finish(_ ticket: Ticket, _ response: HTTPResponse) {
+        openCalls -= 1
+        let elapsed = SystemClock.monotonicMilliseconds() - ticket.started
+        requests[ticket.method, ticket.template, String(response.status)].add()
+        durations.observe(milliseconds: elapsed)
+        // Templates, not paths: these hold names of users.
+        log.debug(
+            "api.answered",
+            [
+                LogField("method", ticket.method), LogField("route", ticket.template),
+                LogField("status", response.status), LogField("ms", elapsed),
+            ])
+        ticket.respond(response)
+        isBusy = false
+        if isOneAtATime, !queue.isEmpty {
+            let (call, route, next) = queue.removeFirst()
+            begin(call, route, next)
+        }
+    }
+}
+
+/// What the desks count and tell.
+struct Instruments: Sendable {
+    let log: Log
+    let requests: CounterFamily
+    let durations: Histogram
+
+    init(_ metrics: Metrics, _ log: Log) {
+        self.log = log
+        requests = metrics.counters(
+            "rouse_http_requests_total", "Requests answered by the backend and admin API.",
+            labels: ["method", "route", "status"])
+        durations = metrics.histogram(
+            "rouse_http_request_seconds", "From a whole request to its answer.")
+    }
+}

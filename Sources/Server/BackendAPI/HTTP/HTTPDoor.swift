@@ -1,0 +1,60 @@
+import EventLoop
+import HTTP1
+import Wire
+
+/// An `HTTPServer` on a loop, in front of a desk. Loop-confined.
+///
+/// The watch holds this object, and so the server and the desk, until `close()`.
+final class HTTPDoor {
+    private let server: HTTPServer
+    private let desk: CallDesk
+    private var watch: DescriptorWatch?
+    private let gate: Gate
+
+    /// Makes the server; `make` hands it the refusals and the handler.
+    init(
+        loop: Loop, desk: CallDesk,
+        make: (
+            @escaping (HTTPRefusal) -> HTTPResponse, @escaping (HTTPRequest, Responder) -> Void
+        ) throws -> HTTPServer
+    ) throws {
+        self.desk = desk
+        let gate = Gate()
+        let handler: (HTTPRequest, Responder) -> Void = { request, responder in
+            if gate.isRefusing {
+                let problem = Problem(.unavailable, "the server is stopping; try again")
+                responder.respond(problem.response)
+            } else {
+                desk.take(request, respond: responder.respond)
+            }
+        }
+        server = try make({ Problem($0).response }, handler)
+        self.gate = gate
+        watch = try DescriptorWatch(loop: loop, descriptor: server.descriptor) { _ in
+            self.server.run()
+        }
+        watch?.start(.readable)
+    }
+
+    /// Shared with the handler, which is made before this object is.
+    private final class Gate { var isRefusing = false }
+
+    var port: UInt16 { server.port }
+    var openConnections: Int { server.openConnections }
+
+    /// Whether every request that was taken has its answer.
+    var isIdle: Bool { desk.openCalls == 0 }
+
+    /// From now on requests are refused.
+    func refuse() { gate.isRefusing = true }
+
+    /// Sends what was answered, as far as the sockets take it at once, and ends.
+    func close() {
+        guard watch != nil else { return }
+        server.run()
+        watch?.close()
+        watch = nil
+        server.stop()
+        desk.close()
+    }
+}

@@ -1,0 +1,80 @@
+import HTTP1
+import Model
+import Wire
+
+/// One line of a route table.
+struct Route: Sendable {
+    enum Handler: Sendable {
+        /// For everyone who reaches the socket.
+        case open(@Sendable (Call) throws(Problem) -> Step)
+        /// For an app's backend: the app is the API key's, never the request's.
+        case keyed(@Sendable (Call, AppID) throws(Problem) -> Step)
+    }
+
+    let method: String
+    /// `/v1/devices/{device}`: a name in braces stands for one segment.
+    let template: String
+    /// Query parameters it takes; `nil`: any, and none is looked at.
+    let query: Set<String>?
+    let handler: Handler
+    private let segments: [Substring]
+
+    init(_ method: String, _ template: String, query: Set<String>? = [], _ handler: Handler) {
+        self.method = method
+        self.template = template
+        self.query = query
+        self.handler = handler
+        segments = template.split(separator: "/")
+    }
+
+    /// What the names in braces stand for, if the path fits.
+    func parameters(in path: [String]) -> [String: String]? {
+        guard path.count == segments.count else { return nil }
+        var parameters: [String: String] = [:]
+        for (segment, value) in zip(segments, path) {
+            if segment.hasPrefix("{") {
+                if value.isEmpty { return nil }
+                parameters[String(segment.dropFirst().dropLast())] = value
+            } else if segment != value {
+                return nil
+            }
+        }
+        return parameters
+    }
+}
+
+extension Route {
+    /// A misspelt parameter must not be passed over in silence.
+    func checkQuery(of request: HTTPRequest) throws(Problem) {
+        for (name, _) in request.query where query?.contains(name) == false {
+            throw .malformed("the query parameter \(name) is unknown here")
+        }
+    }
+}
+
+/// The routes of one server.
+struct RouteTable: Sendable {
+    let routes: [Route]
+
+    /// The route for a request, and what its path says.
+    func find(
+        _ request: HTTPRequest
+    ) throws(Problem) -> (route: Route, parameters: [String: String]) {
+        // RFC 9110 9.1: HEAD wherever GET is; the HTTP server leaves the body out.
+        let method = request.method == "HEAD" ? "GET" : request.method
+        var allowed: [String] = []
+        for route in routes {
+            guard let parameters = route.parameters(in: request.pathSegments) else { continue }
+            if route.method == method { return (route, parameters) }
+            allowed.append(route.method)
+            if route.method == "GET" { allowed.append("HEAD") }
+        }
+        guard !allowed.isEmpty else {
+            throw Problem(.notFound, "there is nothing at this address", name: "no_such_route")
+        }
+        let list = allowed.sorted().joined(separator: ", ")
+        throw Problem(
+            .malformed, "this address takes \(list)", name: "method_not_allowed", status: 405
+        ).with("allow", list)
+    }
+}

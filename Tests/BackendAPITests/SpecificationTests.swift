@@ -1,0 +1,269 @@
+import BackendAPI
+import EventLoop
+import Feed
+import Foundation
+import Model
+import Testing
+import Wire
+
+/// Plays every route and every status of `Protocol/backend-api.yaml` against a real server and
+/// lets `check_openapi.py` compare: what the file says must have happened, and what happened
+/// must be in the file.
+@Suite(.serialized) struct SpecificationTests {
+    static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let conversation = "0190a1b2-c3d4-7123-8456-789abcdef012"
+    static let unknown = "0190a1b2-c3d4-7123-8456-000000000000"
+
+    /// A POST route and bodies for it.
+    struct Post {
+        let path: String
+        let good: String
+    }
+
+    static let posts = [
+        Post(path: "/v1/conversations", good: #"{"participants":["anna","ben"]}"#),
+        Post(
+            path: "/v1/conversations/\(conversation)/participants", good: #"{"users":["dora"]}"#),
+        Post(
+            path: "/v1/conversations/\(conversation)/messages",
+            good: #"{"parts":[{"mime_type":"text/plain","text":"hi"}]}"#),
+    ]
+
+    @Test("every route and status of the file, and no other, is what the server does")
+    func fileAndServerAgree() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let key = try server.makeApp("shop")
+        let device = try prepareDevice(server)
+        let gets = [
+            "/v1/users/anna/devices", "/v1/devices/\(device)", "/v1/devices/\(device)/wakes",
+        ]
+        try succeed(server, key, gets)
+        try refuse(server, key, gets, other: try server.makeApp("other"))
+        try refuseBeforeRouting(server, key)
+        try fillFanOut(server, key)
+        try fail(server, key, gets)
+        try stopping(server, key, gets)
+        try check(server.transcript)
+    }
+
+    /// A device with a push token and everything else an answer can hold.
+    private func prepareDevice(_ server: TestServer) throws -> DeviceID {
+        try server.addPushCredential(to: "shop")
+        return try server.openDevice(
+            "shop", user: "anna",
+            push: PushRegistration(
+                token: [1, 2, 3], environment: .development, topic: "org.example.app"))
+    }
+
+    private func succeed(_ server: TestServer, _ key: String, _ gets: [String]) throws {
+        let named =
+            #"{"id":"\#(Self.conversation)","participants":["anna","ben"]}"#
+        #expect(try server.send("POST", Self.posts[0].path, key: key, named).status == 201)
+        #expect(
+            try server.send("POST", Self.posts[1].path, key: key, Self.posts[1].good).status == 200)
+        let messages = Self.posts[2].path
+        #expect(try server.send("POST", messages, key: key, Self.posts[2].good).status == 201)
+        let full = """
+            {"id":"\(UUID().uuidString)","sender":"anna","push":{"title":"A","body":"hi"},
+             "parts":[{"mime_type":"image/png","content":"iVBORw0KGgo="}]}
+            """
+        #expect(try server.send("POST", messages, key: key, full).status == 201)
+        for path in gets { #expect(try server.send("GET", path, key: key).status == 200) }
+        for path in ["/livez", "/readyz", "/metrics"] {
+            #expect(try server.send("GET", path).status == 200)
+        }
+    }
+
+    private func refuse(
+        _ server: TestServer, _ key: String, _ gets: [String], other: String
+    ) throws {
+        for post in Self.posts {
+            #expect(try server.send("POST", post.path, post.good).status == 401)
+            #expect(try server.send("POST", post.path, key: key, "{}").status == 400)
+            let plain = ["content-type": "text/plain"]
+            #expect(
+                try server.send("POST", post.path, key: key, headers: plain, post.good).status
+                    == 415)
+            let once = ["idempotency-key": UUID().uuidString]
+            #expect(
+                try server.send("POST", post.path, key: key, headers: once, post.good).status < 300)
+            #expect(
+                try server.send("POST", post.path, key: key, headers: once, post.good + " ").status
+                    == 409)
+        }
+        for path in gets {
+            #expect(try server.send("GET", path, key: "rk_wrong").status == 401)
+            #expect(try server.send("GET", path + "?x=1", key: key).status == 400)
+            if path.hasPrefix("/v1/devices") {
+                #expect(try server.send("GET", path, key: other).status == 404)
+            }
+        }
+        let users = (0..<300).map { "\"u\($0)\"" }.joined(separator: ",")
+        let parts = Array(repeating: #"{"mime_type":"a/b","text":""}"#, count: 33)
+            .joined(separator: ",")
+        let bodies = [
+            #"{"participants":[\#(users)]}"#, #"{"users":[\#(users)]}"#, #"{"parts":[\#(parts)]}"#,
+        ]
+        for (post, body) in zip(Self.posts, bodies) {
+            #expect(try server.send("POST", post.path, key: key, body).status == 422)
+        }
+        for post in Self.posts.dropFirst() {
+            let path = post.path.replacingOccurrences(of: Self.conversation, with: Self.unknown)
+            #expect(try server.send("POST", path, key: key, post.good).status == 404)
+            #expect(try server.send("POST", post.path, key: other, post.good).status == 404)
+        }
+        let stranger = #"{"sender":"zoe","parts":[{"mime_type":"text/plain","text":"hi"}]}"#
+        #expect(try server.send("POST", Self.posts[2].path, key: key, stranger).status == 403)
+        #expect(try server.send("DELETE", Self.posts[0].path, key: key).status == 405)
+        #expect(try server.send("POST", "/livez").status == 405)
+        #expect(try server.send("GET", "/v2", key: key).status == 404)
+        #expect(try server.send("HEAD", "/livez").status == 200)
+        server.reasons.set(["draining"])
+        #expect(try server.send("GET", "/readyz").status == 503)
+        server.reasons.set([])
+    }
+
+    private func refuseBeforeRouting(_ server: TestServer, _ key: String) throws {
+        let big = String(repeating: " ", count: 600 * 1024)
+        for post in Self.posts {
+            #expect(try server.send("POST", post.path, key: key, big).status == 413)
+        }
+        #expect(
+            try server.sendRaw(
+                "POST /v1/conversations HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999\r\n\r\n",
+                "POST", "/v1/conversations"
+            ).status == 413)
+        let head = "GET /v1/devices/x HTTP/1.1\r\n"
+        #expect(
+            try server.sendRaw(
+                head + "host: a\r\nhost: b\r\n\r\n", "GET", "/v1/devices/x"
+            ).status == 400)
+        let long = String(repeating: "x", count: 17 * 1024)
+        #expect(
+            try server.sendRaw(
+                head + "host: a\r\nlong: \(long)\r\n\r\n", "GET", "/v1/devices/x"
+            ).status == 431)
+        #expect(
+            try server.sendRaw(
+                "POST /v1/conversations HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip\r\n\r\n",
+                "POST", "/v1/conversations"
+            ).status == 501)
+    }
+
+    /// Nobody serves the fan-out here, so changes of a large conversation wait until no more fit.
+    private func fillFanOut(_ server: TestServer, _ key: String) throws {
+        let id = try #require(ConversationID(text: Self.conversation))
+        let app = AppID("shop")
+        var requests = (0..<2).map { half in
+            StoreRequest.addParticipants(
+                app: app,
+                AddParticipants(
+                    conversation: id, users: (0..<200).map { "crowd\(half * 200 + $0)" }),
+                idempotency: nil)
+        }
+        requests += (0..<1100).map { number in
+            let message = SendMessage(
+                conversation: id, message: MessageID(high: 9, low: UInt64(number)),
+                parts: [Part(mimeType: "text/plain", content: [65])])
+            return .publish(
+                app: app, Publication(message: message, sender: ""), idempotency: nil)
+        }
+        let answers = try server.commit(requests)
+        #expect(
+            answers.last
+                == .refused(.rateLimited, detail: "too many changes of the conversation wait"))
+        for post in Self.posts.dropFirst() {
+            let body = post.good.replacingOccurrences(of: "dora", with: "newcomer")
+            #expect(try server.send("POST", post.path, key: key, body).status == 429)
+        }
+    }
+
+    private func fail(_ server: TestServer, _ key: String, _ gets: [String]) throws {
+        let writes: [(StoreError, Int)] = [
+            (.full("test"), 507), (.unavailable("test"), 503), (.conflict("test"), 503),
+            (.corrupt("test"), 500),
+        ]
+        for (error, status) in writes {
+            server.faults.failWrites(error)
+            for post in Self.posts {
+                #expect(try server.send("POST", post.path, key: key, post.good).status == status)
+            }
+            #expect(try server.send("GET", "/readyz").status == 503)
+        }
+        server.faults.failWrites(nil)
+        for (error, status) in [(StoreError.unavailable("test"), 503), (.corrupt("test"), 500)] {
+            server.faults.failReads(error)
+            for path in gets {
+                #expect(try server.send("GET", path, key: key).status == status)
+            }
+        }
+        server.faults.failReads(nil)
+    }
+
+    /// While an answer is still under way, a stopping server refuses what is new.
+    private func stopping(_ server: TestServer, _ key: String, _ gets: [String]) throws {
+        let held = server.faults.holdNextWrite()
+        let (port, good) = (server.api.port, Self.posts[0])
+        let pending = Background {
+            try HTTPClient.send(
+                "POST", good.path,
+                headers: ["authorization": "Bearer \(key)", "content-type": "application/json"],
+                body: good.good, to: .port(port))
+        }
+        #expect(held.entered.wait(seconds: 60))
+        let api = server.api
+        let stop = Background { api.stop(milliseconds: 60_000) }
+        // Begun on another thread; until then the door is open.
+        while try HTTPClient.send("GET", "/livez", to: .port(port)).status == 200 {}
+        for path in gets + ["/livez", "/readyz", "/metrics"] {
+            #expect(try server.send("GET", path, key: key).status == 503)
+        }
+        held.open.arrive()
+        let answered = try pending.value()
+        #expect(answered.status == 201, "what was under way is answered")
+        server.note(answered)
+        try stop.value()
+    }
+
+    private func check(_ transcript: [Exchange]) throws {
+        let file = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-transcript-\(UUID().uuidString).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try JSONEncoder().encode(transcript).write(to: file)
+        let process = Process()
+        // Debian's own, which has the packages.
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = [
+            Self.root.appendingPathComponent("Tests/BackendAPITests/check_openapi.py").path,
+            Self.root.appendingPathComponent("Protocol/backend-api.yaml").path, file.path,
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0, "\(String(decoding: text, as: UTF8.self))")
+    }
+}
+
+/// Runs something on a thread of its own and hands over what came of it.
+final class Background<Value: Sendable>: @unchecked Sendable {
+    // @unchecked: `result` is written once before the semaphore is signalled, read after it.
+    private let done = DispatchSemaphore(value: 0)
+    private var result: Result<Value, any Error>?
+
+    init(_ body: @escaping @Sendable () throws -> Value) {
+        Thread.detachNewThread {
+            self.result = Result { try body() }
+            self.done.signal()
+        }
+    }
+
+    func value() throws -> Value {
+        done.wait()
+        return try #require(result).get()
+    }
+}

@@ -1,0 +1,215 @@
+import BackendAPI
+import Crypto
+import EventLoop
+import Feed
+import Foundation
+import Model
+import SQLiteStore
+import StoreService
+import Telemetry
+import Testing
+import Wire
+
+/// A whole backend API over a real store in a directory of its own.
+final class TestServer {
+    let faults = Faults()
+    let store: StoreService
+    let api: BackendAPI
+    let directory: URL
+    /// What the server says of itself in `/readyz`.
+    let reasons = Reasons()
+    /// Every exchange with the backend API, in order.
+    private(set) var transcript: [Exchange] = []
+    private let driver: StoreDriver
+
+    final class Reasons: Sendable {
+        private let lock = Lock()
+        private nonisolated(unsafe) var texts: [String] = []
+        var all: [String] { lock.withLock { texts } }
+        func set(_ reasons: [String]) { lock.withLock { texts = reasons } }
+    }
+
+    init(duties: [StoreDuty] = [], requestLog: Int32 = -1) throws {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-api-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let path = directory.appendingPathComponent("store.db").path
+        store = try StoreService.start(
+            duties: duties,
+            open: { [faults] in
+                FaultyStore(try SQLiteStore(path: path, tables: Schema.tables), faults)
+            }, onCommit: { _ in })
+        driver = try StoreDriver(store)
+        api = try BackendAPI.start(
+            configuration: .init(adminSocket: path + ".admin"), store: store,
+            notReady: { [reasons] in reasons.all }, metrics: Metrics(),
+            log: Log(level: .error, descriptor: requestLog))
+    }
+
+    deinit { stop() }
+
+    private var isStopped = false
+
+    func stop() {
+        if isStopped { return }
+        isStopped = true
+        faults.failWrites(nil)
+        api.stop()
+        driver.stop()
+        store.stop()
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    var adminSocket: String { directory.appendingPathComponent("store.db.admin").path }
+
+    /// A request to the backend API.
+    @discardableResult
+    func send(
+        _ method: String, _ path: String, key: String? = nil, headers: [String: String] = [:],
+        _ body: String = ""
+    ) throws -> Exchange {
+        var headers = headers
+        if let key { headers["authorization"] = "Bearer \(key)" }
+        if !body.isEmpty, headers["content-type"] == nil {
+            headers["content-type"] = "application/json"
+        }
+        let exchange = try HTTPClient.send(
+            method, path, headers: headers, body: body, to: .port(api.port))
+        transcript.append(exchange)
+        return exchange
+    }
+
+    /// Bytes that are no whole request of `HTTPClient`.
+    @discardableResult
+    func sendRaw(_ text: String, _ method: String, _ path: String) throws -> Exchange {
+        let answer = try HTTPClient.raw(text, to: .port(api.port))
+        var exchange = try HTTPClient.exchange(method, path, [:], "", answer)
+        exchange.isRaw = true
+        transcript.append(exchange)
+        return exchange
+    }
+
+    func note(_ exchange: Exchange) { transcript.append(exchange) }
+
+    /// A request to the admin API.
+    @discardableResult
+    func admin(_ method: String, _ path: String, _ body: String = "") throws -> Exchange {
+        try HTTPClient.send(
+            method, path, headers: body.isEmpty ? [:] : ["content-type": "application/json"],
+            body: body, to: .path(adminSocket))
+    }
+
+    /// Makes an app and gives its API key.
+    func makeApp(_ name: String) throws -> String {
+        let made = try admin("POST", "/apps", #"{"app":"\#(name)"}"#)
+        try #require(made.status == 201, "\(made.body)")
+        let key = try admin("POST", "/apps/\(name)/api-keys")
+        return try #require(try key.json["secret"].string)
+    }
+
+    /// Gives an app a push credential for the development environment.
+    func addPushCredential(to app: String) throws {
+        let credential = [
+            "key_id": "ABC1234567", "team": "TEAM123456",
+            "private_key_pem": PrivateKey.generate(.p256).pem,
+        ]
+        var body =
+            try JSONSerialization.jsonObject(with: JSONEncoder().encode(credential))
+            as? [String: Any]
+        body?["topics"] = ["org.example.app"]
+        let text = try JSONSerialization.data(withJSONObject: try #require(body))
+        let set = try admin(
+            "PUT", "/apps/\(app)/push/development", String(decoding: text, as: UTF8.self))
+        try #require(set.status == 200, "\(set.body)")
+    }
+
+    /// Carries out requests directly, in one transaction if the writer is idle.
+    func commit(_ requests: [StoreRequest]) throws -> [StoreAnswer] {
+        try driver.commit(requests).map { result in
+            guard case .committed(let outcome) = result else {
+                throw Unexpected(text: "\(result)")
+            }
+            return outcome.answer
+        }
+    }
+
+    /// Asks for a commit and does not wait.
+    func post(_ request: StoreRequest) { driver.post(request) }
+
+    struct Unexpected: Error {
+        let text: String
+    }
+
+    /// Logs a device in.
+    func openDevice(
+        _ app: String, user: String, push: PushRegistration? = nil, wait: Bool = true
+    ) throws -> DeviceID {
+        let random = Random.bytes(16)
+        let device = try #require(DeviceID(random))
+        let request = StoreRequest.openSession(
+            OpenSession(
+                app: AppID(app), device: device, role: .app, credential: .identity(UserID(user)),
+                newTokenHash: Digest.sha256(random), freshEpochHalf: 7,
+                boot: BootID(high: 1, low: 1), clientName: "Example", clientVersion: "3.1",
+                appState: AppState(notifications: .on, backgroundRefresh: .off), push: push))
+        let answer = try #require(try commit([request]).first)
+        guard case .opened = answer else { throw Unexpected(text: "\(answer)") }
+        return device
+    }
+}
+
+/// Asks the store from the test's thread.
+final class StoreDriver {
+    private let thread: LoopThread
+    private let questions: Mailbox<Batch>
+
+    private struct Batch: Sendable {
+        let requests: [StoreRequest]
+        let results: Results
+    }
+
+    private final class Results: @unchecked Sendable {
+        // @unchecked: written on the driver's thread before the latch opens, read after it.
+        let latch: Latch
+        var all: [StoreResult?]
+
+        init(_ count: Int) {
+            latch = Latch(count: count)
+            all = Array(repeating: nil, count: count)
+        }
+    }
+
+    init(_ store: StoreService) throws {
+        (thread, questions) = try LoopThread.startReturning(name: "driver") { loop in
+            var open: [UInt64: (Results, Int)] = [:]
+            let client = store.client(on: loop) { reply in
+                guard let (results, index) = open.removeValue(forKey: reply.ticket) else { return }
+                results.all[index] = reply.result
+                results.latch.arrive()
+            }
+            return Mailbox<Batch>(loop: loop, limit: nil) { batches in
+                for batch in batches {
+                    for (index, request) in batch.requests.enumerated() {
+                        open[client.commit(request)] = (batch.results, index)
+                    }
+                }
+            }
+        }
+    }
+
+    func commit(_ requests: [StoreRequest]) throws -> [StoreResult] {
+        let results = Results(requests.count)
+        questions.post(Batch(requests: requests, results: results))
+        try #require(results.latch.wait(seconds: 120), "the store did not answer")
+        return results.all.compactMap { $0 }
+    }
+
+    func post(_ request: StoreRequest) {
+        questions.post(Batch(requests: [request], results: Results(1)))
+    }
+
+    func stop() {
+        thread.stop()
+        thread.join()
+    }
+}
