@@ -1,0 +1,211 @@
+import Feed
+import Model
+import Testing
+import Wire
+
+/// The server's rules over both engines: the same requests, the same outcomes, the same rows.
+@Suite struct RulesOnEnginesTests {
+    @Test("rules come to the same on both engines", arguments: UInt64(1)...6)
+    func agreement(_ seed: UInt64) throws {
+        try withFolder { folder throws in
+            let stores = [
+                try EngineFactory.memory.make(
+                    tables: Schema.tables, lockRanks: Schema.lockRanks, in: folder),
+                try EngineFactory.sqlite.make(tables: Schema.tables, in: folder),
+            ]
+            defer { for store in stores { store.close() } }
+            var script = RequestScript(seed)
+            var answered = 0
+            for round in 0..<150 {
+                let request = script.next()
+                let outcomes = try stores.map { try script.outcome(of: request, on: $0) }
+                try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")
+                script.take(outcomes[0].answer)
+                if case .refused = outcomes[0].answer {} else { answered += 1 }
+                for user in RequestScript.users {
+                    let pages = try stores.map { try script.page(of: user, on: $0) }
+                    try #require(pages[0] == pages[1], "seed \(seed), round \(round)")
+                }
+            }
+            for table in Schema.tables {
+                let all = try stores.map { store throws in
+                    var rows: [[ColumnValue]] = []
+                    try store.read { snapshot throws(StoreError) in
+                        rows = try snapshot.rows(table, Scan(limit: .max))
+                    }
+                    return rows
+                }
+                #expect(all[0] == all[1], "\(table.name)")
+            }
+            #expect(answered > 90, "most requests were refused: it proves little")
+        }
+    }
+}
+
+/// Requests at random, made from what earlier ones were answered.
+private struct RequestScript {
+    static let users = ["anna", "bert", "carl", "dora", "emil", "fritz"]
+    private static let app = AppID("chess")
+
+    private var random: SeededRandom
+    private var now = Timestamp(milliseconds: 1_700_000_000_000)
+    private var limits = RuleLimits()
+    private var round = 0
+    private var sessions: [OpenedSession] = []
+    private var conversations: [ConversationID] = []
+    private var number: UInt64 = 0
+
+    init(_ seed: UInt64) {
+        random = SeededRandom(seed)
+        limits.directRecipients = 3
+        limits.fanOutStep = 2
+        limits.receiptStep = 3
+        limits.mutationResults = 4
+    }
+
+    func outcome(of request: StoreRequest, on store: any Store) throws -> StoreOutcome {
+        var outcome = StoreOutcome(answer: .done)
+        try store.write { transaction throws(StoreError) in
+            outcome = try Rules.execute(
+                request, in: transaction, now: self.now, limits: self.limits)
+        }
+        return outcome
+    }
+
+    func page(of user: String, on store: any Store) throws -> StoreReading {
+        var reading = StoreReading.nothing
+        let query = PageQuery(
+            app: Self.app, user: UserID(user), device: DeviceID(high: 1, low: 1),
+            after: number % 7, bytes: 700)
+        try store.read { snapshot throws(StoreError) in
+            reading = try Rules.read(
+                .page(query), in: snapshot, now: self.now, limits: self.limits)
+        }
+        return reading
+    }
+
+    mutating func take(_ answer: StoreAnswer) {
+        switch answer {
+        case .opened(let opened): sessions.append(opened)
+        case .conversation(let record): conversations.append(record.conversation)
+        default: break
+        }
+    }
+
+    mutating func next() -> StoreRequest {
+        round += 1
+        now = now + UInt64(random.below(1500))
+        switch round {
+        case 1: return .start(boot: BootID(high: 7, low: 7), epochHalf: 99)
+        case 2: return .administer(.putApp(AppRecord(app: Self.app, createdAt: now)))
+        case 3: return create()
+        case 4: return open(byToken: false)
+        default: break
+        }
+        switch random.below(14) {
+        case 0: return create()
+        case 1, 2: return open(byToken: random.below(3) == 0)
+        case 3:
+            return .addParticipants(
+                app: Self.app,
+                AddParticipants(conversation: conversation(), users: [user(), user()]),
+                idempotency: nil)
+        case 4, 5: return publish()
+        case 6, 7: return acknowledge()
+        case 8: return sync()
+        case 9: return .coalesceReceipts(users: 3)
+        case 10: return .enforceRetention(rows: 3)
+        case 11: return end()
+        default: return .continueFanOut(recipients: 1 + random.below(9))
+        }
+    }
+
+    private mutating func fresh<Noun>() -> Identifier<Noun> {
+        number += 1
+        return Identifier(high: 3, low: number)
+    }
+
+    private mutating func user() -> String { Self.users[random.below(Self.users.count)] }
+
+    private mutating func conversation() -> ConversationID {
+        conversations.isEmpty ? fresh() : conversations[random.below(conversations.count)]
+    }
+
+    private mutating func session() -> OpenedSession {
+        precondition(!sessions.isEmpty, "the first sessions are opened before they are used")
+        return sessions[random.below(sessions.count)]
+    }
+
+    private mutating func create() -> StoreRequest {
+        .createConversation(
+            app: Self.app,
+            CreateConversation(
+                conversation: fresh(), participants: (0..<(1 + random.below(4))).map { _ in user() }
+            ),
+            idempotency: nil)
+    }
+
+    private mutating func open(byToken: Bool) -> StoreRequest {
+        number += 1
+        let user = user()
+        var credential = Credential.identity(UserID(user))
+        if byToken, let token = UInt8(exactly: number % 200) {
+            credential = .sessionToken(hash: [token])
+        }
+        return .openSession(
+            OpenSession(
+                app: Self.app, device: DeviceID(high: 1, low: UInt64(random.below(5))), role: .app,
+                credential: credential, newTokenHash: [UInt8(truncatingIfNeeded: number)],
+                freshEpochHalf: number, boot: BootID(high: 7, low: 7)))
+    }
+
+    private mutating func message() -> SendMessage {
+        SendMessage(
+            conversation: conversation(), message: fresh(),
+            parts: [Part(mimeType: "text/plain", content: Array("hi \(number)".utf8))],
+            push: random.below(4) == 0 ? nil : PushText(title: "", body: "\u{1F3B2} \(number)"))
+    }
+
+    private mutating func publish() -> StoreRequest {
+        let key = Idempotency(key: "k\(random.below(20))", requestHash: [UInt8(random.below(2))])
+        return .publish(
+            app: Self.app, Publication(message: message(), sender: ""),
+            idempotency: random.below(2) == 0 ? key : nil)
+    }
+
+    private mutating func acknowledge() -> StoreRequest {
+        let session = session().session
+        let first = UInt64(random.below(4))
+        let read = ReadReceipt(
+            conversation: conversation(), through: UInt64(random.below(3)),
+            ranges: [InclusiveRange(first: first, last: first + UInt64(random.below(3)))])
+        return .acknowledge(
+            Acknowledge(
+                session: session, applied: UInt64(random.below(12)), reads: [read],
+                completesSync: random.below(2) == 0))
+    }
+
+    private mutating func sync() -> StoreRequest {
+        let opened = session()
+        let seq = UInt64(random.below(15))
+        let frame = SyncFrame(
+            cursor: Cursor(epoch: opened.sync.epoch, seq: seq), applied: seq,
+            mutations: (0..<random.below(4)).map { _ in
+                Mutation(number: number / 2, operation: .sendMessage(message()))
+            })
+        return .sync(SyncWrite(session: opened.session, sync: frame, freshEpochHalf: number))
+    }
+
+    private mutating func end() -> StoreRequest {
+        let session = session().session
+        if random.below(4) == 0 {
+            number += 1
+            return .mutate(
+                Mutate(
+                    session: session,
+                    mutation: Mutation(number: number, operation: .forgetDevice(ForgetDevice()))))
+        }
+        return .endSession(
+            EndSession(session: session, applied: UInt64(random.below(9)), expectedWithin: 5000))
+    }
+}
