@@ -58,6 +58,15 @@ struct SessionTests {
         #expect(try tokenAnswer(3, role: .extension).refusal == nil)
     }
 
+    @Test func anExtensionTakesNothingFromAnotherUser() throws {
+        let anna = try world.login("anna", phone, token: 1)
+        #expect(
+            try world.open(.identity(UserID("bert")), phone, role: .extension).refusal
+                == .forbidden)
+        #expect(try tokenAnswer(1).refusal == nil)
+        #expect(world.ended.map(\.session) == [anna.session])
+    }
+
     @Test func aNewerSessionSupersedesOfItsOwnRoleOnly() throws {
         let first = try world.login("anna", phone)
         try world.login("anna", tablet)

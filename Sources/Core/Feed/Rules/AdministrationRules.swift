@@ -87,6 +87,7 @@ extension Work {
         _ app: AppID, _ user: UserID, _ id: DeviceID
     ) throws(RuleFailure) {
         let key: [ColumnValue] = [.app(app), .user(user), .identifier(id)]
+        _ = try record(UserRecord.self, [.app(app), .user(user)], lock: .wait)
         guard var device = try record(DeviceRecord.self, key, lock: .wait),
             device.expiresAt == nil
         else { throw .refused(.notFound, "no such device") }

@@ -12,7 +12,20 @@ extension Work {
     /// Merges read receipts into the user's read marks; a mark that changed goes into the own
     /// feed, for the other devices. A conversation out of reach is passed over: ACK has no
     /// answer, and the rest of it counts.
+    ///
+    /// - Parameter device: the session's. What was read changes what every device of the user is
+    ///   owed, this one included, so its row is written before and read again after.
     func read(
+        _ receipts: [ReadReceipt], _ session: SessionKey, _ feed: inout OpenFeed,
+        _ device: inout DeviceRecord
+    ) throws(RuleFailure) {
+        guard !receipts.isEmpty else { return }
+        try put(device)
+        try read(receipts, session, &feed)
+        device = try record(DeviceRecord.self, session.deviceKey) ?? device
+    }
+
+    private func read(
         _ receipts: [ReadReceipt], _ session: SessionKey, _ feed: inout OpenFeed
     ) throws(RuleFailure) {
         guard receipts.count <= limits.readsPerRequest,

@@ -22,9 +22,13 @@ extension Work {
         let (user, presented) = try admit(request)
         let environment: PushEnvironmentKind? =
             if let push = request.push { try acceptedEnvironment(push, of: app.app) } else { nil }
+        let concerned = try concernedDevices(request, user, environment)
+        for other in Set(concerned.map(\.user)).sorted() {
+            _ = try record(UserRecord.self, [.app(app.app), .user(other)], lock: .wait)
+        }
         var feed = try openFeed(app.app, user)
         if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
-        var device = try takeDevice(request, user, environment)
+        var device = try takeDevice(request, user, environment, concerned)
         device.sessionGeneration += 1
         let session = SessionKey(
             app: app.app, user: user, device: request.device, role: request.role,
@@ -74,29 +78,43 @@ extension Work {
         }
     }
 
-    /// Locks, ascending, the device and those it takes something from: it belongs to one user at
-    /// a time, so whoever was logged in on it is logged out (SES-14), and its push token lives on
-    /// no other device (SES-18).
-    private func takeDevice(
+    /// The device and those it takes something from, ascending: it belongs to one user at a time,
+    /// so whoever was logged in on it is logged out (SES-14), and its push token lives on no other
+    /// device (SES-18). An extension takes nothing from anybody (SES-17).
+    private func concernedDevices(
         _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?
-    ) throws(RuleFailure) -> DeviceRecord {
+    ) throws(RuleFailure) -> [DeviceKey] {
         let app = request.app
-        var keys = try records(
+        var keys: Set<DeviceKey> = [DeviceKey(user: user, device: request.device)]
+        let sameDevice = try records(
             DeviceRecord.self,
             Scan(
                 index: "device_by_id", prefix: [.app(app), .identifier(request.device)],
-                limit: limits.listRows)
-        ).filter { $0.expiresAt == nil }.map { DeviceKey($0) }
-        let registration = request.role == .app ? request.push : nil
-        if let registration, let environment {
-            keys += try holders(of: registration.token, environment, in: app).map { DeviceKey($0) }
+                limit: limits.listRows))
+        for other in sameDevice where other.expiresAt == nil { keys.insert(DeviceKey(other)) }
+        if request.role == .extension {
+            guard keys.count == 1 else {
+                throw .refused(.forbidden, "the app on this device is another user's")
+            }
+        } else if let registration = request.push, let environment {
+            for holder in try holders(of: registration.token, environment, in: app) {
+                keys.insert(DeviceKey(holder))
+            }
         }
+        return keys.sorted()
+    }
+
+    /// Locks the devices; gives the session's own, new if there is none, with its push token.
+    private func takeDevice(
+        _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?,
+        _ concerned: [DeviceKey]
+    ) throws(RuleFailure) -> DeviceRecord {
+        let app = request.app
+        let registration = request.role == .app ? request.push : nil
         let own = DeviceKey(user: user, device: request.device)
         var device = DeviceRecord(
             app: app, user: user, device: request.device, createdAt: now, lastSeenAt: now)
-        var last: DeviceKey?
-        for key in (keys + [own]).sorted() where key != last {
-            last = key
+        for key in concerned {
             guard
                 var found = try record(
                     DeviceRecord.self, [.app(app), .user(key.user), .identifier(key.device)],
@@ -164,8 +182,10 @@ extension Work {
         return row
     }
 
-    /// The session's device, locked.
+    /// The session's device, locked, its user's row before it: whoever writes what a device is
+    /// owed holds that one.
     func lockDevice(_ session: SessionKey) throws(RuleFailure) -> DeviceRecord {
+        _ = try record(UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
         let found = try record(
             DeviceRecord.self,
             [.app(session.app), .user(session.user), .identifier(session.device)], lock: .wait)
@@ -193,8 +213,8 @@ extension Work {
     /// A late end changes nothing: a newer session has taken the row.
     func endSession(_ request: EndSession) throws(RuleFailure) -> StoreAnswer {
         let session = request.session
-        let user = try record(UserRecord.self, [.app(session.app), .user(session.user)])
         var device = try lockDevice(session)
+        let user = try record(UserRecord.self, [.app(session.app), .user(session.user)])
         var row = try current(session)
         guard session.role == .app else {
             try delete(SessionRecord.self, Array(row.row.prefix(SessionRecord.table.keyCount)))

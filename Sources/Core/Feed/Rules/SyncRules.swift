@@ -63,7 +63,7 @@ extension Work {
         let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
         try advance(&device, to: told, feed.user)
         try cover(&device)
-        try read(sync.reads, session, &feed)
+        try read(sync.reads, session, &feed, &device)
         return reset
     }
 
@@ -122,7 +122,7 @@ extension Work {
         } else {
             try advance(&device, to: max(request.applied, device.applied), feed.user)
             try cover(&device, ranges: request.ranges, completesSync: request.completesSync)
-            try read(request.reads, session, &feed)
+            try read(request.reads, session, &feed, &device)
         }
         try deliver(request.ranges, session)
         device.lastSeenAt = now
