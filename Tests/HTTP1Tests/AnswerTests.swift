@@ -99,6 +99,7 @@ struct AnswerTests {
     @Test(arguments: [
         HTTPResponse(status: 200, headers: [("x", "a\r\nSet-Cookie: b")]),
         HTTPResponse(status: 200, headers: [("x y", "a")]),
+        HTTPResponse(status: 200, headers: [("x", "a\u{1}b")]),
         HTTPResponse(status: 200, headers: [("content-length", "7")]),
         HTTPResponse(status: 200, headers: [("Transfer-Encoding", "chunked")]),
         HTTPResponse(status: 200, headers: [("x", String(repeating: "y", count: 9000))]),

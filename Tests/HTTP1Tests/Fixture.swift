@@ -41,7 +41,7 @@ final class Fixture {
     /// Runs the server as long as its descriptor is readable, until `condition` holds; false when
     /// it does not hold within a time no healthy machine needs.
     func pump(until condition: () throws -> Bool) rethrows -> Bool {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < end {
             if try condition() { return true }
             var watched = pollfd(fd: server.descriptor, events: Int16(POLLIN), revents: 0)

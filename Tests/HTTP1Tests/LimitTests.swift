@@ -40,7 +40,9 @@ struct LimitTests {
     }
 
     @Test func endlessBodyIsCutOff() throws {
-        let fixture = try Fixture(limits: small)
+        var limits = small
+        limits.requestDeadlineSeconds = 600
+        let fixture = try Fixture(limits: limits)
         let client = try fixture.connect()
         client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
         let chunk = "1000\r\n" + String(repeating: "b", count: 4096) + "\r\n"
@@ -115,6 +117,17 @@ struct LimitTests {
         #expect(largest == 4)
         #expect(clients.allSatisfy { $0.received.hasPrefix("HTTP/1.1 200 ") })
         #expect(fixture.requests.count == 20)
+    }
+
+    @Test func placesFreedByTheDeadlineAreGivenToWaitingConnections() throws {
+        let fixture = try Fixture(limits: small)
+        let idle = try (0..<4).map { _ in try fixture.connect() }
+        #expect(fixture.pump { fixture.server.openConnections == 4 })
+        let waiting = try fixture.connect()
+        waiting.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        #expect(fixture.pump { waiting.isClosed })
+        #expect(waiting.received.hasPrefix("HTTP/1.1 200 "))
+        #expect(idle.allSatisfy { $0.isClosed })
     }
 
     @Test func startErrorsAreTold() throws {

@@ -189,9 +189,14 @@ struct ExchangeTests {
         try second.push(1, body: [UInt8](repeating: 1, count: 1_000_000))
         try second.clientToServer()
         try second.server.respond(1, status: 413, headers: [], body: [])
+        let output = second.server.takeOutput(maximumBytes: 10_000)
+        // RST_STREAM of stream 1 with NO_ERROR.
+        #expect(output.suffix(13) == [0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 0])
+        #expect(second.server.openStreams == 0)
+        let events = try output.withUnsafeBytes { try second.client.received($0) }
+        #expect(events.last == .finished(tag: 1))
         try second.settle()
-        #expect(second.clientEvents.last == .finished(tag: 1))
-        #expect(second.server.openStreams == 0 && second.client.openStreams == 0)
+        #expect(second.client.openStreams == 0)
     }
 
     @Test func tooLargeResponsesAreReset() throws {

@@ -266,15 +266,14 @@ extension HTTP2ClientEngine: SessionDelegate {
             .goAway(
                 lastStream: frame.last_stream_id,
                 code: HTTP2ErrorCode(rawValue: frame.error_code), debugData: Array(debug)))
-        // Sent streams above the last are closed by the library right after this; but those still
-        // queued wait for a place, which may never come. None of them was processed.
+        // The library closes those it has sent right after this, but those still queued only when
+        // their turn comes, which may be never. None of them was processed.
         var tags: [UInt64] = []
         for (id, stream) in streams.sorted(by: { $0.key < $1.key }) where id > frame.last_stream_id
         {
             guard let tag = stream.tag else { continue }
             stream.tag = nil
             tags.append(tag)
-            if !stream.isSent { session.reset(id, .cancel) }
         }
         if !tags.isEmpty { events.append(.unprocessed(tags: tags)) }
     }
