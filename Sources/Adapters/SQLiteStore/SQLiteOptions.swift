@@ -19,7 +19,7 @@ public struct SQLiteOptions: Sendable {
     public var readerCacheSize = 8 * 1024
     /// Every time a write finds that the journal grew by this many bytes, it moves what no reader
     /// is in the way of.
-    public var journalStep = 4 << 20
+    public var journalStep = 16 << 20
     /// A write that leaves the journal larger than this, in bytes, waits for the readers (up to
     /// the busy timeout) and empties it.
     public var journalLimit = 64 << 20

@@ -39,7 +39,7 @@ struct SortedRows {
 /// Nodes split when they pass `capacity` and vanish when they are empty; they are not merged:
 /// the depth never grows by deleting, and data in memory need not be dense.
 private struct Node {
-    static let capacity = 64
+    static let capacity = 32
 
     var keys: [SortKey] = []
     var rows: [[ColumnValue]] = []

@@ -3,15 +3,16 @@ import Model
 /// The rows of one table, by its key and by each of its indexes.
 struct TableContents {
     let table: Table
+    /// For each index, the columns it sorts by.
+    private let orders: [[Int]]
     private var byKey = SortedRows()
     private var byIndex: [SortedRows]
 
     init(_ table: Table) {
         self.table = table
+        orders = table.indexes.map { table.order(of: $0.name) }
         byIndex = Array(repeating: SortedRows(), count: table.indexes.count)
     }
-
-    static func key(_ key: [ColumnValue]) -> SortKey { SortKey(key) }
 
     func row(_ key: [ColumnValue]) -> [ColumnValue]? { byKey[SortKey(key)] }
 
@@ -29,9 +30,9 @@ struct TableContents {
         let key = SortKey(row[..<table.keyCount])
         let old = byKey[key]
         byKey.insert(row, at: key)
-        for (position, index) in table.indexes.enumerated() {
-            let place = place(of: row, in: index)
-            if let old, let before = self.place(of: old, in: index), before != place {
+        for position in byIndex.indices {
+            let place = place(of: row, in: position)
+            if let old, let before = self.place(of: old, in: position), before != place {
                 byIndex[position].remove(before)
             }
             if let place { byIndex[position].insert(row, at: place) }
@@ -42,14 +43,16 @@ struct TableContents {
         let key = SortKey(key)
         guard let old = byKey[key] else { return }
         byKey.remove(key)
-        for (position, index) in table.indexes.enumerated() {
-            if let place = place(of: old, in: index) { byIndex[position].remove(place) }
+        for position in byIndex.indices {
+            if let place = place(of: old, in: position) { byIndex[position].remove(place) }
         }
     }
 
-    /// `nil` if the index leaves the row out.
-    private func place(of row: [ColumnValue], in index: TableIndex) -> SortKey? {
-        if let present = index.presentColumn, row[present] == .null { return nil }
-        return SortKey(table.order(of: index.name).lazy.map { row[$0] })
+    /// `nil` if the index at this position leaves the row out.
+    private func place(of row: [ColumnValue], in position: Int) -> SortKey? {
+        if let present = table.indexes[position].presentColumn, row[present] == .null {
+            return nil
+        }
+        return SortKey(orders[position].lazy.map { row[$0] })
     }
 }
