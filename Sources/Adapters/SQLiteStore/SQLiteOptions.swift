@@ -24,6 +24,9 @@ public struct SQLiteOptions: Sendable {
     /// the busy timeout) and empties it.
     public var journalLimit = 64 << 20
     public var check = Check.afterUncleanStop
+    /// Every commit is on disk before it returns. Off: a commit survives the process but not a
+    /// loss of power; for simulated devices, hundreds of which would share one disk's syncs.
+    public var syncsEveryCommit = true
 
     public init() {}
 }

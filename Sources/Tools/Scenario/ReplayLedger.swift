@@ -1,0 +1,130 @@
+import Model
+
+/// What a replay saw, and the verdict on it: nothing lost, nothing doubled, nothing out of order.
+///
+/// A device must hold, once, every acknowledged message above the position it joined at, and every
+/// message whose sending began after its joining was acknowledged (which does not trust the
+/// server's word on that position).
+public struct ReplayLedger: Sendable {
+    struct Sent: Sendable {
+        let sender: Int
+        /// Counts the sender's messages in the order sent.
+        let ordinal: Int
+        let sentAt: UInt64
+        var acknowledgedAt: UInt64?
+        var position: UInt64?
+    }
+
+    struct Device: Sendable {
+        var joinedPosition: UInt64?
+        var addedAt: UInt64?
+        /// Messages in the order applied.
+        var applied: [Int] = []
+        var lastPosition: UInt64 = 0
+        var lastOrdinals: [Int: Int] = [:]
+    }
+
+    private(set) var messages: [Sent] = []
+    private var indexes: [MessageID: Int] = [:]
+    private(set) var devices: [Device] = []
+    private var ordinals: [Int: Int] = [:]
+    private(set) var outOfOrder = 0
+    private(set) var duplicated = 0
+    /// Applied on a device, but no line of this replay.
+    private(set) var unknown = 0
+    private var delays: [UInt64] = []
+    public private(set) var acknowledged = 0
+    public private(set) var refused = 0
+
+    public init() {}
+
+    public mutating func addDevice() -> Int {
+        devices.append(Device())
+        return devices.count - 1
+    }
+
+    /// The joining of a device's user was acknowledged.
+    public mutating func added(_ device: Int, at time: UInt64) {
+        if devices[device].addedAt == nil { devices[device].addedAt = time }
+    }
+
+    /// The device's own participant entry says where it joined.
+    public mutating func joined(_ device: Int, position: UInt64) {
+        devices[device].joinedPosition = position
+    }
+
+    public mutating func sent(_ message: MessageID, by sender: Int, at time: UInt64) {
+        let ordinal = ordinals[sender, default: 0]
+        ordinals[sender] = ordinal + 1
+        indexes[message] = messages.count
+        messages.append(
+            Sent(
+                sender: sender, ordinal: ordinal, sentAt: time, acknowledgedAt: nil, position: nil))
+    }
+
+    /// The server answered; `position` 0: it refused.
+    public mutating func answered(_ message: MessageID, position: UInt64, at time: UInt64) {
+        guard let index = indexes[message], messages[index].acknowledgedAt == nil else { return }
+        messages[index].acknowledgedAt = time
+        if position > 0 {
+            messages[index].position = position
+            acknowledged += 1
+        } else {
+            refused += 1
+        }
+    }
+
+    /// A device stored a message.
+    public mutating func applied(
+        _ device: Int, _ message: MessageID, position: UInt64, at time: UInt64
+    ) {
+        guard let index = indexes[message] else {
+            unknown += 1
+            return
+        }
+        let sent = messages[index]
+        if position <= devices[device].lastPosition { outOfOrder += 1 }
+        devices[device].lastPosition = max(devices[device].lastPosition, position)
+        if let last = devices[device].lastOrdinals[sent.sender], sent.ordinal <= last {
+            outOfOrder += 1
+        }
+        devices[device].lastOrdinals[sent.sender] = sent.ordinal
+        devices[device].applied.append(index)
+        if sent.sender != device { delays.append(time > sent.sentAt ? time - sent.sentAt : 0) }
+    }
+
+    public var unacknowledged: Int { messages.count { $0.acknowledgedAt == nil } }
+
+    /// What is missing on each device now, and what is there twice.
+    public func verdict() -> (lost: Int, duplicated: Int, missing: [Int]) {
+        var lost = 0
+        var doubled = duplicated
+        var missing: [Int] = []
+        for (number, device) in devices.enumerated() {
+            var seen: Set<Int> = []
+            for index in device.applied where !seen.insert(index).inserted { doubled += 1 }
+            let absent = messages.indices.count { index in
+                isOwed(messages[index], to: device) && !seen.contains(index)
+            }
+            if absent > 0 { missing.append(number) }
+            lost += absent
+        }
+        return (lost, doubled, missing)
+    }
+
+    private func isOwed(_ message: Sent, to device: Device) -> Bool {
+        guard let position = message.position else { return false }
+        if let joined = device.joinedPosition, position > joined { return true }
+        if let added = device.addedAt, message.sentAt > added { return true }
+        return false
+    }
+
+    /// Milliseconds from sending to being applied on another device, at this share of all.
+    public func delay(atShare share: Double) -> UInt64 {
+        guard !delays.isEmpty else { return 0 }
+        let sorted = delays.sorted()
+        return sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    }
+
+    public var deliveries: Int { devices.reduce(0) { $0 + $1.applied.count } }
+}

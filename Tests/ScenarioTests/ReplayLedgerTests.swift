@@ -1,0 +1,77 @@
+import Model
+import Testing
+
+@testable import Scenario
+
+@Suite struct ReplayLedgerTests {
+    func id(_ number: UInt64) -> MessageID { MessageID(high: 0, low: number) }
+
+    /// Two devices; the first sends two acknowledged messages after both have joined.
+    func ledger() -> ReplayLedger {
+        var ledger = ReplayLedger()
+        for _ in 0..<2 { ledger.added(ledger.addDevice(), at: 10) }
+        for number in UInt64(1)...2 {
+            ledger.sent(id(number), by: 0, at: 10 + number)
+            ledger.answered(id(number), position: number, at: 20)
+        }
+        return ledger
+    }
+
+    @Test("everything applied once and in order is a clean run")
+    func clean() {
+        var ledger = ledger()
+        for device in 0..<2 {
+            for number in UInt64(1)...2 {
+                ledger.applied(device, id(number), position: number, at: 30)
+            }
+        }
+        #expect(ledger.verdict().lost == 0 && ledger.verdict().duplicated == 0)
+        #expect(ledger.outOfOrder == 0 && ledger.acknowledged == 2)
+        #expect(ledger.delay(atShare: 0.99) == 19 && ledger.deliveries == 4)
+    }
+
+    @Test("a message missing on one device is lost, whatever the server says of joining")
+    func lost() {
+        var ledger = ledger()
+        ledger.joined(1, position: 99)
+        ledger.applied(0, id(1), position: 1, at: 30)
+        ledger.applied(0, id(2), position: 2, at: 30)
+        ledger.applied(1, id(2), position: 2, at: 30)
+        #expect(ledger.verdict().lost == 1 && ledger.verdict().missing == [1])
+    }
+
+    @Test("a message sent before the joining was acknowledged is owed by its position only")
+    func before() {
+        var ledger = ledger()
+        let late = ledger.addDevice()
+        ledger.added(late, at: 50)
+        #expect(ledger.verdict().missing == [0, 1])
+        ledger.joined(late, position: 1)
+        #expect(ledger.verdict().missing == [0, 1, late])
+    }
+
+    @Test("twice is doubled, and also out of order")
+    func doubled() {
+        var ledger = ledger()
+        ledger.applied(1, id(1), position: 1, at: 30)
+        ledger.applied(1, id(1), position: 1, at: 31)
+        #expect(ledger.verdict().duplicated == 1 && ledger.outOfOrder == 2)
+    }
+
+    @Test("falling positions, and one sender's lines swapped, are out of order")
+    func order() {
+        var ledger = ledger()
+        ledger.applied(1, id(2), position: 1, at: 30)
+        ledger.applied(1, id(1), position: 2, at: 30)
+        #expect(ledger.outOfOrder == 1, "positions rise, the sender's order does not")
+    }
+
+    @Test("a refused line is neither acknowledged nor owed; an unanswered one is told")
+    func refused() {
+        var ledger = ledger()
+        ledger.sent(id(3), by: 1, at: 40)
+        #expect(ledger.unacknowledged == 1)
+        ledger.answered(id(3), position: 0, at: 41)
+        #expect(ledger.unacknowledged == 0 && ledger.refused == 1 && ledger.acknowledged == 2)
+    }
+}
