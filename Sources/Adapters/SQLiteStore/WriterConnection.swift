@@ -31,7 +31,8 @@ enum WriterConnection {
             throw .unavailable("\(connection.path): no write-ahead journal on this file system")
         }
         for pragma in [
-            "synchronous = \(options.syncsEveryCommit ? "FULL" : "NORMAL")", "wal_autocheckpoint = 0", "cell_size_check = ON",
+            "synchronous = \(options.syncsEveryCommit ? "FULL" : "NORMAL")",
+            "wal_autocheckpoint = 0", "cell_size_check = ON",
             "cache_size = -\(options.cacheSize)",
             "journal_size_limit = \(options.journalLimit)",
         ] {

@@ -1,4 +1,4 @@
-import Model
+public import Model
 
 /// What a replay saw, and the verdict on it: nothing lost, nothing doubled, nothing out of order.
 ///

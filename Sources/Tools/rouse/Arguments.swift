@@ -12,9 +12,16 @@ struct CommandOption: Sendable {
     let value: String?
     let help: String
 
-    init(_ name: String, _ value: String? = nil, _ help: String) {
+    init(_ name: String, _ value: String?, _ help: String) {
         self.name = name
         self.value = value
+        self.help = help
+    }
+
+    /// A flag.
+    init(_ name: String, _ help: String) {
+        self.name = name
+        self.value = nil
         self.help = help
     }
 }

@@ -1,0 +1,116 @@
+import Crypto
+import EventLoop
+import Feed
+import Foundation
+import Model
+import StoreService
+import Sync
+import SyncService
+import Telemetry
+
+// The numbers and facts a server is put together from.
+extension Server {
+    /// What the store's writer does by itself.
+    static let duties: [StoreDuty] = [
+        StoreDuty(
+            name: "fan-out", request: .continueFanOut(recipients: 512), interval: 1_000,
+            followsCommits: true),
+        StoreDuty(
+            name: "receipts", request: .coalesceReceipts(users: 256), interval: 250,
+            followsCommits: false),
+        StoreDuty(
+            name: "retention", request: .enforceRetention(rows: 1_000), interval: 60_000,
+            followsCommits: false),
+        StoreDuty(
+            name: "sessions", request: .sweepWakes(rows: 256), interval: 1_000,
+            followsCommits: false),
+        StoreDuty(
+            name: "alive", request: .keepAlive, interval: 2_000, followsCommits: false),
+    ]
+
+    /// Certificate and key, as the files are now.
+    static func material(_ configuration: Configuration) throws -> TLSMaterial {
+        func contents(_ path: String, _ key: String) throws -> [UInt8] {
+            guard !path.isEmpty else { throw ServerError("\(key) is not set") }
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw ServerError("\(key): cannot read \(path)")
+            }
+            return Array(data)
+        }
+        let material = TLSMaterial(
+            certificateChain: try contents(configuration.certificateFile, "tls.certificate_file"),
+            privateKey: try contents(configuration.privateKeyFile, "tls.key_file"))
+        do {
+            _ = try TLSContext.server(
+                certificateChain: material.certificateChain, privateKey: material.privateKey,
+                protocols: ["rouse/1"])
+        } catch {
+            throw ServerError("tls.certificate_file, tls.key_file: \(error)")
+        }
+        return material
+    }
+
+    /// Looks at everything that can be wrong before starting: files, certificate, limits.
+    public static func check(_ configuration: Configuration) throws {
+        _ = try material(configuration)
+        _ = try connectionsMax(configuration, Descriptors.raiseLimit())
+        let directory = URL(fileURLWithPath: configuration.storePath).deletingLastPathComponent()
+        guard FileManager.default.isWritableFile(atPath: directory.path) else {
+            throw ServerError("store.path: cannot write in \(directory.path)")
+        }
+    }
+
+    static func sessionLimits(_ configuration: Configuration) -> SessionLimits {
+        var limits = SessionLimits()
+        limits.keepalive = configuration.keepaliveSeconds * 1000
+        return limits
+    }
+
+    /// Descriptors kept for the store, the API, pushes and a look around when devices are many.
+    static let descriptorReserve = 256
+
+    static func connectionsMax(
+        _ configuration: Configuration, _ descriptors: Int
+    ) throws -> Int {
+        let room = max(1, descriptors - descriptorReserve)
+        guard configuration.connectionsMax > 0 else { return room }
+        guard configuration.connectionsMax <= room else {
+            throw ServerError(
+                "limits.connections is \(configuration.connectionsMax), but the descriptor limit "
+                    + "\(descriptors) leaves room for \(room); raise it (ulimit -n) or lower this")
+        }
+        return configuration.connectionsMax
+    }
+
+    static func drawnBoot() -> BootID {
+        guard let boot = BootID(Random.bytes(16)) else { preconditionFailure("16 bytes") }
+        return boot
+    }
+
+    /// 63 bits: rows hold signed numbers.
+    static func drawnHalf() -> UInt64 {
+        Random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } >> 1
+    }
+
+    static func register(_ metrics: Metrics, store: StoreService) {
+        let health = store.health
+        metrics.reading("rouse_store_commits_total", "Transactions committed.", isCounter: true) {
+            Double(health.counts.commits)
+        }
+        metrics.reading(
+            "rouse_store_requests_total", "Requests in committed transactions.", isCounter: true
+        ) { Double(health.counts.requests) }
+        metrics.reading(
+            "rouse_store_failed_commits_total", "Transactions that failed.", isCounter: true
+        ) { Double(health.counts.failedCommits) }
+        metrics.reading(
+            "rouse_store_commit_seconds_total", "Time spent in transactions.", isCounter: true
+        ) { Double(health.counts.commitMilliseconds) / 1000 }
+        metrics.reading("rouse_store_writable", "1 while the last write worked.") {
+            health.isWritable ? 1 : 0
+        }
+        metrics.reading("rouse_store_waiting_requests", "Requests waiting for the writer.") {
+            [weak store] in Double(store?.waitingRequests ?? 0)
+        }
+    }
+}

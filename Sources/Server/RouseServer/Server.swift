@@ -1,0 +1,145 @@
+import BackendAPI
+import Crypto
+import EventLoop
+import Feed
+import Foundation
+public import Model
+import SQLiteStore
+import StoreService
+import Sync
+import SyncService
+public import Telemetry
+
+/// A running server: the only place that names a concrete store. Built top to bottom, stopped in
+/// the opposite order.
+public final class Server: Sendable {
+    /// The addresses in use, once ports of 0 are resolved.
+    public struct Addresses: Equatable, Sendable {
+        public var devicePort: UInt16
+        public var apiPort: UInt16
+        public var adminSocket: String
+    }
+
+    public let addresses: Addresses
+    private let configuration: Configuration
+    private let log: Log
+    private let store: StoreService
+    private let sync: SyncService
+    private let api: BackendAPI
+    private let isDraining: Flag
+
+    /// Starts everything; when this returns, devices and backends are served.
+    public static func start(
+        _ configuration: Configuration, log: Log
+    ) throws(ServerError) -> Server {
+        do {
+            return try Server(configuration, log: log)
+        } catch let error as ServerError {
+            throw error
+        } catch {
+            throw ServerError("\(error)")
+        }
+    }
+
+    private init(_ configuration: Configuration, log: Log) throws {
+        self.configuration = configuration
+        self.log = log
+        let descriptors = Descriptors.raiseLimit()
+        let tls = try Self.material(configuration)
+        let metrics = Metrics()
+        let boot = Self.drawnBoot()
+        let doorbell = SyncService.Doorbell()
+        let path = configuration.storePath
+        store = try StoreService.start(
+            duties: Self.duties, boot: boot,
+            epochHalf: Self.drawnHalf(),
+            open: { try SQLiteStore(path: path, tables: Schema.tables) },
+            onCommit: { doorbell.committed($0) })
+        Self.register(metrics, store: store)
+        let isDraining = Flag()
+        self.isDraining = isDraining
+        var settings = SyncServiceConfiguration(
+            host: configuration.listenHost, port: configuration.listenPort,
+            loops: configuration.loops > 0
+                ? configuration.loops : max(1, ProcessInfo.processInfo.activeProcessorCount - 1),
+            session: SessionConfiguration(
+                limits: Self.sessionLimits(configuration), boot: boot,
+                node: configuration.nodeName.isEmpty
+                    ? ProcessInfo.processInfo.hostName : configuration.nodeName,
+                sha256: { Digest.sha256($0) }))
+        settings.connectionsMax = try Self.connectionsMax(configuration, descriptors)
+        settings.handshakesMax = configuration.handshakesMax
+        settings.receivingBytesMax = configuration.receivingBytesMax
+        do {
+            sync = try SyncService.start(
+                settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)
+        } catch {
+            store.stop()
+            throw ServerError("listen.host, listen.port: \(error)")
+        }
+        do {
+            api = try BackendAPI.start(
+                configuration: BackendAPI.Configuration(
+                    host: configuration.apiHost, port: configuration.apiPort,
+                    adminSocket: configuration.adminSocketPath),
+                store: store, notReady: { isDraining.isSet ? ["draining"] : [] },
+                metrics: metrics, log: log)
+        } catch {
+            sync.stop()
+            store.stop()
+            throw ServerError("api.host, api.port, admin.socket: \(error)")
+        }
+        addresses = Addresses(
+            devicePort: sync.port, apiPort: api.port, adminSocket: configuration.adminSocketPath)
+        log.info(
+            "server.started",
+            [
+                LogField("device_port", addresses.devicePort),
+                LogField("api_port", addresses.apiPort), LogField("store", path),
+                LogField("connections_max", settings.connectionsMax),
+                LogField("descriptors", descriptors), LogField("boot", boot),
+            ])
+    }
+
+    /// Reads the certificate files again; new connections use them. Errors change nothing.
+    public func reload() {
+        do {
+            try sync.reload(try Self.material(configuration))
+            log.info("certificates.reloaded")
+        } catch {
+            log.error("certificates.reload_failed", [LogField("error", "\(error)")])
+        }
+    }
+
+    /// Stops accepting, tells every client when to come back, and ends. `done` is called when no
+    /// connection is left, or at the deadline.
+    public func drain(done: @escaping @Sendable () -> Void) {
+        isDraining.set()
+        log.info("drain.started", [LogField("seconds", configuration.drainSeconds)])
+        sync.drain(within: configuration.drainSeconds * 1000, done: done)
+    }
+
+    /// Ends at once; everything acknowledged is on disk.
+    public func stop() {
+        api.stop()
+        sync.stop()
+        store.stop()
+        log.info("server.stopped")
+    }
+}
+
+/// The server cannot start: what, and what to do.
+public struct ServerError: Error, Equatable, Sendable, CustomStringConvertible {
+    public let description: String
+
+    public init(_ description: String) { self.description = description }
+}
+
+/// Set once, read from any thread.
+final class Flag: Sendable {
+    private let lock = Lock()
+    private nonisolated(unsafe) var value = false  // guarded by `lock`
+
+    var isSet: Bool { lock.withLock { value } }
+    func set() { lock.withLock { value = true } }
+}
