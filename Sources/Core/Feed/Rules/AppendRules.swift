@@ -79,18 +79,8 @@ extension Work {
         _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool = false
     ) throws(RuleFailure) {
         let (app, user) = (feed.user.app, feed.user.user)
-        let older = try records(
-            EntryRecord.self,
-            Scan(
-                index: "entry_by_object",
-                prefix: [
-                    .app(app), .user(user), .unsigned(object.kind.rawValue),
-                    .identifier(object.conversation), .blob(object.object),
-                ],
-                limit: 1))
-        for entry in older {
-            try delete(EntryRecord.self, [.app(app), .user(user), .unsigned(entry.seq)])
-        }
+        // Versions rise with each change: the first has nothing to supersede.
+        if object.version > 1 { try supersede(object, in: feed.user) }
         feed.user.head += 1
         if isVisible { feed.user.visibleHead = feed.user.head }
         feed.kinds |= 1 << UInt32(truncatingIfNeeded: object.kind.rawValue)
@@ -100,6 +90,23 @@ extension Work {
             isVisible: isVisible, position: object.position)
         try put(entry)
         if isVisible { feed.visible.append(entry) }
+    }
+
+    private func supersede(
+        _ object: FeedObject, in user: UserRecord
+    ) throws(RuleFailure) {
+        let older = try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(user.app), .user(user.user), .unsigned(object.kind.rawValue),
+                    .identifier(object.conversation), .blob(object.object),
+                ],
+                limit: 1))
+        for entry in older {
+            try delete(EntryRecord.self, [.app(user.app), .user(user.user), .unsigned(entry.seq)])
+        }
     }
 
     /// Whether a message may alert: somebody else's, with push text, not already read.
