@@ -35,7 +35,7 @@ final class TestServer {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let path = directory.appendingPathComponent("store.db").path
         store = try StoreService.start(
-            duties: duties,
+            duties: duties, boot: BootID(high: 1, low: 1), epochHalf: 1,
             open: { [faults] in
                 FaultyStore(try SQLiteStore(path: path, tables: Schema.tables), faults)
             }, onCommit: { _ in })
