@@ -11,7 +11,7 @@ enum Rouse {
 
     static let version = "0.1.0"
 
-    static let commands: [Command] = serveCommands
+    static let commands: [Command] = serveCommands + replayCommands
 
     static func main() {
         exit(run(Array(CommandLine.arguments.dropFirst())))

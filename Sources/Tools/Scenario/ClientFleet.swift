@@ -1,0 +1,263 @@
+import Client
+import Crypto
+import EventLoop
+import Foundation
+import Model
+import SQLiteStore
+import Sync
+import Wire
+
+/// Devices in this process: each a real client with a store of its own on disk, on one loop.
+/// Loop-confined.
+final class ClientFleet: DeviceFleet {
+    var onEvent: (FleetEvent) -> Void = { _ in }
+
+    private let loop: Loop
+    private let endpoint: SyncEndpoint
+    private let tls: TLSContext
+    private let app: String
+    private let issuer: IdentityIssuer
+    private let folder: URL
+    private let seed: UInt64
+    /// The entry of this number, counted over all devices, is kept from its device: for a proof
+    /// that the report notices.
+    private let suppressed: Int?
+    private var entriesSeen = 0
+    private var devices: [Device] = []
+
+    private final class Device {
+        let user: String
+        let id: DeviceID
+        var client: SyncClient?
+        var messages: [UInt64: MessageID] = [:]
+        var resets = 0
+
+        init(user: String, id: DeviceID) {
+            self.user = user
+            self.id = id
+        }
+    }
+
+    init(
+        loop: Loop, endpoint: SyncEndpoint, tls: TLSContext, app: String, issuer: IdentityIssuer,
+        folder: URL, seed: UInt64, suppressed: Int?
+    ) {
+        self.loop = loop
+        self.endpoint = endpoint
+        self.tls = tls
+        self.app = app
+        self.issuer = issuer
+        self.folder = folder
+        self.seed = seed
+        self.suppressed = suppressed
+    }
+
+    func add(user: String, device: DeviceID) throws {
+        devices.append(Device(user: user, id: device))
+    }
+
+    func open(_ number: Int) {
+        let device = devices[number]
+        let state = AppState(phase: .foreground)
+        if let client = device.client {
+            client.appStateChanged(state)
+            return
+        }
+        do {
+            let client = try makeClient(number, device)
+            device.client = client
+            client.start(state)
+        } catch {
+            onEvent(.failed(device: number, "\(error)"))
+        }
+    }
+
+    /// In this process sleeping is the app's good-bye; nothing wakes it but `open`.
+    func sleep(_ number: Int, forced: Bool) {
+        devices[number].client?.sleep()
+    }
+
+    func send(_ number: Int, _ line: OutgoingLine) throws {
+        let device = devices[number]
+        guard let client = device.client else {
+            throw ScenarioError("device \(number) was never opened")
+        }
+        let mutation = try client.mutate(
+            .sendMessage(
+                SendMessage(
+                    conversation: line.conversation, message: line.message,
+                    parts: [Part(mimeType: "text/plain", content: Array(line.text.utf8))],
+                    push: PushText(title: line.title, body: line.text))))
+        device.messages[mutation] = line.message
+    }
+
+    func stop() {
+        for device in devices {
+            device.client?.terminate()
+            device.client = nil
+        }
+    }
+
+    private func makeClient(_ number: Int, _ device: Device) throws -> SyncClient {
+        var options = SQLiteOptions()
+        // Hundreds of devices share this machine's one disk; a killed server does not lose what
+        // its clients' kernel has.
+        options.syncsEveryCommit = false
+        options.cacheSize = 256
+        options.check = .never
+        let file = folder.appendingPathComponent("device-\(number).db").path
+        let store = TableLocalStore(
+            store: try SQLiteStore(path: file, tables: LocalSchema.tables, options: options))
+        var events = SyncClientEvents { [unowned self] nonce, answer in
+            answer(self.issuer.token(app: self.app, user: device.user, nonce: nonce))
+        }
+        events.reported = { [unowned self] event in self.reported(number, event) }
+        events.applied = { [unowned self] entries in self.applied(number, entries) }
+        events.results = { [unowned self] results in self.answered(number, results) }
+        var place = endpoint
+        // 28,000 ports an address; spreading also keeps loopback's time-wait apart.
+        place.sourceAddress = "127.0.0.\(2 + number % 8)"
+        return try SyncClient(
+            loop: loop, endpoint: place, tls: tls, store: filtered(store),
+            configuration: ClientConfiguration(
+                app: app, device: device.id, clientName: "replay", clientVersion: "1"),
+            seed: seed &+ UInt64(number) &* 0x9E37_79B9_7F4A_7C15, events: events)
+    }
+
+    private func filtered(_ store: TableLocalStore) -> any LocalStore {
+        guard let suppressed else { return store }
+        return SuppressingStore(store) { [unowned self] in
+            self.entriesSeen += 1
+            return self.entriesSeen == suppressed
+        }
+    }
+
+    private func reported(_ number: Int, _ event: ClientEvent) {
+        switch event {
+        case .opened: onEvent(.opened(device: number))
+        case .synced: onEvent(.inSync(device: number))
+        case .syncRequested: onEvent(.syncRequest(device: number))
+        case .delta: onEvent(.delta(device: number))
+        case .reset:
+            devices[number].resets += 1
+            onEvent(.reset(device: number, isFirst: devices[number].resets == 1))
+        case .closed: onEvent(.closed(device: number))
+        case .refused(let code, _), .loginRefused(let code):
+            onEvent(.failed(device: number, "refused with \(code)"))
+        case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
+        case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
+        case .pushTokenRefused, .drained, .retrying, .parked: break
+        }
+    }
+
+    private func applied(_ number: Int, _ entries: [Entry]) {
+        let now = SystemClock.monotonicMilliseconds()
+        for entry in entries {
+            guard let conversation = entry.conversation else { continue }
+            switch entry.body {
+            case .message(let state):
+                guard let message = MessageID(entry.object) else { continue }
+                onEvent(
+                    .applied(
+                        device: number, conversation, message, position: state.position, at: now))
+            case .participant(let state) where state.user == devices[number].user:
+                onEvent(.joined(device: number, conversation, position: state.joinedPosition))
+            default: continue
+            }
+        }
+    }
+
+    private func answered(_ number: Int, _ results: [MutationResult]) {
+        let now = SystemClock.monotonicMilliseconds()
+        for result in results {
+            guard let message = devices[number].messages.removeValue(forKey: result.number)
+            else { continue }
+            onEvent(
+                .answered(
+                    device: number, message, position: result.position, code: result.code, at: now)
+            )
+        }
+    }
+}
+
+/// Signs identity tokens as an app's backend does (session.md, SES-9).
+final class IdentityIssuer {
+    private let key: PrivateKey
+    private let keyID: String
+
+    init(key: PrivateKey, keyID: String) {
+        self.key = key
+        self.keyID = keyID
+    }
+
+    func token(app: String, user: String, nonce: [UInt8]) -> String? {
+        struct Header: Encodable {
+            let alg: String
+            let kid: String
+        }
+        struct Claims: Encodable {
+            let iss = "rouse-scenario"
+            let sub: String
+            let aud: String
+            let nonce: String
+            let exp: UInt64
+        }
+        let now = SystemClock.wallMilliseconds() / 1000
+        let encoder = JSONEncoder()
+        guard
+            let header = try? encoder.encode(
+                Header(alg: key.kind.algorithm, kid: keyID)),
+            let claims = try? encoder.encode(
+                Claims(sub: user, aud: app, nonce: Base64URL.encode(nonce), exp: now + 300))
+        else { return nil }
+        return try? CompactToken.sign(
+            headerJSON: Array(header), payloadJSON: Array(claims), with: key)
+    }
+}
+
+/// Keeps one chosen message entry from a device, as a defect on the way would.
+private final class SuppressingStore: LocalStore {
+    private let store: TableLocalStore
+    private let isChosen: () -> Bool
+
+    init(_ store: TableLocalStore, isChosen: @escaping () -> Bool) {
+        self.store = store
+        self.isChosen = isChosen
+    }
+
+    func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
+        var change = change
+        change.entries.removeAll { entry in
+            guard case .message = entry.body else { return false }
+            return isChosen()
+        }
+        return try store.apply(change)
+    }
+
+    func load() throws(LocalStoreError) -> LocalState { try store.load() }
+    func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
+        try store.saveSession(token: token, user: user)
+    }
+    func forgetSession() throws(LocalStoreError) { try store.forgetSession() }
+    func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64 { try store.enqueue(operation, at: time) }
+    func mutations(
+        after number: UInt64, limit: Int, now: Timestamp
+    ) throws(LocalStoreError) -> [Mutation] {
+        try store.mutations(after: number, limit: limit, now: now)
+    }
+    func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
+        try store.saveResults(results)
+    }
+    func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
+        try store.result(of: number)
+    }
+    func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
+        try store.raiseMutationNumbers(above: floor)
+    }
+    func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
+        try store.renumberMutations(above: floor)
+    }
+    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) { try store.addRead(receipt) }
+}

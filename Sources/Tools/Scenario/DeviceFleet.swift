@@ -1,0 +1,40 @@
+import Model
+
+/// Devices that a scenario drives: in this process, or behind the simulator's control socket.
+/// Loop-confined. A device is named by its number, in the order of `add`.
+protocol DeviceFleet: AnyObject {
+    var onEvent: (FleetEvent) -> Void { get set }
+    /// A new device of a user; it stays shut until `open`.
+    func add(user: String, device: DeviceID) throws
+    /// The user opens the app.
+    func open(_ device: Int)
+    /// Puts the app to sleep; `forced`: the user swipes it away.
+    func sleep(_ device: Int, forced: Bool)
+    func send(_ device: Int, _ line: OutgoingLine) throws
+    /// All devices' local stores are closed and nothing more is heard of them.
+    func stop()
+}
+
+/// One line of the log on its way.
+struct OutgoingLine {
+    let conversation: ConversationID
+    let message: MessageID
+    let title: String
+    let text: String
+}
+
+/// What happened on a device. Times are milliseconds of the machine's monotonic clock.
+enum FleetEvent {
+    case opened(device: Int)
+    case closed(device: Int)
+    /// Everything up to the feed's head is applied.
+    case inSync(device: Int)
+    case syncRequest(device: Int)
+    case delta(device: Int)
+    case reset(device: Int, isFirst: Bool)
+    /// The device's own participant entry.
+    case joined(device: Int, ConversationID, position: UInt64)
+    case applied(device: Int, ConversationID, MessageID, position: UInt64, at: UInt64)
+    case answered(device: Int, MessageID, position: UInt64, code: UInt32, at: UInt64)
+    case failed(device: Int, String)
+}

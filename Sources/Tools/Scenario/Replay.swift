@@ -1,0 +1,465 @@
+import Client
+import Crypto
+import EventLoop
+import Foundation
+import Glibc
+import Model
+
+/// How a log is replayed.
+public struct ReplayOptions: Sendable {
+    public var logFile = ""
+    /// Log time runs so many times faster than the clock.
+    public var factor = 60.0
+    public var seed: UInt64 = 1
+    /// Nobody sleeps: no wake, demotion, alert or recovery is asked for.
+    public var isAwake = true
+    public var kills = 0
+    /// Only the first lines of the log.
+    public var lines: Int?
+    /// Keeps this entry from its device: the run must fail.
+    public var suppressed: Int?
+    public var keepsFolder = false
+    /// The `rouse` executable that runs the server.
+    public var executable = ""
+    public var progress: @Sendable (String) -> Void = { _ in }
+
+    public init() {}
+}
+
+/// Runs an IRC log through a server of its own: every nick a user with a device, every line a
+/// mutation on that device's own connection. Lives on the calling thread.
+public final class Replay {
+    static let app = "irc"
+    static let keyID = "replay"
+    /// Lines sent and not acknowledged; above it log time waits.
+    static let unacknowledgedMax = 400
+    /// Without any delivery for so long, what is missing is lost.
+    static let patience: UInt64 = 60_000
+    /// How long a settled run is watched for doubles.
+    static let watch: UInt64 = 1_500
+
+    let options: ReplayOptions
+    let log: IRCLog
+    let folder: URL
+    let loop: Loop
+    let server: ServerProcess
+    let issuer: PrivateKey
+    let conversation: ConversationID
+    var fleet: (any DeviceFleet)?
+    var apiKey = ""
+    var report = ReplayReport()
+    var ledger = ReplayLedger()
+    var random: SeededRandom
+    private var numbers: [String: Int] = [:]
+    private var isAdded: [Bool] = []
+    private var waitingLines: [Int: [String]] = [:]
+    private var waitingAdds: [String] = []
+    private var addsInFlight = 0
+    private var nextEvent = 0
+    private var logClock: Double = 0
+    private var lastTick: UInt64 = 0
+    private var timer: LoopTimer?
+    private var lastProgress: UInt64 = 0
+    private var lastDelivery: UInt64 = 0
+    private var lastDeliveries = -1
+    private var settledSince: UInt64?
+    private var failure: String?
+
+    /// Runs to the end; throws what kept it from running at all.
+    public static func run(_ options: ReplayOptions) throws -> ReplayReport {
+        guard let data = FileManager.default.contents(atPath: options.logFile) else {
+            throw ScenarioError("cannot read \(options.logFile)")
+        }
+        var text = String(decoding: data, as: UTF8.self)
+        if let lines = options.lines {
+            text = text.split(separator: "\n").prefix(lines).joined(separator: "\n")
+        }
+        let log = IRCLog(text: text)
+        guard log.messages > 0 else {
+            throw ScenarioError("\(options.logFile) holds no line like `[12:00] <nick> text`")
+        }
+        let replay = try Replay(options, log: log)
+        defer { replay.tidy() }
+        return try replay.play()
+    }
+
+    private init(_ options: ReplayOptions, log: IRCLog) throws {
+        self.options = options
+        self.log = log
+        _ = Descriptors.raiseLimit()
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-replay-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        loop = try Loop()
+        random = SeededRandom(seed: options.seed)
+        conversation = ConversationID(high: random.next(), low: random.next())
+        issuer = PrivateKey.generate(.p256)
+        server = ServerProcess(
+            executable: URL(fileURLWithPath: options.executable), folder: folder)
+    }
+
+    private func tidy() {
+        fleet?.stop()
+        timer?.close()
+        loop.close()
+        server.kill()
+        if options.keepsFolder {
+            options.progress("kept \(folder.path)")
+        } else {
+            try? FileManager.default.removeItem(at: folder)
+        }
+    }
+
+    // MARK: - From beginning to end
+
+    private func play() throws -> ReplayReport {
+        let started = SystemClock.monotonicMilliseconds()
+        let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
+        try Data(certificates.server.certificatePEM.utf8)
+            .write(to: folder.appendingPathComponent("server.pem"))
+        try Data(certificates.server.privateKeyPEM.utf8)
+            .write(to: folder.appendingPathComponent("server.key"))
+        try server.start()
+        let fleet = ClientFleet(
+            loop: loop,
+            endpoint: SyncEndpoint(
+                host: "127.0.0.1", port: server.devicePort, serverName: "localhost"),
+            tls: try TLSContext.client(
+                trustedCertificates: Array(certificates.authorityPEM.utf8),
+                protocols: ["rouse/1"]),
+            app: Self.app, issuer: IdentityIssuer(key: issuer, keyID: Self.keyID),
+            folder: folder, seed: options.seed, suppressed: options.suppressed)
+        fleet.onEvent = { [unowned self] event in self.heard(event) }
+        self.fleet = fleet
+        setUpApp { [unowned self] error in
+            if let error { return self.fail("\(error)") }
+            self.loop.updateNow()
+            self.lastTick = self.loop.now
+            self.timer = self.loop.timer { [unowned self] in self.tick() }
+            self.timer?.start(afterMilliseconds: 1, repeatingMilliseconds: 5)
+        }
+        loop.run()
+        if let failure { throw ScenarioError(failure) }
+        finishReport(started)
+        return report
+    }
+
+    func fail(_ why: String) {
+        failure = why + "\n" + server.lastLogLines()
+        loop.stop()
+    }
+
+    private func finishReport(_ started: UInt64) {
+        let verdict = ledger.verdict()
+        report.log = URL(fileURLWithPath: options.logFile).lastPathComponent
+        report.factor = options.factor
+        report.seed = options.seed
+        report.isAwake = options.isAwake
+        report.devices = ledger.devices.count
+        report.messages = log.messages
+        report.acknowledged = ledger.acknowledged
+        report.unacknowledged = ledger.unacknowledged
+        report.refused = ledger.refused
+        report.deliveries = ledger.deliveries
+        report.lost = verdict.lost
+        report.duplicated = verdict.duplicated
+        report.outOfOrder = ledger.outOfOrder
+        report.p50Milliseconds = ledger.delay(atShare: 0.5)
+        report.p99Milliseconds = ledger.delay(atShare: 0.99)
+        report.seconds = Double(SystemClock.monotonicMilliseconds() - started) / 1000
+        var failures: [String] = []
+        if verdict.lost > 0 {
+            failures.append("\(verdict.lost) lost, on devices \(verdict.missing.prefix(5))")
+        }
+        if verdict.duplicated > 0 { failures.append("\(verdict.duplicated) doubled") }
+        if ledger.outOfOrder > 0 { failures.append("\(ledger.outOfOrder) out of order") }
+        if ledger.unacknowledged > 0 {
+            failures.append("\(ledger.unacknowledged) lines were never acknowledged")
+        }
+        if ledger.refused > 0 { failures.append("\(ledger.refused) lines were refused") }
+        if ledger.unknown > 0 { failures.append("\(ledger.unknown) messages nobody sent") }
+        if ledger.messages.count < log.messages {
+            failures.append("\(log.messages - ledger.messages.count) lines were never sent")
+        }
+        if report.resets > 0 { failures.append("\(report.resets) resets after the first login") }
+        report.failures += failures
+    }
+
+    // MARK: - The log
+
+    private func tick() {
+        let now = loop.now
+        tellProgress(now)
+        if nextEvent < log.events.count {
+            // Log time waits for a server that is behind.
+            if ledger.unacknowledged < Self.unacknowledgedMax {
+                logClock += Double(now - lastTick) * options.factor / 60_000
+            }
+            lastTick = now
+            // Lines of one minute are spread over it by their order.
+            while nextEvent < log.events.count, dueMinute(nextEvent) <= logClock {
+                happen(log.events[nextEvent])
+                nextEvent += 1
+                killIfDue()
+            }
+            return
+        }
+        settle(now)
+    }
+
+    private func dueMinute(_ index: Int) -> Double {
+        let minute = log.events[index].minute
+        var first = index
+        while first > 0, log.events[first - 1].minute == minute { first -= 1 }
+        var last = index
+        while last + 1 < log.events.count, log.events[last + 1].minute == minute { last += 1 }
+        return Double(minute) + Double(index - first) / Double(last - first + 1)
+    }
+
+    private func happen(_ event: IRCLog.Event) {
+        let device = device(of: event.user)
+        switch event.kind {
+        case .message(let text):
+            waitingLines[device, default: []].append(text)
+            sendWaiting(device)
+        case .join: break
+        case .part: break  // Nobody sleeps in this process; see `isAwake`.
+        }
+    }
+
+    /// First sight connects the device and adds it to the channel's conversation.
+    private func device(of user: String) -> Int {
+        if let number = numbers[user] { return number }
+        let number = ledger.addDevice()
+        numbers[user] = number
+        isAdded.append(false)
+        do {
+            try fleet?.add(user: user, device: DeviceID(high: random.next(), low: random.next()))
+            fleet?.open(number)
+        } catch {
+            fail("\(error)")
+        }
+        waitingAdds.append(user)
+        addWaiting()
+        return number
+    }
+
+    private func sendWaiting(_ device: Int) {
+        guard isAdded[device], let lines = waitingLines.removeValue(forKey: device) else { return }
+        for text in lines {
+            let message = MessageID(high: random.next(), low: random.next())
+            // A message needs a part with content of at least a byte; IRC has empty lines.
+            let line = OutgoingLine(
+                conversation: conversation, message: message, title: "device \(device)",
+                text: text.isEmpty ? " " : text)
+            ledger.sent(message, by: device, at: SystemClock.monotonicMilliseconds())
+            do {
+                try fleet?.send(device, line)
+            } catch {
+                fail("\(error)")
+            }
+        }
+    }
+
+    // MARK: - The devices
+
+    private func heard(_ event: FleetEvent) {
+        switch event {
+        case .syncRequest: report.syncRequests += 1
+        case .delta: report.deltas += 1
+        case .reset(_, let isFirst): if !isFirst { report.resets += 1 }
+        case .joined(let device, let place, let position):
+            if place == conversation { ledger.joined(device, position: position) }
+        case .applied(let device, let place, let message, let position, let time):
+            if place == conversation {
+                ledger.applied(device, message, position: position, at: time)
+            }
+        case .answered(_, let message, let position, let code, let time):
+            ledger.answered(message, position: code == 0 ? position : 0, at: time)
+        case .failed(let device, let why):
+            if report.failures.count < 10 { report.failures.append("device \(device): \(why)") }
+        case .opened, .closed, .inSync: break
+        }
+    }
+
+    // MARK: - The server
+
+    private func killIfDue() {
+        guard options.kills > report.kills.count else { return }
+        let share = log.events.count / (options.kills + 1)
+        guard nextEvent >= share * (report.kills.count + 1) else { return }
+        var kill = ReplayReport.Kill()
+        kill.line = nextEvent
+        kill.unansweredMutations = ledger.unacknowledged
+        let started = SystemClock.monotonicMilliseconds()
+        server.kill()
+        do {
+            try server.start()
+        } catch {
+            return fail("\(error)")
+        }
+        kill.downMilliseconds = SystemClock.monotonicMilliseconds() - started
+        report.kills.append(kill)
+        loop.updateNow()
+        lastTick = loop.now
+    }
+
+    // MARK: - The end
+
+    /// All come online; what is still missing when nothing has come for a long time is lost.
+    private func settle(_ now: UInt64) {
+        if ledger.deliveries != lastDeliveries {
+            lastDeliveries = ledger.deliveries
+            lastDelivery = now
+            settledSince = nil
+            return
+        }
+        guard now - lastDelivery > 300 else { return }
+        if settledSince == nil, now - lastDelivery < Self.patience {
+            guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty else {
+                return
+            }
+            lastDelivery = max(lastDelivery, now - 300)
+            guard now % 500 < 6, ledger.verdict().lost == 0 else { return }
+            settledSince = now
+        }
+        if let settledSince, now - settledSince < Self.watch { return }
+        loop.stop()
+    }
+
+    private func tellProgress(_ now: UInt64) {
+        guard now - lastProgress >= 1_000 else { return }
+        lastProgress = now
+        let share = nextEvent * 100 / max(1, log.events.count)
+        options.progress(
+            "\(share)% of the log, \(ledger.devices.count) devices, "
+                + "\(ledger.acknowledged) of \(log.messages) lines acknowledged, "
+                + "\(ledger.deliveries) deliveries")
+    }
+}
+
+extension Replay {
+    // MARK: - The app, as its backend sees it
+
+    private var admin: HTTPCall.Place { .socket(path: server.adminSocket) }
+    private var api: HTTPCall.Place { .tcp(host: "127.0.0.1", port: server.apiPort) }
+
+    private static func json(_ value: some Encodable) -> [UInt8] {
+        (try? JSONEncoder().encode(value)).map(Array.init) ?? []
+    }
+
+    /// App, issuer key, API key, conversation: one call after the other.
+    private func setUpApp(then done: @escaping (ScenarioError?) -> Void) {
+        let name = Self.app
+        call(admin, "POST", "/apps", ["app": name], done) { _ in
+            let key = ["public_key_pem": self.issuer.publicKeyPEM]
+            self.call(
+                self.admin, "PUT", "/apps/\(name)/issuer-keys/\(Self.keyID)", key, done
+            ) { _ in
+                self.call(
+                    self.admin, "POST", "/apps/\(name)/api-keys", [String: String](), done
+                ) { body in
+                    struct Made: Decodable { let secret: String }
+                    guard let made = try? JSONDecoder().decode(Made.self, from: Data(body)) else {
+                        return done(ScenarioError("the answer holds no API key"))
+                    }
+                    self.apiKey = made.secret
+                    self.createConversation(done)
+                }
+            }
+        }
+    }
+
+    private func createConversation(_ done: @escaping (ScenarioError?) -> Void) {
+        struct New: Encodable {
+            let id: String
+            let participants: [String]
+        }
+        call(
+            api, "POST", "/v1/conversations",
+            New(id: conversation.description, participants: ["channel"]), done
+        ) { _ in done(nil) }
+    }
+
+    private func call(
+        _ place: HTTPCall.Place, _ method: String, _ path: String, _ body: some Encodable,
+        _ failed: @escaping (ScenarioError?) -> Void, then: @escaping ([UInt8]) -> Void
+    ) {
+        HTTPCall(
+            loop: loop, place: place, method: method, path: path, headers: authorization,
+            body: Self.json(body)
+        ) { result in
+            switch result {
+            case .success(let answer) where answer.status < 300: then(answer.body)
+            case .success(let answer):
+                failed(
+                    ScenarioError(
+                        "\(method) \(path): \(answer.status) "
+                            + String(decoding: answer.body, as: UTF8.self)))
+            case .failure(let error): failed(error)
+            }
+        }
+    }
+
+    private var authorization: [(String, String)] {
+        apiKey.isEmpty ? [] : [("authorization", "Bearer \(apiKey)")]
+    }
+
+    /// Adds the users that wait, one call at a time, as often as it takes.
+    func addWaiting() {
+        guard addsInFlight == 0, !waitingAdds.isEmpty else { return }
+        let users = Array(waitingAdds.prefix(50))
+        waitingAdds.removeFirst(users.count)
+        addsInFlight = users.count
+        add(users, key: "add-\(random.next())")
+    }
+
+    private func add(_ users: [String], key: String) {
+        HTTPCall(
+            loop: loop, place: api, method: "POST",
+            path: "/v1/conversations/\(conversation)/participants",
+            headers: authorization + [("idempotency-key", key)],
+            body: Self.json(["users": users])
+        ) { [weak self] result in
+            guard let self else { return }
+            guard case .success(let answer) = result, answer.status < 500 else {
+                // Killed, or starting again: the same once more, under the same key.
+                let again = self.loop.timer { [weak self] in self?.add(users, key: key) }
+                return again.start(afterMilliseconds: 200)
+            }
+            guard answer.status < 300 else {
+                return self.fail(
+                    "adding users: \(answer.status) "
+                        + String(decoding: answer.body, as: UTF8.self))
+            }
+            self.added(users)
+        }
+    }
+
+    private func added(_ users: [String]) {
+        let now = SystemClock.monotonicMilliseconds()
+        addsInFlight = 0
+        for user in users {
+            guard let number = numbers[user] else { continue }
+            ledger.added(number, at: now)
+            isAdded[number] = true
+            sendWaiting(number)
+        }
+        addWaiting()
+    }
+}
+
+/// A seeded generator (SplitMix64): a run can be repeated.
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+
+/// What a replay came to.
+public struct ReplayReport: Codable, Equatable, Sendable {
+    /// What was open when the server was killed.
+    public struct Kill: Codable, Equatable, Sendable {
+        public var line = 0
+        public var unansweredMutations = 0
+        public var wakesInFlight = 0
+        public var graceRows = 0
+        /// Milliseconds until it served again.
+        public var downMilliseconds: UInt64 = 0
+
+        enum CodingKeys: String, CodingKey {
+            case line
+            case unansweredMutations = "unanswered_mutations"
+            case wakesInFlight = "wakes_in_flight"
+            case graceRows = "grace_rows"
+            case downMilliseconds = "down_milliseconds"
+        }
+    }
+
+    public var log = ""
+    public var factor = 0.0
+    public var seed: UInt64 = 0
+    public var isAwake = false
+    public var devices = 0
+    public var messages = 0
+    public var acknowledged = 0
+    public var unacknowledged = 0
+    public var refused = 0
+    public var deliveries = 0
+    public var syncRequests = 0
+    public var deltas = 0
+    public var resets = 0
+    public var silentWakes = 0
+    public var demotions = 0
+    public var alerts = 0
+    public var recoveries = 0
+    public var lost = 0
+    public var duplicated = 0
+    public var outOfOrder = 0
+    public var p50Milliseconds: UInt64 = 0
+    public var p99Milliseconds: UInt64 = 0
+    public var seconds = 0.0
+    public var kills: [Kill] = []
+    /// What failed, in words; empty: the run is good.
+    public var failures: [String] = []
+
+    enum CodingKeys: String, CodingKey {
+        case log, factor, seed, devices, messages, acknowledged, unacknowledged, refused
+        case deliveries, deltas, resets, demotions, alerts, recoveries, lost, duplicated, seconds
+        case kills, failures
+        case isAwake = "awake"
+        case syncRequests = "sync_requests"
+        case silentWakes = "silent_wakes"
+        case outOfOrder = "out_of_order"
+        case p50Milliseconds = "p50_milliseconds"
+        case p99Milliseconds = "p99_milliseconds"
+    }
+
+    public init() {}
+
+    public var isGood: Bool { failures.isEmpty }
+
+    /// One JSON object on one line.
+    public var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { return "{}" }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// For people.
+    public var text: String {
+        func row(_ name: String, _ value: some CustomStringConvertible) -> String {
+            "  " + name + String(repeating: " ", count: max(1, 22 - name.count)) + "\(value)\n"
+        }
+        var text = "\nreplay of \(log), factor \(factor), seed \(seed)"
+        text += isAwake ? ", nobody sleeps\n" : "\n"
+        text += row("devices", devices) + row("messages", messages)
+        text += row("acknowledged", acknowledged) + row("deliveries", deliveries)
+        text += row("sync-requests", syncRequests) + row("deltas", deltas)
+        if !isAwake {
+            text += row("silent wakes", silentWakes) + row("demotions", demotions)
+            text += row("alerts", alerts) + row("recoveries", recoveries)
+        }
+        text += row("lost", lost) + row("duplicated", duplicated)
+        text += row("out of order", outOfOrder)
+        text += row("send to applied", "p50 \(p50Milliseconds) ms, p99 \(p99Milliseconds) ms")
+        text += row("duration", "\((seconds * 10).rounded() / 10) s")
+        for (number, kill) in kills.enumerated() {
+            text += row(
+                "kill \(number + 1)",
+                "at line \(kill.line): \(kill.unansweredMutations) unanswered mutations, "
+                    + "\(kill.wakesInFlight) wakes in flight, \(kill.graceRows) in grace; "
+                    + "back after \(kill.downMilliseconds) ms")
+        }
+        for failure in failures { text += "  FAILED: \(failure)\n" }
+        if failures.isEmpty { text += "  nothing lost, nothing doubled, everything in order\n" }
+        return text
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Glibc
+import Scenario
+
+extension Rouse {
+    static let replayCommands: [Command] = [
+        Command(
+            description: CommandDescription(
+                name: "replay", summary: "run an IRC log through a server and judge the result",
+                operands: ["FILE"],
+                options: [
+                    CommandOption("awake", "nobody sleeps"),
+                    CommandOption("factor", "N", "log time runs N times faster (default 60)"),
+                    CommandOption("seed", "N", "chance (default 1)"),
+                    CommandOption("lines", "N", "only the first N lines"),
+                    CommandOption("kill-server", "N", "kill -9 the server N times on the way"),
+                    CommandOption("suppress", "N", "keep the Nth entry back; the run must fail"),
+                    CommandOption("keep", "keep the folder with stores and log"),
+                    CommandOption("json", "end with one JSON object on stdout"),
+                ],
+                examples: [
+                    "rouse replay 2007-06-04.txt --awake",
+                    "rouse replay 2007-06-04.txt --awake --kill-server 5 --json",
+                ],
+                notes: """
+                    Every nick is a user with a device; its lines are mutations on that device's
+                    own connection. The exit status is 0 only if every line was acknowledged and
+                    nothing was lost, doubled or out of order.
+                    """),
+            run: { try replay($0) })
+    ]
+
+    private static func replay(_ arguments: Arguments) throws -> Int32 {
+        var options = ReplayOptions()
+        options.logFile = arguments.operands[0]
+        guard arguments.has("awake") else {
+            throw UsageError("replaying with sleepers is not there yet; give --awake")
+        }
+        options.factor = Double(try arguments.number("factor", in: 1...100_000) ?? 60)
+        options.seed = try arguments.number("seed", in: 0...UInt64.max) ?? 1
+        options.lines = try arguments.number("lines", in: 1...Int.max)
+        options.kills = try arguments.number("kill-server", in: 0...100) ?? 0
+        options.suppressed = try arguments.number("suppress", in: 1...Int.max)
+        options.keepsFolder = arguments.has("keep")
+        options.executable = try ownExecutable()
+        let isTerminal = isatty(2) == 1
+        options.progress = { line in
+            if isTerminal {
+                FileHandle.standardError.write(Data("\r\u{1B}[K\(line)".utf8))
+            } else {
+                Terminal.complain(line)
+            }
+        }
+        let report = try Replay.run(options)
+        if isTerminal { Terminal.complain("") }
+        if arguments.has("json") {
+            Terminal.complain(report.text)
+            Terminal.print(report.json)
+        } else {
+            Terminal.print(report.text)
+        }
+        return report.isGood ? ExitStatus.success : ExitStatus.failure
+    }
+
+    /// This program's file: scenarios run it again as the server.
+    static func ownExecutable() throws -> String {
+        let link = "/proc/self/exe"
+        guard let path = try? FileManager.default.destinationOfSymbolicLink(atPath: link) else {
+            throw UsageError("cannot find the own executable at \(link)")
+        }
+        return path
+    }
+}
