@@ -53,6 +53,24 @@ struct ReceiptTests {
         #expect(try world.page("anna").firstVisible == nil || receipts("anna").count == 1)
     }
 
+    @Test func onlyNewlyCoveredAuthorsAreTold() throws {
+        try world.publish("one", to: conversation, from: "carl")
+        _ = try acknowledge(bert, try world.head("bert"))
+        try coalesce()
+        #expect(world.changes.map(\.user.name) == ["carl"])
+        try world.publish("two", to: conversation, from: "anna")
+        _ = try acknowledge(bert, try world.head("bert"))
+        world.pass(2000)
+        try coalesce()
+        #expect(world.changes.map(\.user.name) == ["anna"])
+        let read = ReadReceipt(conversation: conversation, through: 1)
+        _ = try acknowledge(bert, 0, reads: [read])
+        world.pass(2000)
+        try coalesce()
+        #expect(world.changes.map(\.user.name) == ["carl"])
+        #expect(try receipts("carl") == ["receipt bert 2 1"])
+    }
+
     @Test func oneReceiptInTwoSeconds() throws {
         func step(_ number: Int) throws {
             try world.publish("\(number)", to: conversation, from: "anna")
