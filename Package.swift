@@ -102,7 +102,7 @@ let package = Package(
             "Scenario",
             ["Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model"]),
         .executableTarget(
-            name: "rouse", dependencies: ["RouseServer", "APNsSimulator", "Scenario"],
+            name: "rouse", dependencies: ["RouseServer", "APNsSimulator", "Scenario", "Crypto"],
             path: "Sources/Tools/rouse", swiftSettings: common),
 
         test("ModelTests", ["Model"]),
@@ -138,8 +138,8 @@ let package = Package(
         test(
             "BackendAPITests",
             [
-                "BackendAPI", "StoreService", "SQLiteStore", "Telemetry", "EventLoop", "Crypto",
-                "HTTP1", "Feed", "Wake", "Wire", "Model",
+                "rouse", "BackendAPI", "StoreService", "SQLiteStore", "Telemetry", "EventLoop",
+                "Crypto", "HTTP1", "Feed", "Wake", "Wire", "Model",
             ]),
         test("RouseServerTests", ["RouseServer", "Telemetry"]),
         test("LayoutTests", []),

@@ -236,7 +236,7 @@ import Wire
         // Debian's own, which has the packages.
         process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
         process.arguments = [
-            Self.root.appendingPathComponent("Tests/BackendAPITests/check_openapi.py").path,
+            Self.root.appendingPathComponent("Tests/peers/check_openapi.py").path,
             Self.root.appendingPathComponent("Protocol/backend-api.yaml").path, file.path,
         ]
         let output = Pipe()

@@ -18,6 +18,7 @@ final class TestServer {
     let directory: URL
     /// What the server says of itself in `/readyz`.
     let reasons = Reasons()
+    static let boot = BootID(high: 1, low: 1)
     /// Every exchange with the backend API, in order.
     private(set) var transcript: [Exchange] = []
     private let driver: StoreDriver
@@ -35,7 +36,7 @@ final class TestServer {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let path = directory.appendingPathComponent("store.db").path
         store = try StoreService.start(
-            duties: duties, boot: BootID(high: 1, low: 1), epochHalf: 1,
+            duties: duties, boot: Self.boot, epochHalf: 5,
             open: { [faults] in
                 FaultyStore(try SQLiteStore(path: path, tables: Schema.tables), faults)
             }, onCommit: { _ in })
@@ -150,7 +151,7 @@ final class TestServer {
             OpenSession(
                 app: AppID(app), device: device, role: .app, credential: .identity(UserID(user)),
                 newTokenHash: Digest.sha256(random), freshEpochHalf: 7,
-                boot: BootID(high: 1, low: 1), clientName: "Example", clientVersion: "3.1",
+                boot: Self.boot, clientName: "Example", clientVersion: "3.1",
                 appState: AppState(notifications: .on, backgroundRefresh: .off), push: push))
         let answer = try #require(try commit([request]).first)
         guard case .opened = answer else { throw Unexpected(text: "\(answer)") }

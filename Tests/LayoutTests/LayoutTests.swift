@@ -59,7 +59,7 @@ import Testing
         ),
         (
             "Tools/rouse",
-            ["RouseServer", "APNsSimulator", "Scenario", "Foundation", "Glibc"]
+            ["RouseServer", "APNsSimulator", "Scenario", "Crypto", "Foundation", "Glibc"]
         ),
     ]
 

@@ -7,11 +7,15 @@ enum Rouse {
     struct Command: Sendable {
         let description: CommandDescription
         let run: @Sendable (Arguments) throws -> Int32
+
+        var words: [String] { description.name.split(separator: " ").map(String.init) }
     }
 
     static let version = "0.1.0"
 
-    static let commands: [Command] = serveCommands + replayCommands
+    static let commands: [Command] =
+        serveCommands + replayCommands
+        + appCommands + keyCommands + deviceCommands + developmentCommands
 
     static func main() {
         exit(run(Array(CommandLine.arguments.dropFirst())))
@@ -26,10 +30,7 @@ enum Rouse {
             Terminal.print("rouse \(version)")
             return ExitStatus.success
         }
-        guard let (command, rest) = found(words) else {
-            Terminal.complain("rouse: no command `\(first)`; `rouse --help` lists them")
-            return ExitStatus.usage
-        }
+        guard let (command, rest) = found(words) else { return offer(words) }
         do {
             let arguments = try Arguments(rest, for: command.description)
             if arguments.asksForHelp {
@@ -46,33 +47,49 @@ enum Rouse {
         }
     }
 
+    /// What to say to words that are no command: the commands that begin so, if there are any.
+    private static func offer(_ words: [String]) -> Int32 {
+        let asked = words.prefix { !$0.hasPrefix("-") }
+        let group = asked.indices.reversed().lazy.map { last in
+            commands.filter { $0.words.starts(with: asked[...last]) }
+        }.first { !$0.isEmpty }
+        guard let group else {
+            Terminal.complain("rouse: no command `\(words[0])`; `rouse --help` lists them")
+            return ExitStatus.usage
+        }
+        let isHelp = words.contains("--help") || words.contains("-h")
+        let text = "commands:\n\n\(lines(of: group))\n\nrouse COMMAND --help tells more"
+        isHelp ? Terminal.print(text) : Terminal.complain(text)
+        return isHelp ? ExitStatus.success : ExitStatus.usage
+    }
+
     /// Commands have one or more words (`app`, `app key add`): the longest that fits wins.
     private static func found(_ words: [String]) -> (Command, [String])? {
-        let fitting = commands.filter { command in
-            words.starts(with: command.description.name.split(separator: " ").map(String.init))
-        }
+        let fitting = commands.filter { words.starts(with: $0.words) }
         guard
             let command = fitting.max(by: {
                 $0.description.name.count < $1.description.name.count
             })
         else { return nil }
-        let count = command.description.name.split(separator: " ").count
-        return (command, Array(words.dropFirst(count)))
+        return (command, Array(words.dropFirst(command.words.count)))
     }
 
-    private static var overview: String {
+    private static func lines(of commands: [Command]) -> String {
         let width = (commands.map(\.description.name.count).max() ?? 0) + 2
-        let lines = commands.map { command in
+        return commands.map { command in
             let name = command.description.name
             let gap = String(repeating: " ", count: width - name.count)
             return "  \(name)\(gap)\(command.description.summary)"
-        }
-        return """
-            rouse keeps every device of every user in sync, and wakes the ones that sleep.
+        }.joined(separator: "\n")
+    }
 
-            usage: rouse COMMAND [options]; rouse COMMAND --help; rouse --version
+    private static var overview: String {
+        """
+        rouse keeps every device of every user in sync, and wakes the ones that sleep.
 
-            \(lines.joined(separator: "\n"))
-            """
+        usage: rouse COMMAND [options]; rouse COMMAND --help; rouse --version
+
+        \(lines(of: commands))
+        """
     }
 }

@@ -1,5 +1,5 @@
 import EventLoop
-public import HTTP1
+import HTTP1
 public import StoreService
 import Telemetry
 import Wire
@@ -33,12 +33,22 @@ public final class AdminDesk: Sendable {
     }
 
     /// Waits for the answer; from any thread but the desk's own.
-    public func answer(_ request: HTTPRequest) -> HTTPResponse {
+    ///
+    /// - Parameters:
+    ///   - path: the segments of the route, as they are (not percent-encoded).
+    ///   - body: JSON, or empty.
+    /// - Returns: the HTTP status, and JSON or nothing.
+    public func answer(
+        method: String, path: [String], body: [UInt8]
+    ) -> (status: Int, body: [UInt8]) {
+        let request = HTTPRequest(
+            method: method, path: "", pathSegments: path,
+            headers: HTTPHeaders([("content-type", "application/json")]), body: body)
         let reply = Reply()
-        guard requests.post(Question(request: request, reply: reply)) else {
-            return Problem(.unavailable, "too many requests wait").response
-        }
-        return reply.take()
+        let response =
+            requests.post(Question(request: request, reply: reply))
+            ? reply.take() : Problem(.unavailable, "too many requests wait").response
+        return (response.status, response.body)
     }
 
     /// Call it before the store is stopped.

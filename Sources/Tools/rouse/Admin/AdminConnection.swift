@@ -1,0 +1,127 @@
+import Foundation
+import RouseServer
+
+/// A refusal of the admin API, in its words.
+struct AdminRefusal: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// The way to a store's admin API: the socket of the running server, or the file itself.
+final class AdminConnection {
+    private enum Way {
+        case server(socket: String)
+        case file(OfflineAdministration)
+    }
+
+    private let way: Way
+    private let isJSON: Bool
+
+    static let options = [
+        CommandOption("socket", "PATH", "admin socket of the running server"),
+        CommandOption("store", "PATH", "the store's file (default rouse.db)"),
+        CommandOption("config", "FILE", "the server's configuration, which names both"),
+        CommandOption("json", nil, "print the answer as JSON"),
+    ]
+
+    /// - Parameter makesStore: whether a store that does not exist is made.
+    init(_ arguments: Arguments, makesStore: Bool = false) throws {
+        isJSON = arguments.has("json")
+        if let socket = arguments.string("socket") {
+            way = .server(socket: socket)
+            return
+        }
+        var configuration = try Self.configuration(arguments)
+        if let store = arguments.string("store") {
+            configuration.storePath = store
+            configuration.adminSocket = ""
+        }
+        let (path, socket) = (configuration.storePath, configuration.adminSocketPath)
+        if UnixSocketHTTP.isAnswered(socket) {
+            if arguments.has("store") {
+                Terminal.complain("a server has \(path) open: asking it at \(socket)")
+            }
+            way = .server(socket: socket)
+            return
+        }
+        guard makesStore || FileManager.default.fileExists(atPath: path) else {
+            throw AdminRefusal(
+                description: "there is no store at \(path) and no server at \(socket); "
+                    + "give --store, --socket or --config, or begin with `rouse app create`")
+        }
+        do {
+            way = .file(try OfflineAdministration(storePath: path))
+        } catch {
+            throw AdminRefusal(
+                description: "\(Self.reason(error)); "
+                    + "if that is a server with another admin socket, give --socket PATH")
+        }
+    }
+
+    /// The file given, or what the environment says.
+    private static func configuration(_ arguments: Arguments) throws -> Configuration {
+        let environment = ProcessInfo.processInfo.environment
+        guard let name = arguments.string("config") else {
+            return try Configuration(text: "", name: "", environment: environment)
+        }
+        let text: String
+        do {
+            text = try String(contentsOfFile: name, encoding: .utf8)
+        } catch {
+            throw AdminRefusal(description: "--config \(name): cannot be read")
+        }
+        return try Configuration(text: text, name: name, environment: environment)
+    }
+
+    /// A store's error without the name of its case.
+    private static func reason(_ error: any Error) -> String {
+        let mirror = Mirror(reflecting: error)
+        return mirror.children.first.flatMap { $0.value as? String } ?? "\(error)"
+    }
+
+    deinit {
+        if case .file(let administration) = way { administration.close() }
+    }
+
+    /// Asks, prints the answer if it was to be JSON, and gives it back.
+    ///
+    /// - Throws: what the API refused, in its words.
+    @discardableResult
+    func ask(_ method: String, _ path: [String], _ body: JSONValue? = nil) throws -> JSONValue {
+        let bytes = try body?.bytes ?? []
+        let (status, answer) = try send(method, path, bytes)
+        let value = answer.isEmpty ? JSONValue.object([:]) : try JSONValue(bytes: answer)
+        if isJSON { Terminal.print(String(decoding: try value.bytes, as: UTF8.self)) }
+        guard (200..<300).contains(status) else {
+            let detail = value["detail"].words
+            throw AdminRefusal(description: detail.isEmpty ? "status \(status)" : detail)
+        }
+        return value
+    }
+
+    private func send(
+        _ method: String, _ path: [String], _ body: [UInt8]
+    ) throws -> (status: Int, body: [UInt8]) {
+        switch way {
+        case .file(let administration):
+            return administration.answer(method: method, path: path, body: body)
+        case .server(let socket):
+            do {
+                return try UnixSocketHTTP.send(method, path, body: body, to: socket)
+            } catch {
+                throw AdminRefusal(
+                    description: "\(error); is `rouse serve` running? The file of a stopped "
+                        + "server is changed with --store PATH")
+            }
+        }
+    }
+
+    /// Prints for people; nothing when JSON was asked for.
+    func say(_ text: @autoclosure () -> String) {
+        if !isJSON { Terminal.print(text()) }
+    }
+
+    /// Remarks that no script should read.
+    func remark(_ text: String) {
+        if !isJSON { Terminal.complain(text) }
+    }
+}

@@ -1,0 +1,128 @@
+import Foundation
+
+extension Rouse {
+    /// `rouse app issuer-key`, `api-key` and `push`.
+    static let keyCommands: [Command] = [
+        command(
+            "app issuer-key add", "let a key sign identity tokens of the app's users", ["APP"],
+            [
+                CommandOption("kid", "KID", "the name its tokens give in `kid`"),
+                CommandOption("key", "FILE", "public key, PEM: P-256, Ed25519 or RSA"),
+            ], addIssuerKey,
+            examples: ["rouse app issuer-key add shop --kid 2026 --key issuer.pub.pem"]),
+        command(
+            "app issuer-key remove", "take such a key back", ["APP", "KID"], [], removeIssuerKey),
+        command(
+            "app api-key create", "make a key for the app's backend", ["APP"], [], createAPIKey,
+            examples: ["KEY=$(rouse app api-key create shop)"],
+            notes: "Prints the key, this once: the server keeps a hash. Two may be live."),
+        command("app api-key list", "list the app's API keys", ["APP"], [], listAPIKeys),
+        command("app api-key revoke", "end an API key", ["APP", "KEY-ID"], [], revokeAPIKey),
+        command(
+            "app push set", "set the APNs credential of an environment", ["APP"],
+            [
+                CommandOption("environment", "NAME", "production or development"),
+                CommandOption("key", "FILE", "Apple's .p8 file"),
+                CommandOption("key-id", "ID", "the key's id"),
+                CommandOption("team", "ID", "the team's id"),
+                CommandOption("topic", "BUNDLE-ID", "a bundle id; may be repeated"),
+                CommandOption("host", "HOST", "another endpoint than Apple's"),
+                CommandOption("port", "PORT", "its port (default 443)"),
+                CommandOption("trust", "FILE", "authorities it is trusted by, PEM"),
+            ], setPush,
+            examples: [
+                "rouse app push set shop --environment production --key AuthKey_ABC1234567.p8 "
+                    + "--key-id ABC1234567 --team TEAM123456 --topic org.example.shop"
+            ]),
+        command(
+            "app push remove", "remove the APNs credential of an environment", ["APP"],
+            [CommandOption("environment", "NAME", "production or development")], removePush),
+    ]
+
+    /// A file named by an option.
+    static func file(_ option: String, _ arguments: Arguments) throws -> String? {
+        guard let name = arguments.string(option) else { return nil }
+        do {
+            return try String(contentsOfFile: name, encoding: .utf8)
+        } catch {
+            throw AdminRefusal(description: "--\(option) \(name): no such file, or not text")
+        }
+    }
+
+    private static func addIssuerKey(_ arguments: Arguments) throws {
+        let (app, kid) = (arguments.operands[0], try arguments.required("kid"))
+        let name = try arguments.required("key")
+        let pem = try file("key", arguments) ?? ""
+        guard !pem.contains("PRIVATE KEY") else {
+            throw AdminRefusal(
+                description: "--key \(name) is a private key, which the server must never see; "
+                    + "give its public half (openssl pkey -in \(name) -pubout)")
+        }
+        let connection = try AdminConnection(arguments)
+        let key = try connection.ask(
+            "PUT", ["apps", app, "issuer-keys", kid], .object(["public_key_pem": .text(pem)]))
+        connection.say("tokens signed with \(kid) (\(key["algorithm"].words)) are taken now")
+    }
+
+    private static func removeIssuerKey(_ arguments: Arguments) throws {
+        let (app, kid) = (arguments.operands[0], arguments.operands[1])
+        let connection = try AdminConnection(arguments)
+        try connection.ask("DELETE", ["apps", app, "issuer-keys", kid])
+        connection.say("tokens signed with \(kid) are refused now; open sessions go on")
+    }
+
+    private static func createAPIKey(_ arguments: Arguments) throws {
+        let app = arguments.operands[0]
+        let connection = try AdminConnection(arguments)
+        let key = try connection.ask("POST", ["apps", app, "api-keys"])
+        connection.remark("API key \(key["id"].words) of \(app), shown this once:")
+        connection.say(key["secret"].words)
+    }
+
+    private static func listAPIKeys(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        let keys = try connection.ask("GET", ["apps", arguments.operands[0], "api-keys"])
+        let rows = keys["api_keys"].items.map { [$0["id"].words, $0["created_at"].words] }
+        connection.say(rows.isEmpty ? "no API keys" : textTable(["KEY-ID", "CREATED"], rows))
+    }
+
+    private static func revokeAPIKey(_ arguments: Arguments) throws {
+        let (app, key) = (arguments.operands[0], arguments.operands[1])
+        let connection = try AdminConnection(arguments)
+        try connection.ask("DELETE", ["apps", app, "api-keys", key])
+        connection.say("API key \(key) is refused from now on")
+    }
+
+    private static func setPush(_ arguments: Arguments) throws {
+        let app = arguments.operands[0]
+        let environment = try arguments.required("environment")
+        _ = try arguments.required("key")
+        var fields: [String: JSONValue] = [
+            "key_id": .text(try arguments.required("key-id")),
+            "team": .text(try arguments.required("team")),
+            "private_key_pem": .text(try file("key", arguments) ?? ""),
+        ]
+        let topics = arguments.strings("topic")
+        guard !topics.isEmpty else { throw UsageError("--topic is needed: the app's bundle id") }
+        fields["topics"] = .list(topics.map { .text($0) })
+        if let host = arguments.string("host") { fields["host"] = .text(host) }
+        if let port = try arguments.number("port", in: Int64(1)...65_535) {
+            fields["port"] = .number(port)
+        }
+        if let trust = try file("trust", arguments) {
+            fields["trusted_certificates_pem"] = .text(trust)
+        }
+        let connection = try AdminConnection(arguments)
+        let push = try connection.ask("PUT", ["apps", app, "push", environment], .object(fields))
+        connection.say(
+            "pushes of \(app) in \(environment) go to \(push["host"].words):\(push["port"].words)")
+    }
+
+    private static func removePush(_ arguments: Arguments) throws {
+        let app = arguments.operands[0]
+        let environment = try arguments.required("environment")
+        let connection = try AdminConnection(arguments)
+        try connection.ask("DELETE", ["apps", app, "push", environment])
+        connection.say("no pushes of \(app) in \(environment) any more")
+    }
+}
