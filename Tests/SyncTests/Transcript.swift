@@ -37,6 +37,12 @@ struct Desk {
         log: Bool = false, _ input: (inout Session, Instant) -> [SessionAction]
     ) -> [String] {
         actions = input(&session, now)
+        for action in actions {
+            switch action {
+            case .store(let asked, _), .read(let asked, _), .verify(let asked, _, _): tag = asked
+            default: continue
+            }
+        }
         return actions.compactMap { line($0, log: log) }
     }
 
@@ -45,17 +51,8 @@ struct Desk {
         run { $0.received(Frame(body, request: request), now: $1) }
     }
 
-    /// The tag of the last question among the last actions.
-    var tag: RequestTag {
-        for action in actions.reversed() {
-            switch action {
-            case .store(let tag, _), .read(let tag, _), .verify(let tag, _, _): return tag
-            default: continue
-            }
-        }
-        Issue.record("nothing was asked: \(actions)")
-        return RequestTag(number: 0)
-    }
+    /// The tag of the last question asked.
+    private(set) var tag = RequestTag(number: 0)
 
     @discardableResult
     mutating func answer(_ answer: StoreAnswer, to tag: RequestTag? = nil) -> [String] {

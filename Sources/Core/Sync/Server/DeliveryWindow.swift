@@ -27,7 +27,7 @@ struct DeliveryWindow: Equatable, Sendable {
         deltasMax = limits.windowDeltas
         quickAck = limits.quickAck
         // Room for a DELTA's own fields and the results of a full SYNC beside its entries.
-        pageBytesMax = max(min(limits.windowBytes, limits.afterWelcome.bodyBytes) - (8 << 10), 1)
+        pageBytesMax = max(min(limits.windowBytes, limits.afterWelcome.bodyBytes - (8 << 10)), 1)
         pageBytesMin = min(limits.firstPageBytes, pageBytesMax)
         pageBytes = pageBytesMin
     }

@@ -140,7 +140,8 @@ extension Session {
         _ sync: SyncFrame, request: UInt16, _ answer: SyncedSession, refused: [MutationResult],
         now: Instant, _ actions: inout [SessionAction]
     ) {
-        let base = answer.reset == nil ? sync.cursor?.seq ?? 0 : 0
+        // An ACK that came since the SYNC covers more: nothing at or below it is sent again (P3).
+        let base = answer.reset == nil ? max(sync.cursor?.seq ?? 0, applied) : 0
         sent = base
         window.restart()
         hasSynced = true

@@ -1,0 +1,548 @@
+import Model
+import Sync
+import Testing
+import Wire
+
+/// A `ClientSession` with its clock and store; every action that is the store's is carried out.
+struct Phone {
+    static let epoch = Desk.epoch
+    var session: ClientSession
+    let store: MemoryLocalStore
+    var now = Instant(milliseconds: 1_000_000)
+    var wall = Timestamp(milliseconds: 9_000_000)
+
+    init(
+        at seq: UInt64? = 10, token: [UInt8] = [9], mutations: Int = 0, seed: UInt64 = 1,
+        limits: ClientLimits = ClientLimits()
+    ) throws {
+        store = MemoryLocalStore()
+        store.state.cursor = seq.map { Cursor(epoch: Self.epoch, seq: $0) }
+        store.state.sessionToken = token
+        for _ in 0..<mutations {
+            _ = try store.enqueue(.sendMessage(SendMessage()), at: wall)
+        }
+        session = ClientSession(
+            configuration: ClientConfiguration(
+                app: "chess", device: Desk.device, clientName: "t", clientVersion: "1",
+                limits: limits), state: try store.load(), seed: seed)
+    }
+
+    @discardableResult
+    mutating func run(
+        _ input: (inout ClientSession, Instant) -> [ClientAction]
+    ) -> [String] {
+        var lines: [String] = []
+        var actions = input(&session, now)
+        while !actions.isEmpty {
+            let action = actions.removeFirst()
+            do throws(LocalStoreError) {
+                switch action {
+                case .connect: lines.append("connect")
+                case .send(let frame): lines.append("send \(line(frame))")
+                case .raiseLimits: break
+                case .disconnect: lines.append("disconnect")
+                case .apply(let change):
+                    let fresh = try store.apply(change)
+                    lines.append(
+                        "apply \(fresh.map(\.seq)) to \(change.to.seq)"
+                            + (change.marksStale ? " stale" : "") + (change.sweeps ? " sweep" : ""))
+                    actions = session.committed(now: now) + actions
+                case .saveResults(let results):
+                    try store.saveResults(results)
+                    lines.append("results \(results.map(\.number))")
+                case .saveSession(let token, let user):
+                    try store.saveSession(token: token, user: user)
+                case .forgetSession:
+                    try store.forgetSession()
+                    lines.append("forget session")
+                case .loadMutations(let after, let limit):
+                    let loaded = try store.mutations(after: after, limit: limit, now: wall)
+                    actions = session.mutationsLoaded(loaded, now: now) + actions
+                case .raiseMutationNumbers(let floor):
+                    try store.raiseMutationNumbers(above: floor)
+                    lines.append("numbers above \(floor)")
+                case .renumberMutations(let floor):
+                    try store.renumberMutations(above: floor)
+                    lines.append("renumber above \(floor)")
+                    actions =
+                        session.mutationsRenumbered(last: store.state.lastMutation, now: now)
+                        + actions
+                case .needIdentityToken: lines.append("need identity token")
+                case .report(let event):
+                    switch event {
+                    case .retrying(let delay): lines.append("retry after \(delay)")
+                    case .parked, .upgradeRequired: lines.append("\(event)")
+                    case .synced(let cursor): lines.append("synced \(cursor.seq)")
+                    default: break
+                    }
+                }
+            } catch {
+                actions = session.storeFailed(error, now: now)
+                lines.append("store failed")
+            }
+        }
+        return lines
+    }
+
+    @discardableResult
+    mutating func receive(_ body: FrameBody, request: UInt16 = 0) -> [String] {
+        run { $0.received(Frame(body, request: request), now: $1) }
+    }
+
+    @discardableResult
+    mutating func start(_ phase: AppPhase = .foreground) -> [String] {
+        run { $0.start(appState: AppState(phase: phase), now: $1) }
+    }
+
+    @discardableResult
+    mutating func connect() -> [String] { run { $0.connected(now: $1) } }
+
+    @discardableResult
+    mutating func close(_ code: Code? = nil, retryAfter: UInt32 = 0) -> [String] {
+        if let code {
+            receive(
+                .close(
+                    Close(
+                        code: code.rawValue, retry: code.retryClass, retryAfterMs: retryAfter)))
+        }
+        return run { $0.closed(now: $1) }
+    }
+
+    @discardableResult
+    mutating func pass(_ duration: Milliseconds) -> [String] {
+        let end = now + duration
+        var lines: [String] = []
+        while let next = session.nextDeadline, next <= end {
+            now = max(next, now)
+            lines += run { $0.deadlineReached(now: $1) }
+        }
+        now = end
+        return lines
+    }
+
+    static func welcome(live: Bool = true, floor: UInt64 = 0, user: String = "anna") -> FrameBody {
+        .welcome(
+            Welcome(
+                version: 1, sessionToken: [8], epoch: epoch, mutationFloor: floor,
+                keepaliveMs: 180_000, features: live ? ["live"] : [], user: user))
+    }
+
+    static func delta(
+        _ from: UInt64, _ seqs: [UInt64], to: UInt64? = nil, head: UInt64? = nil,
+        epoch: Epoch = Phone.epoch, reset: ResetReason? = nil, results: [MutationResult] = [],
+        floor: UInt64 = 0
+    ) -> FrameBody {
+        let to = to ?? seqs.last ?? from
+        let head = head ?? to
+        let entries = seqs.map { seq in
+            Entry(
+                seq: seq, conversation: ConversationID(high: 1, low: 1),
+                object: MessageID(high: 2, low: seq).bytes, version: 1,
+                body: .message(MessageState())
+            )
+        }
+        return .delta(
+            Delta(
+                entries: entries, from: Cursor(epoch: epoch, seq: from),
+                to: Cursor(epoch: epoch, seq: to), head: head, more: to < head, results: results,
+                mutationFloor: floor, reset: reset.map { Reset(reason: $0) }))
+    }
+
+    /// In sync at 10.
+    static func inSync(live: Bool = true, mutations: Int = 0) throws -> Phone {
+        var phone = try Phone(mutations: mutations)
+        phone.start()
+        phone.connect()
+        phone.receive(welcome(live: live), request: 1)
+        phone.receive(delta(10, []), request: 1)
+        return phone
+    }
+}
+
+@Suite struct ClientTests {
+    @Test func oneRoundTrip() throws {
+        var phone = try Phone()
+        #expect(phone.start() == ["connect"])
+        #expect(phone.connect() == ["send HELLO token at 10"])
+        #expect(phone.receive(Phone.welcome(), request: 1) == [])
+        #expect(phone.store.state.sessionToken == [8])
+        #expect(
+            phone.receive(Phone.delta(10, [12, 13]), request: 1) == [
+                "apply [12, 13] to 13", "send ACK 13", "synced 13",
+            ])
+    }
+
+    @Test func loginSendsTheSyncAgain() throws {
+        var phone = try Phone(at: nil, token: [], mutations: 1)
+        phone.start()
+        #expect(phone.connect() == ["send HELLO no token at - m1"])
+        #expect(phone.receive(.challenge(Challenge()), request: 1) == ["need identity token"])
+        #expect(
+            phone.run { $0.identityToken("jwt", now: $1) } == ["send AUTHENTICATE jwt"])
+        #expect(
+            phone.receive(Phone.welcome(), request: 1) == [
+                "send SYNC at - connect", "send MUTATE 1",
+            ])
+        #expect(
+            phone.receive(Phone.delta(0, [3], reset: .noCursor), request: 2) == [
+                "apply [3] to 3", "send ACK 3", "synced 3",
+            ])
+    }
+
+    @Test func aRefusedLoginBacksOff() throws {
+        var phone = try Phone(token: [])
+        phone.start()
+        phone.connect()
+        phone.receive(.challenge(Challenge()), request: 1)
+        phone.run { $0.identityToken("jwt", now: $1) }
+        let lines = phone.receive(.error(ErrorFrame(code: 2001)))
+        #expect(lines.first == "disconnect")
+        #expect(lines.last?.hasPrefix("retry after") == true)
+    }
+
+    // MARK: - The gap rules (SYN-13)
+
+    @Test func aPushedDeltaIsAppliedAndAcknowledged() throws {
+        var phone = try Phone.inSync()
+        #expect(
+            phone.receive(Phone.delta(10, [12], head: 20)) == ["apply [12] to 12", "send ACK 12"])
+        #expect(
+            phone.receive(Phone.delta(12, [20])) == [
+                "apply [20] to 20", "send ACK 20", "synced 20",
+            ])
+    }
+
+    @Test func whatIsThereIsDropped() throws {
+        var phone = try Phone.inSync()
+        #expect(phone.receive(Phone.delta(5, [7])) == ["send ACK 10", "synced 10"])
+        // Overlap is harmless.
+        #expect(
+            phone.receive(Phone.delta(5, [7, 12])).first == "apply [7, 12] to 12")
+    }
+
+    @Test func aGapIsFetched() throws {
+        var phone = try Phone.inSync()
+        #expect(phone.receive(Phone.delta(12, [13])) == ["send SYNC at 10 timer"])
+        #expect(
+            phone.receive(Phone.delta(12, [14], epoch: Epoch(high: 1, low: 1))) == [])
+        #expect(phone.receive(Phone.delta(10, [13]), request: 2).first == "apply [13] to 13")
+    }
+
+    // MARK: - SYNC_REQUEST
+
+    @Test func aSyncRequestIsAnswered() throws {
+        var phone = try Phone.inSync(live: false)
+        #expect(
+            phone.receive(.syncRequest(SyncRequest(head: 12))) == ["send SYNC at 10 syncRequest"])
+        // Told of more meanwhile: remembered.
+        #expect(phone.receive(.syncRequest(SyncRequest(head: 15))) == [])
+        #expect(
+            phone.receive(Phone.delta(10, [12]), request: 2) == [
+                "apply [12] to 12", "send SYNC at 12 syncRequest",
+            ])
+        #expect(
+            phone.receive(Phone.delta(12, [15]), request: 3) == [
+                "apply [15] to 15", "send ACK 15", "synced 15",
+            ])
+        #expect(phone.receive(.syncRequest(SyncRequest(head: 15))) == ["send ACK 15"])
+    }
+
+    @Test func withoutLiveThePagesArePulled() throws {
+        var phone = try Phone.inSync(live: false)
+        phone.receive(.syncRequest(SyncRequest(head: 30)))
+        #expect(
+            phone.receive(Phone.delta(10, [20], head: 30), request: 2) == [
+                "apply [20] to 20", "send SYNC at 20 syncRequest",
+            ])
+    }
+
+    // MARK: - Resets
+
+    @Test func aResetMarksAppliesAndSweeps() throws {
+        var phone = try Phone.inSync()
+        phone.receive(Phone.delta(10, [12]))
+        let epoch = Epoch(high: 7, low: 9)
+        #expect(
+            phone.receive(Phone.delta(0, [2], head: 5, epoch: epoch, reset: .epochChanged)) == [
+                "apply [2] to 2 stale", "send ACK 2",
+            ])
+        // Nothing is discarded before the end.
+        #expect(phone.store.rows.count == 2)
+        #expect(
+            phone.receive(Phone.delta(2, [5], epoch: epoch)) == [
+                "apply [5] to 5 sweep", "send ACK 5", "synced 5",
+            ])
+        #expect(phone.store.rows.values.map(\.entry.seq).sorted() == [2, 5])
+    }
+
+    @Test func aResetOutlivesTheProcess() throws {
+        var phone = try Phone.inSync()
+        phone.receive(Phone.delta(10, [12]))
+        let epoch = Epoch(high: 7, low: 9)
+        phone.receive(Phone.delta(0, [2], head: 5, epoch: epoch, reset: .epochChanged))
+        phone.session = ClientSession(
+            configuration: phone.session.configuration, state: try phone.store.load(), seed: 2)
+        phone.start()
+        #expect(phone.connect() == ["send HELLO token at 2"])
+        phone.receive(Phone.welcome(), request: 1)
+        #expect(
+            phone.receive(Phone.delta(2, [5], epoch: epoch), request: 1).first
+                == "apply [5] to 5 sweep")
+    }
+
+    @Test func aLostHistoryRenumbers() throws {
+        var phone = try Phone.inSync(mutations: 2)
+        #expect(
+            phone.receive(
+                Phone.delta(
+                    0, [2], epoch: Epoch(high: 7, low: 9), reset: .cursorAhead, floor: 7)
+            )
+            .prefix(3) == ["renumber above 7", "send MUTATE 8", "send MUTATE 9"])
+    }
+
+    // MARK: - Mutations
+
+    @Test func unansweredOnesAreSentAgainInOrder() throws {
+        var phone = try Phone(mutations: 3)
+        phone.start()
+        #expect(phone.connect() == ["send HELLO token at 10 m1 m2 m3"])
+        phone.receive(Phone.welcome(), request: 1)
+        #expect(
+            phone.receive(
+                Phone.delta(10, [], results: [MutationResult(number: 1)]), request: 1
+            ).first == "results [1]")
+        phone.close()
+        phone.pass(5_000)
+        #expect(phone.connect() == ["send HELLO token at 10 m2 m3"])
+    }
+
+    @Test func helloIsBounded() throws {
+        var phone = try Phone()
+        let part = Part(mimeType: "", content: Array(repeating: 0, count: 4_000))
+        for _ in 0..<5 {
+            _ = try phone.store.enqueue(
+                .sendMessage(SendMessage(parts: [part])), at: phone.wall)
+        }
+        phone.session = ClientSession(
+            configuration: phone.session.configuration, state: try phone.store.load(), seed: 2)
+        phone.start()
+        #expect(phone.connect() == ["send HELLO token at 10 m1 m2"])
+        #expect(
+            phone.receive(Phone.welcome(), request: 1) == [
+                "send MUTATE 3", "send MUTATE 4", "send MUTATE 5",
+            ])
+    }
+
+    @Test func thirtyTwoAtATime() throws {
+        var phone = try Phone(mutations: 40)
+        phone.start()
+        phone.connect()
+        let lines = phone.receive(Phone.welcome(), request: 1)
+        #expect(lines == [])
+        #expect(
+            phone.receive(.mutationResult(MutationResult(number: 1))) == [
+                "results [1]", "send MUTATE 33",
+            ])
+    }
+
+    @Test func aTemporaryRefusalIsSentAgainWithAllBehindIt() throws {
+        var phone = try Phone.inSync(mutations: 3)
+        phone.receive(.mutationResult(MutationResult(number: 1)))
+        #expect(
+            phone.receive(
+                .mutationResult(
+                    MutationResult(number: 2, code: 1004, retry: .retryAfter, retryAfterMs: 5_000))
+            ) == [])
+        phone.receive(
+            .mutationResult(MutationResult(number: 3, code: 1001, retry: .retryAfter)))
+        #expect(phone.pass(4_999) == [])
+        #expect(phone.pass(1) == ["send MUTATE 2", "send MUTATE 3"])
+    }
+
+    @Test func anOversizedMutationIsRefusedHere() throws {
+        var phone = try Phone.inSync()
+        let part = Part(mimeType: "", content: Array(repeating: 0, count: 300_000))
+        let number = try phone.store.enqueue(
+            .sendMessage(SendMessage(parts: [part])), at: phone.wall)
+        #expect(phone.run { $0.mutationQueued(number, now: $1) } == ["results [1]"])
+        #expect(try phone.store.result(of: 1)?.code == 4001)
+    }
+
+    @Test func anotherUserGetsNothingOfTheFormer() throws {
+        var phone = try Phone.inSync(mutations: 1)
+        phone.close(.revoked)
+        phone.pass(5_000)
+        phone.connect()
+        phone.receive(.challenge(Challenge()), request: 1)
+        phone.run { $0.identityToken("jwt", now: $1) }
+        #expect(
+            phone.receive(Phone.welcome(user: "bob"), request: 1) == ["send SYNC at - connect"])
+        #expect(phone.store.outbox.isEmpty)
+    }
+
+    // MARK: - Read receipts
+
+    @Test func readsAreRepeatedUntilTheMarkComesBack() throws {
+        var phone = try Phone.inSync()
+        let id = ConversationID(high: 1, low: 1)
+        let read = ReadReceipt(conversation: id, through: 4)
+        try phone.store.addRead(read)
+        #expect(phone.run { $0.readQueued(read, now: $1) } == ["send ACK 10 r4"])
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 10 user r4"])
+        func mark(_ seq: UInt64, _ through: UInt64) -> FrameBody {
+            .delta(
+                Delta(
+                    entries: [
+                        Entry(
+                            seq: seq, conversation: id, version: seq,
+                            body: .readMark(ReadMarkState(through: through)))
+                    ], from: Cursor(epoch: Phone.epoch, seq: seq - 1),
+                    to: Cursor(epoch: Phone.epoch, seq: seq), head: seq))
+        }
+        phone.receive(mark(11, 3), request: 2)
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 11 user r4"])
+        phone.receive(mark(12, 4), request: 3)
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 12 user"])
+        #expect(phone.store.state.pendingReads.isEmpty)
+    }
+
+    // MARK: - Staying and coming back
+
+    @Test func backoffDoublesToItsCap() throws {
+        func delays(_ phase: AppPhase) throws -> [Milliseconds] {
+            var highest = [Milliseconds](repeating: 0, count: 12)
+            for seed in 0..<100 as Range<UInt64> {
+                var phone = try Phone(seed: seed)
+                phone.start(phase)
+                for index in highest.indices {
+                    let lines = phone.close()
+                    let text = try #require(lines.last?.split(separator: " ").last)
+                    let delay = try #require(Milliseconds(text))
+                    highest[index] = max(highest[index], delay)
+                    #expect(phone.pass(delay) == ["connect"])
+                }
+            }
+            return highest
+        }
+        for (phase, cap) in [(AppPhase.foreground, 30_000), (.background, 300_000)] {
+            for (index, highest) in try delays(phase).enumerated() {
+                let bound = min(Milliseconds(1_000) << UInt64(index), Milliseconds(cap))
+                #expect((bound * 8 / 10...bound).contains(highest))
+            }
+        }
+    }
+
+    @Test func afterAHealthySessionWithinFiveSeconds() throws {
+        var phone = try Phone.inSync()
+        let delay = try #require(phone.close().last?.split(separator: " ").last)
+        #expect(try #require(Milliseconds(delay)) <= 5_000)
+    }
+
+    @Test func aDrainSlotOverrides() throws {
+        var phone = try Phone.inSync()
+        phone.receive(.drain(Drain(deadlineMs: 20_000, slotMs: 30_000)))
+        phone.pass(1_000)
+        #expect(phone.close(.drainDeadline) == ["retry after 29000"])
+        #expect(phone.pass(29_000) == ["connect"])
+
+        var early = try Phone.inSync()
+        early.receive(.drain(Drain(deadlineMs: 60_000, slotMs: 30_000)))
+        #expect(early.pass(29_999) == [])
+        #expect(early.pass(1) == ["disconnect", "connect"])
+    }
+
+    @Test func supersededStaysDown() throws {
+        var phone = try Phone.inSync()
+        #expect(phone.close(.superseded) == ["parked"])
+        #expect(phone.session.nextDeadline == nil)
+        #expect(phone.run { $0.networkChanged(now: $1) } == [])
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["connect"])
+    }
+
+    @Test func supersededTooOftenLogsInAnew() throws {
+        var phone = try Phone.inSync()
+        for count in 1...6 {
+            #expect(
+                phone.close(.superseded)
+                    == (count == 6 ? ["forget session", "parked"] : ["parked"]))
+            phone.run { $0.userRefresh(now: $1) }
+            phone.connect()
+            phone.receive(Phone.welcome(), request: 1)
+        }
+    }
+
+    @Test(arguments: [
+        (Code.protocolViolation, "parked"), (.suspended, "parked"), (.revoked, "forget session"),
+        (.upgradeRequired, "upgradeRequired"), (.slow, "retry"), (.epochChanged, "retry"),
+    ])
+    func retryClassesAreObeyed(_ code: Code, _ first: String) throws {
+        var phone = try Phone.inSync()
+        #expect(phone.close(code).first?.hasPrefix(first) == true)
+    }
+
+    @Test func retryAfterIsWaitedFor() throws {
+        var phone = try Phone.inSync()
+        #expect(phone.close(.tooManyConnections, retryAfter: 60_000) == ["retry after 60000"])
+        // Not even a refresh comes before it.
+        #expect(phone.run { $0.userRefresh(now: $1) } == [])
+        #expect(phone.pass(60_000) == ["connect"])
+    }
+
+    @Test func anUnknownCodeCountsByItsClass() throws {
+        var phone = try Phone.inSync()
+        phone.receive(.close(Close(code: 5999, retry: .upgrade)))
+        #expect(phone.run { $0.closed(now: $1) } == ["upgradeRequired"])
+        #expect(phone.run { $0.userRefresh(now: $1) } == [])
+    }
+
+    @Test func keepsAliveAndNoticesADeadPeer() throws {
+        var phone = try Phone.inSync()
+        #expect(phone.pass(162_000) == ["send PING"])
+        #expect(phone.receive(.pong(Pong())) == [])
+        #expect(phone.pass(162_000) == ["send PING"])
+        #expect(phone.pass(30_000).first == "disconnect")
+    }
+
+    @Test func goesToSleepAndIsWoken() throws {
+        var phone = try Phone.inSync()
+        #expect(
+            phone.run { $0.sleep(now: $1) } == ["send CLOSE 5000 applied 10", "disconnect"])
+        #expect(phone.session.nextDeadline == nil)
+        #expect(phone.run { $0.networkChanged(now: $1) } == [])
+        let background = AppState(phase: .background, remainingMs: 30_000)
+        #expect(
+            phone.run {
+                $0.pushReceived(wake: WakeID(high: 1, low: 1), appState: background, now: $1)
+            } == ["connect"])
+        #expect(phone.connect() == ["send HELLO token at 10 wake"])
+    }
+
+    @Test func aSilentServerIsGivenUp() throws {
+        var phone = try Phone()
+        phone.start()
+        phone.connect()
+        #expect(phone.pass(30_000).first == "disconnect")
+    }
+
+    // MARK: - The store
+
+    @Test func aStoreThatFailsLosesNothing() throws {
+        var phone = try Phone.inSync()
+        phone.store.fault = .full("disk")
+        let lines = phone.receive(Phone.delta(10, [12]))
+        #expect(lines.prefix(2) == ["store failed", "disconnect"])
+        phone.pass(5_000)
+        #expect(phone.connect() == ["send HELLO token at 10"])
+    }
+
+    @Test(arguments: FrameType.allCases)
+    func everyFrameWhileOpen(_ type: FrameType) throws {
+        let body = try #require(StateTableTests.bodies[type])
+        for var phone in [try Phone(), try Phone.inSync()] {
+            phone.start()
+            phone.connect()
+            phone.receive(body, request: 7)
+            phone.close()
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import Model
+import Sync
+import Wire
+
+/// `LocalStore` in memory, to the letter of its contract; a fault makes the next call fail.
+final class MemoryLocalStore: LocalStore {
+    struct Key: Hashable {
+        var kind: Int
+        var conversation: ConversationID?
+        var name: [UInt8]
+    }
+
+    struct Row: Equatable {
+        var entry: Entry
+        var isStale = false
+    }
+
+    var state = LocalState()
+    private(set) var rows: [Key: Row] = [:]
+    private(set) var outbox: [(mutation: Mutation, at: Timestamp)] = []
+    private(set) var results: [UInt64: MutationResult] = [:]
+    /// What every `apply` gave back, in order.
+    private(set) var applied: [Entry] = []
+    /// How often `apply` marked everything stale, and swept.
+    private(set) var resets = 0
+    private(set) var sweeps = 0
+    var fault: LocalStoreError?
+
+    private func check() throws(LocalStoreError) {
+        if let fault {
+            self.fault = nil
+            throw fault
+        }
+    }
+
+    static func key(_ entry: Entry) -> Key? {
+        switch entry.body {
+        case .conversationState: Key(kind: 0, conversation: entry.conversation, name: [])
+        case .participant(let state):
+            Key(kind: 1, conversation: entry.conversation, name: Array(state.user.utf8))
+        case .message: Key(kind: 2, conversation: nil, name: entry.object)
+        case .receipt(let state):
+            Key(kind: 3, conversation: entry.conversation, name: Array(state.user.utf8))
+        case .readMark: Key(kind: 4, conversation: entry.conversation, name: [])
+        case nil: nil
+        }
+    }
+
+    func load() throws(LocalStoreError) -> LocalState {
+        try check()
+        var loaded = state
+        loaded.firstUnanswered = outbox.first?.mutation.number
+        return loaded
+    }
+
+    func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
+        try check()
+        if change.marksStale {
+            resets += 1
+            for key in rows.keys { rows[key]?.isStale = true }
+            state.isResetting = true
+        }
+        var fresh: [Entry] = []
+        for entry in change.entries {
+            guard let key = Self.key(entry) else { continue }
+            if let row = rows[key], !row.isStale, row.entry.version >= entry.version { continue }
+            let isNew = rows[key]?.entry.version != entry.version
+            rows[key] = Row(entry: entry)
+            if isNew { fresh.append(entry) }
+            if case .readMark(let mark) = entry.body {
+                state.pendingReads.removeAll {
+                    $0.conversation == entry.conversation && $0.isCovered(by: mark)
+                }
+            }
+        }
+        if change.sweeps {
+            sweeps += 1
+            rows = rows.filter { !$0.value.isStale }
+            state.isResetting = false
+        }
+        state.cursor = change.to
+        applied += fresh
+        return fresh
+    }
+
+    func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
+        try check()
+        if !state.user.isEmpty && state.user != user {
+            rows = [:]
+            outbox = []
+            results = [:]
+            state = LocalState()
+        }
+        state.sessionToken = token
+        state.user = user
+    }
+
+    func forgetSession() throws(LocalStoreError) {
+        try check()
+        state.sessionToken = []
+    }
+
+    func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64 {
+        try check()
+        state.lastMutation += 1
+        outbox.append((Mutation(number: state.lastMutation, operation: operation), time))
+        return state.lastMutation
+    }
+
+    func mutations(
+        after number: UInt64, limit: Int, now: Timestamp
+    ) throws(LocalStoreError) -> [Mutation] {
+        try check()
+        return outbox.filter { $0.mutation.number > number }.prefix(limit).map { queued in
+            var mutation = queued.mutation
+            mutation.delayMs = UInt32(clamping: now.since(queued.at))
+            return mutation
+        }
+    }
+
+    func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
+        try check()
+        for result in results {
+            guard let index = outbox.firstIndex(where: { $0.mutation.number == result.number })
+            else { continue }
+            outbox.remove(at: index)
+            self.results[result.number] = result
+        }
+    }
+
+    func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
+        try check()
+        return results[number]
+    }
+
+    func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
+        try check()
+        state.lastMutation = max(state.lastMutation, floor)
+    }
+
+    func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
+        try check()
+        state.lastMutation = max(state.lastMutation, floor)
+        let old = outbox.filter { $0.mutation.number <= floor }
+        outbox.removeAll { $0.mutation.number <= floor }
+        for var queued in old {
+            state.lastMutation += 1
+            queued.mutation.number = state.lastMutation
+            outbox.append(queued)
+        }
+    }
+
+    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
+        try check()
+        if let index = state.pendingReads.firstIndex(where: {
+            $0.conversation == receipt.conversation
+        }) {
+            state.pendingReads[index].merge(receipt)
+        } else {
+            state.pendingReads.append(receipt)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import Feed
+import Model
+import Sync
+import Testing
+import Wire
+
+@Suite struct SessionMutationTests {
+    private func mutate(_ number: UInt64, bytes: Int = 0) -> FrameBody {
+        .mutate(
+            Mutation(
+                number: number,
+                operation: .sendMessage(
+                    SendMessage(parts: [
+                        Part(mimeType: "", content: Array(repeating: 0, count: bytes))
+                    ]))))
+    }
+
+    private func done(_ number: UInt64, _ code: UInt32 = 0) -> StoreAnswer {
+        .mutated(MutationResult(number: number, code: code), floor: number)
+    }
+
+    @Test func oneAtATimeInOrder() {
+        var desk = Desk.open()
+        #expect(desk.receive(mutate(1), request: 5) == ["store mutate 1"])
+        let first = desk.tag
+        #expect(desk.receive(mutate(2), request: 6) == [])
+        #expect(desk.answer(done(1), to: first) == ["send RESULT 1=0 @5", "store mutate 2"])
+        #expect(desk.answer(done(2)) == ["send RESULT 2=0 @6"])
+    }
+
+    /// MSG-11: nothing overtakes a mutation that was refused for a time.
+    @Test func aRefusalHoldsBackTheLaterOnes() {
+        var desk = Desk.open()
+        desk.receive(mutate(1), request: 5)
+        let first = desk.tag
+        desk.receive(mutate(2), request: 6)
+        #expect(
+            desk.run { $0.storeFailed(first, .full(""), now: $1) } == [
+                "send RESULT 1=1004 @5", "send RESULT 2=1001 @6",
+            ])
+        #expect(desk.receive(mutate(3), request: 7) == ["send RESULT 3=1001 @7"])
+        #expect(desk.receive(mutate(1), request: 8) == ["store mutate 1"])
+        #expect(desk.answer(done(1)) == ["send RESULT 1=0 @8"])
+        #expect(desk.receive(mutate(2), request: 9) == ["store mutate 2"])
+    }
+
+    @Test func aRefusalHoldsBackASyncsMutationsToo() {
+        var desk = Desk.open()
+        desk.receive(mutate(1), request: 5)
+        let first = desk.tag
+        desk.run { $0.storeFailed(first, .conflict(""), now: $1) }
+        let sync = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 10), applied: 10, mode: .advance,
+            mutations: [Mutation(number: 2), Mutation(number: 3)])
+        #expect(desk.receive(.sync(sync), request: 6) == ["store sync applied 10"])
+        desk.answer(.synced(Desk.position(head: 10, applied: 10)))
+        #expect(desk.give(Desk.page(10, [])) == ["send DELTA 10>10/10 2=1001 3=1001 @6"])
+        var whole = sync
+        whole.mutations.insert(Mutation(number: 1), at: 0)
+        #expect(
+            desk.receive(.sync(whole), request: 7) == ["store sync applied 10 m1 m2 m3"])
+    }
+
+    @Test func resultsComeInTheDelta() {
+        var desk = Desk.open()
+        let sync = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 10), applied: 10, mode: .advance,
+            mutations: [Mutation(number: 4)])
+        #expect(desk.receive(.sync(sync), request: 6) == ["store sync applied 10 m4"])
+        desk.answer(
+            .synced(
+                Desk.position(head: 11, applied: 10, results: [MutationResult(number: 4)])))
+        #expect(desk.give(Desk.page(10, [11])) == ["send DELTA 10>11/11 4=0 @6"])
+    }
+
+    @Test func thirtyTwoAreTaken() {
+        var desk = Desk.open()
+        for number in 1...32 { desk.receive(mutate(UInt64(number)), request: 1) }
+        #expect(desk.session.isOpen)
+        #expect(desk.receive(mutate(33), request: 1).first == "send CLOSE 4006 applied 10")
+    }
+
+    @Test func muchContentStopsReading() {
+        var desk = Desk.open()
+        #expect(desk.receive(mutate(1, bytes: 200 << 10)) == ["store mutate 1"])
+        let first = desk.tag
+        #expect(desk.receive(mutate(2, bytes: 60 << 10)) == ["stop reading"])
+        #expect(
+            desk.answer(done(1), to: first) == [
+                "send RESULT 1=0", "store mutate 2", "resume reading",
+            ])
+    }
+}
