@@ -89,20 +89,24 @@ let package = Package(
             "RouseServer",
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
-                "SQLiteStore",
-                "EventLoop", "Crypto", "Feed", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Model",
             ]),
 
         .target(
             name: "Client", dependencies: ["EventLoop", "Crypto", "Sync", "Wire", "Model"],
             path: "Sources/Client", swiftSettings: common),
 
-        tool("APNsSimulator", ["Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Model"]),
+        tool(
+            "APNsSimulator",
+            ["Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Sync", "Wire", "Model"]),
         tool(
             "Scenario",
             ["Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model"]),
         .executableTarget(
-            name: "rouse", dependencies: ["RouseServer", "APNsSimulator", "Scenario", "Crypto"],
+            name: "rouse",
+            dependencies: [
+                "RouseServer", "APNsSimulator", "Scenario", "Telemetry", "EventLoop", "Crypto",
+            ],
             path: "Sources/Tools/rouse", swiftSettings: common),
 
         test("ModelTests", ["Model"]),

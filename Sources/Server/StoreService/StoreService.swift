@@ -39,8 +39,8 @@ public final class StoreService: Sendable {
     }
 
     /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
-    /// (63 bits of chance) becomes the store's if it has none yet. `onCommit` is called on the writer's
-    /// thread after each commit that others must hear of; it must only post.
+    /// (63 bits of chance) becomes the store's if it has none yet. `onCommit` is called on the
+    /// writer's thread after each commit that others must hear of; it must only post.
     public static func start(
         limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
         epochHalf: UInt64, open: @escaping @Sendable () throws -> any Store,

@@ -76,8 +76,8 @@ public final class Log: Sendable {
             let text = String(number)
             return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
         }
-        let date =
-            "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+        let year = padded(parts.tm_year + 1900, 4)
+        let date = "\(year)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
         let clock =
             "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
         return "\(date)T\(clock).\(padded(Int32(milliseconds % 1000), 3))Z"

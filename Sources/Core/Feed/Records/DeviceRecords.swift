@@ -244,7 +244,8 @@ public struct DeviceRecord: Record, Equatable {
     }
 }
 
-/// A session token: its SHA-256, and whom it lets in. The older one of a device stays valid until the newer one has been used.
+/// A session token: its SHA-256, and whom it lets in. The older one of a device stays valid until
+/// the newer one has been used.
 public struct SessionTokenRecord: Record, Equatable {
     public static let table = Table(
         "session_token",

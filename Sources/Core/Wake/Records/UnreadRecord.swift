@@ -2,7 +2,8 @@ public import Model
 
 /// How many visible messages of a conversation a user has not read: what the badge adds up.
 ///
-/// Only while there are any; rises with each visible entry and is counted anew when a read mark moves.
+/// Only while there are any; rises with each visible entry and is counted anew when a read mark
+/// moves.
 public struct UnreadRecord: Record, Equatable {
     public static let table = Table(
         "unread",
