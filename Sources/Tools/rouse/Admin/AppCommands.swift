@@ -71,8 +71,8 @@ extension Rouse {
         connection.say(
             """
             app \(app) created; next:
-              rouse app issuer-key add \(app) --kid KID --key PUBLIC.pem   who signs its users' tokens
-              rouse app api-key create \(app)                              for its backend
+              rouse app issuer-key add \(app) --kid KID --key PUBLIC.pem   its users' tokens
+              rouse app api-key create \(app)                              its backend
               rouse app push set \(app) --environment production ...       its APNs key
             """)
     }
