@@ -1,6 +1,7 @@
 import Feed
 import Model
 import Testing
+import Wake
 import Wire
 
 /// The server's rules over both engines: the same requests, the same outcomes, the same rows.
@@ -16,7 +17,7 @@ import Wire
             defer { for store in stores { store.close() } }
             var script = RequestScript(seed)
             var answered = 0
-            for round in 0..<150 {
+            for round in 0..<200 {
                 let request = script.next()
                 let outcomes = try stores.map { try script.outcome(of: request, on: $0) }
                 try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")
@@ -27,6 +28,7 @@ import Wire
                     try #require(pages[0] == pages[1], "seed \(seed), round \(round)")
                 }
             }
+            #expect(script.finished > 0, "no push was claimed and finished")
             for table in Schema.tables {
                 let all = try stores.map { store throws in
                     var rows: [[ColumnValue]] = []
@@ -37,7 +39,7 @@ import Wire
                 }
                 #expect(all[0] == all[1], "\(table.name)")
             }
-            #expect(answered > 90, "most requests were refused: it proves little")
+            #expect(answered > 120, "most requests were refused: it proves little")
         }
     }
 }
@@ -46,6 +48,7 @@ import Wire
 private struct RequestScript {
     static let users = ["anna", "bert", "carl", "dora", "emil", "fritz"]
     private static let app = AppID("chess")
+    private static let boot = BootID(high: 7, low: 7)
 
     private var random: SeededRandom
     private var now = Timestamp(milliseconds: 1_700_000_000_000)
@@ -54,6 +57,8 @@ private struct RequestScript {
     private var sessions: [OpenedSession] = []
     private var conversations: [ConversationID] = []
     private var number: UInt64 = 0
+    private var jobs: [PushJob] = []
+    private(set) var finished = 0
 
     init(_ seed: UInt64) {
         random = SeededRandom(seed)
@@ -88,6 +93,7 @@ private struct RequestScript {
         switch answer {
         case .opened(let opened): sessions.append(opened)
         case .conversation(let record): conversations.append(record.conversation)
+        case .pushes(let claimed): jobs += claimed.jobs
         default: break
         }
     }
@@ -96,13 +102,19 @@ private struct RequestScript {
         round += 1
         now = now + UInt64(random.below(1500))
         switch round {
-        case 1: return .start(boot: BootID(high: 7, low: 7), epochHalf: 99)
+        case 1: return .start(boot: Self.boot, epochHalf: 99)
         case 2: return .administer(.putApp(AppRecord(app: Self.app, createdAt: now)))
-        case 3: return create()
+        case 3:
+            return .administer(
+                .putPushCredential(
+                    PushCredentialRecord(
+                        app: Self.app, environment: .production, keyID: "k", team: "t",
+                        privateKeyPEM: "p", topics: "org.chess", host: "h", port: 443,
+                        changedAt: now)))
         case 4: return open(byToken: false)
         default: break
         }
-        switch random.below(14) {
+        switch random.below(18) {
         case 0: return create()
         case 1, 2: return open(byToken: random.below(3) == 0)
         case 3:
@@ -116,6 +128,10 @@ private struct RequestScript {
         case 9: return .coalesceReceipts(users: 3)
         case 10: return .enforceRetention(rows: 3)
         case 11: return end()
+        case 12: return claim()
+        case 13: return finish()
+        case 14: return .sweepWakes(rows: 5)
+        case 15: return .keepAlive
         default: return .continueFanOut(recipients: 1 + random.below(9))
         }
     }
@@ -156,7 +172,28 @@ private struct RequestScript {
             OpenSession(
                 app: Self.app, device: DeviceID(high: 1, low: UInt64(random.below(5))), role: .app,
                 credential: credential, newTokenHash: [UInt8(truncatingIfNeeded: number)],
-                freshEpochHalf: number, boot: BootID(high: 7, low: 7)))
+                freshEpochHalf: number, boot: Self.boot, dormantAfter: UInt64(random.below(3000)),
+                push: PushRegistration(
+                    token: [UInt8(random.below(6))], environment: .production,
+                    topic: "org.chess")))
+    }
+
+    private mutating func claim() -> StoreRequest {
+        .claimPushes(
+            ClaimPushes(boot: Self.boot, streams: 2, ids: [fresh(), fresh()]))
+    }
+
+    private mutating func finish() -> StoreRequest {
+        guard !jobs.isEmpty else { return claim() }
+        let job = jobs.removeFirst()
+        finished += 1
+        let replies: [PushReply] = [
+            .answered(status: 200, reason: "", timestamp: nil), .unanswered, .notSent,
+            .answered(status: 410, reason: "Unregistered", timestamp: now),
+        ]
+        return .finishPush(
+            FinishPush(
+                key: job.key, id: job.request.id, reply: replies[random.below(replies.count)]))
     }
 
     private mutating func message() -> SendMessage {
