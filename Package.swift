@@ -98,7 +98,8 @@ let package = Package(
 
         tool(
             "APNsSimulator",
-            ["Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Sync", "Wire", "Model"]),
+            ["Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Sync", "Wire", "Model"],
+            exclude: ["Control/README.md"]),
         tool(
             "Scenario",
             ["Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model"]),

@@ -81,7 +81,8 @@ struct SimulatedDeviceTests {
         let push = alert("a", badge: 2)
         #expect(
             device.push(push, now: now) == [
-                .received(push, .willPresentAndDidReceiveRemote), .badge(2), .enterForeground,
+                .received(push, .willPresentAndDidReceiveRemote), .badge(2),
+                .notify(wake: "w2"),
             ])
         #expect(device.screen.isEmpty)
     }

@@ -31,7 +31,10 @@ public enum DeviceAction: Equatable, Sendable {
     /// The app runs in the background for so long, for this push; also told to an app that runs
     /// already, whose time then counts anew.
     case run(wake: String?, remainingMilliseconds: Milliseconds)
+    /// The user sees the app.
     case enterForeground
+    /// A push came while the user sees the app.
+    case notify(wake: String?)
     /// The app left the front and may finish what it does.
     case enterBackground(remainingMilliseconds: Milliseconds)
     /// The app stops running and stays in memory.
@@ -126,7 +129,7 @@ public struct SimulatedDevice: Equatable, Sendable {
             actions.append(
                 .run(wake: push.content.wake, remainingMilliseconds: Self.runTime))
         } else if state == .foreground, effect.callback != .none {
-            actions.append(.enterForeground)
+            actions.append(.notify(wake: push.content.wake))
         }
         return actions
     }

@@ -1,0 +1,103 @@
+public import Model
+
+/// Why an app cannot do what it is asked for.
+public struct DeviceAppError: Error, Equatable, CustomStringConvertible {
+    public let description: String
+
+    public init(_ description: String) { self.description = description }
+}
+
+/// What an app says about itself.
+public struct DeviceAppStatus: Codable, Equatable, Sendable {
+    /// It holds an open session.
+    public var isOnline = false
+    /// Everything it was told of is stored and acknowledged.
+    public var isInSync = false
+    /// Mutations without a result.
+    public var hasUnanswered = false
+    public var epoch: String?
+    public var seq: UInt64?
+
+    public init() {}
+}
+
+/// A message as an app has stored it.
+public struct StoredMessage: Codable, Equatable, Sendable {
+    public var conversation: String
+    public var message: String
+    public var position: UInt64
+    public var seq: UInt64
+    public var sender: String
+    public var text: String
+
+    public init(
+        conversation: String, message: String, position: UInt64, seq: UInt64, sender: String,
+        text: String
+    ) {
+        self.conversation = conversation
+        self.message = message
+        self.position = position
+        self.seq = seq
+        self.sender = sender
+        self.text = text
+    }
+}
+
+/// What an app asks of the phone it runs on, and what it tells of itself. Called on the loop.
+public struct DeviceAppHooks {
+    /// The app needs no more run time.
+    public var finished: () -> Void
+    public var showNotification:
+        (_ identifier: String, _ title: String, _ body: String, _ threadID: String?) -> Void
+    public var removeNotification: (_ identifier: String) -> Void
+    public var setBadge: (UInt64) -> Void
+    /// For the log. `device` is filled in.
+    public var tell: (SimulatorEvent) -> Void
+
+    public init(
+        finished: @escaping () -> Void,
+        showNotification:
+            @escaping (_ identifier: String, _ title: String, _ body: String, _ threadID: String?)
+            -> Void,
+        removeNotification: @escaping (_ identifier: String) -> Void,
+        setBadge: @escaping (UInt64) -> Void, tell: @escaping (SimulatorEvent) -> Void
+    ) {
+        self.finished = finished
+        self.showNotification = showNotification
+        self.removeNotification = removeNotification
+        self.setBadge = setBadge
+        self.tell = tell
+    }
+}
+
+/// The app on a simulated device. Loop-confined; it gives nothing back before the call that
+/// asked has returned, except by the hooks.
+public protocol DeviceApp: AnyObject {
+    /// A push made it run in the background for so long.
+    func run(wake: WakeID?, remainingMilliseconds: Milliseconds)
+    /// A push came while it is in front.
+    func notify(wake: WakeID?)
+    func enterForeground()
+    func enterBackground(remainingMilliseconds: Milliseconds)
+    /// It is about to stop running and stays in memory.
+    func suspend()
+    /// It is gone from memory; what it has stored stays.
+    func terminate()
+    func networkChanged(isUp: Bool)
+
+    func createConversation(_ conversation: ConversationID, participants: [String])
+        throws(DeviceAppError)
+    func addParticipants(_ users: [String], to conversation: ConversationID)
+        throws(DeviceAppError)
+    func send(_ text: String, as message: MessageID, to conversation: ConversationID)
+        throws(DeviceAppError)
+    func read(_ conversation: ConversationID, through position: UInt64) throws(DeviceAppError)
+    /// Logs the device out.
+    func forget() throws(DeviceAppError)
+
+    var status: DeviceAppStatus { get }
+    /// Messages of a conversation above a position, ascending.
+    func messages(
+        _ conversation: ConversationID, above position: UInt64, limit: Int
+    ) throws(DeviceAppError) -> [StoredMessage]
+}

@@ -1,0 +1,334 @@
+internal import Client
+internal import Crypto
+internal import EventLoop
+internal import Model
+internal import SQLiteStore
+internal import Sync
+internal import Wire
+
+/// An app with the real client: it syncs over real sockets into a file of its own.
+/// Loop-confined.
+final class SyncDeviceApp: DeviceApp {
+    /// Who it is and where it connects to.
+    struct Configuration {
+        var user: String
+        var client: ClientConfiguration
+        var endpoint: SyncEndpoint
+        var tls: TLSContext
+        var issuer: IdentityIssuer
+        /// The file of the local store.
+        var path: String
+    }
+
+    /// Notifications whose messages are known, at most.
+    private static let knownMax = 2_000
+    private static let textMax = 200
+
+    private let loop: Loop
+    private let configuration: Configuration
+    private let hooks: DeviceAppHooks
+    private var file: SQLiteStore?
+    private var store: TableLocalStore?
+    private var client: SyncClient?
+    /// Whether the system lets it run.
+    private var isRunning = false
+    private var hasNetwork = true
+    private var state = AppState(phase: .inactive)
+    /// It runs because of a push and stops when it has synced.
+    private var wasWoken = false
+    private var lastEnd = ""
+    /// Messages this process knows, oldest first, whose notification a read mark may remove.
+    private var known: [(conversation: ConversationID, position: UInt64, identifier: String)] = []
+
+    init(loop: Loop, configuration: Configuration, hooks: DeviceAppHooks) {
+        self.loop = loop
+        self.configuration = configuration
+        self.hooks = hooks
+    }
+
+    // MARK: Life
+
+    func run(wake: WakeID?, remainingMilliseconds: Milliseconds) {
+        wasWoken = true
+        state = AppState(
+            phase: .background, remainingMs: UInt32(clamping: remainingMilliseconds))
+        if isRunning { client?.pushReceived(wake: wake, state: state) } else { start(wake: wake) }
+    }
+
+    func notify(wake: WakeID?) { client?.pushReceived(wake: wake, state: state) }
+
+    func enterForeground() {
+        wasWoken = false
+        state = AppState(phase: .foreground)
+        if isRunning { client?.appStateChanged(state) } else { start(wake: nil) }
+    }
+
+    func enterBackground(remainingMilliseconds: Milliseconds) {
+        state = AppState(
+            phase: .background, remainingMs: UInt32(clamping: remainingMilliseconds))
+        client?.appStateChanged(state)
+    }
+
+    func suspend() {
+        isRunning = false
+        wasWoken = false
+        client?.sleep()
+    }
+
+    func terminate() {
+        isRunning = false
+        wasWoken = false
+        client?.terminate()
+        client = nil
+        store = nil
+        file?.close()
+        file = nil
+        known = []
+    }
+
+    func networkChanged(isUp: Bool) {
+        hasNetwork = isUp
+        guard !isUp else {
+            if isRunning { start(wake: nil) }
+            return
+        }
+        // The phone's sockets are gone without a word to anybody.
+        client?.terminate()
+        client = nil
+    }
+
+    private func start(wake: WakeID?) {
+        isRunning = true
+        guard hasNetwork else { return }
+        do {
+            try makeClient().start(state, wake: wake)
+        } catch {
+            fail("start: \(error)")
+        }
+    }
+
+    private func openStore() throws -> TableLocalStore {
+        if let store { return store }
+        var options = SQLiteOptions()
+        // Many devices share this process.
+        options.cacheSize = 512
+        options.readerCacheSize = 512
+        options.journalStep = 1 << 20
+        let file = try SQLiteStore(
+            path: configuration.path, tables: LocalSchema.tables, options: options)
+        let store = TableLocalStore(store: file)
+        self.file = file
+        self.store = store
+        return store
+    }
+
+    private func makeClient() throws -> SyncClient {
+        if let client { return client }
+        var events = SyncClientEvents { [weak self] nonce, answer in
+            guard let self else { return answer(nil) }
+            let now = SystemClock.wallMilliseconds() / 1_000
+            let user = self.configuration.user
+            answer(self.configuration.issuer.token(for: user, nonce: nonce, now: now))
+        }
+        events.reported = { [weak self] in self?.reported($0) }
+        events.applied = { [weak self] in self?.applied($0) }
+        events.results = { [weak self] in self?.answered($0) }
+        events.connectionEnded = { [weak self] in self?.lastEnd = $0 }
+        var seed: UInt64 = 0
+        for byte in Random.bytes(8) { seed = seed << 8 | UInt64(byte) }
+        let made = try SyncClient(
+            loop: loop, endpoint: configuration.endpoint, tls: configuration.tls,
+            store: try openStore(), configuration: configuration.client, seed: seed,
+            events: events)
+        client = made
+        return made
+    }
+
+    // MARK: What the client tells
+
+    private func reported(_ event: ClientEvent) {
+        switch event {
+        case .opened: hooks.tell(SimulatorEvent(.online))
+        case .synced(let cursor):
+            var told = SimulatorEvent(.synced)
+            told.applied = cursor.seq
+            hooks.tell(told)
+            finishIfDone()
+        case .closed(let code):
+            var told = SimulatorEvent(.offline)
+            told.code = code
+            told.text = lastEnd
+            hooks.tell(told)
+        case .loginRefused(let code), .refused(let code, _):
+            var told = SimulatorEvent(.failed)
+            told.code = code
+            told.text = "refused by the server"
+            hooks.tell(told)
+        case .pushTokenRefused: fail("push token refused")
+        case .upgradeRequired: fail("client too old")
+        case .storeFailed(let error): fail("store: \(error)")
+        case .reset(let reason): fail("reset: \(reason)")
+        case .syncRequested, .delta, .drained, .retrying, .parked: break
+        }
+    }
+
+    private func finishIfDone() {
+        guard wasWoken, let client, client.isInSync, !client.hasUnanswered else { return }
+        hooks.finished()
+    }
+
+    private func answered(_ results: [MutationResult]) {
+        for result in results {
+            var event = SimulatorEvent(.acknowledged)
+            event.code = result.code
+            event.message = MessageID(result.object).map { $0.description }
+            event.position = result.position
+            hooks.tell(event)
+        }
+        finishIfDone()
+    }
+
+    private func applied(_ entries: [Entry]) {
+        var messages: [SimulatorEvent.AppliedMessage] = []
+        for entry in entries {
+            guard let conversation = entry.conversation else { continue }
+            switch entry.body {
+            case .message(let message):
+                let identifier = MessageID(entry.object)?.description ?? ""
+                messages.append(
+                    SimulatorEvent.AppliedMessage(
+                        conversation: conversation.description, message: identifier,
+                        position: message.position, seq: entry.seq, sender: message.sender,
+                        alerted: entry.alerted))
+                arrived(message, identifier, in: conversation, alerted: entry.alerted)
+            case .readMark(let mark): readElsewhere(conversation, mark)
+            default: break
+            }
+        }
+        guard !messages.isEmpty else { return }
+        var event = SimulatorEvent(.applied)
+        event.messages = messages
+        hooks.tell(event)
+    }
+
+    /// In the background the app shows a notification of its own, under the identifier that an
+    /// alert about the same message would have (Protocol/push.md, PSH-4).
+    private func arrived(
+        _ message: MessageState, _ identifier: String, in conversation: ConversationID,
+        alerted: Bool
+    ) {
+        guard message.sender != configuration.user else { return }
+        if known.count >= Self.knownMax { known.removeFirst(Self.knownMax / 4) }
+        known.append((conversation, message.position, identifier))
+        guard wasWoken, !alerted else { return }
+        let title = message.push?.title ?? message.sender
+        let body = message.push?.body ?? Self.text(of: message)
+        hooks.showNotification(identifier, title, body, conversation.description)
+    }
+
+    private func readElsewhere(_ conversation: ConversationID, _ mark: ReadMarkState) {
+        let read = known.filter { entry in
+            entry.conversation == conversation
+                && (entry.position <= mark.through
+                    || mark.ranges.contains {
+                        ($0.first...max($0.first, $0.last)).contains(entry.position)
+                    })
+        }
+        known.removeAll { entry in read.contains { $0.identifier == entry.identifier } }
+        for entry in read { hooks.removeNotification(entry.identifier) }
+    }
+
+    private static func text(of message: MessageState) -> String {
+        let part = message.parts.first { $0.mimeType.hasPrefix("text/") }
+        return part.map { String(decoding: $0.content, as: UTF8.self) } ?? ""
+    }
+
+    private func fail(_ text: String) {
+        var event = SimulatorEvent(.failed)
+        event.text = text
+        hooks.tell(event)
+    }
+
+    // MARK: What its user does
+
+    func createConversation(
+        _ conversation: ConversationID, participants: [String]
+    ) throws(DeviceAppError) {
+        try mutate(
+            .createConversation(
+                CreateConversation(conversation: conversation, participants: participants)))
+    }
+
+    func addParticipants(
+        _ users: [String], to conversation: ConversationID
+    ) throws(DeviceAppError) {
+        try mutate(.addParticipants(AddParticipants(conversation: conversation, users: users)))
+    }
+
+    func send(
+        _ text: String, as message: MessageID, to conversation: ConversationID
+    ) throws(DeviceAppError) {
+        let part = Part(mimeType: "text/plain", content: Array(text.utf8))
+        let push = PushText(
+            title: configuration.user, body: String(text.prefix(Self.textMax)))
+        try mutate(
+            .sendMessage(
+                SendMessage(
+                    conversation: conversation, message: message, parts: [part], push: push)))
+    }
+
+    func read(
+        _ conversation: ConversationID, through position: UInt64
+    ) throws(DeviceAppError) {
+        try with { client in try client.read(conversation, through: position) }
+    }
+
+    func forget() throws(DeviceAppError) { try mutate(.forgetDevice(ForgetDevice())) }
+
+    private func mutate(_ operation: Mutation.Operation) throws(DeviceAppError) {
+        try with { client in try client.mutate(operation) }
+    }
+
+    private func with(_ body: (SyncClient) throws -> Void) throws(DeviceAppError) {
+        guard isRunning else { throw DeviceAppError("the app does not run: open it first") }
+        guard hasNetwork else {
+            throw DeviceAppError("without coverage the simulated app takes no commands")
+        }
+        do {
+            try body(try makeClient())
+        } catch {
+            throw DeviceAppError("\(error)")
+        }
+    }
+
+    // MARK: What it holds
+
+    var status: DeviceAppStatus {
+        var status = DeviceAppStatus()
+        status.isOnline = client?.isOpen ?? false
+        status.isInSync = client?.isInSync ?? false
+        status.hasUnanswered = client?.hasUnanswered ?? false
+        let cursor = client?.cursor ?? (try? openStore().load().cursor)
+        status.epoch = cursor?.epoch.description
+        status.seq = cursor?.seq
+        return status
+    }
+
+    func messages(
+        _ conversation: ConversationID, above position: UInt64, limit: Int
+    ) throws(DeviceAppError) -> [StoredMessage] {
+        let entries: [Entry]
+        do {
+            entries = try openStore().messages(of: conversation, after: position, limit: limit)
+        } catch {
+            throw DeviceAppError("\(error)")
+        }
+        return entries.compactMap { entry in
+            guard case .message(let message) = entry.body else { return nil }
+            return StoredMessage(
+                conversation: conversation.description,
+                message: MessageID(entry.object)?.description ?? "", position: message.position,
+                seq: entry.seq, sender: message.sender, text: Self.text(of: message))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+/// One line to the control socket. Which fields a command reads is in the README beside this
+/// file; the others are ignored.
+public struct ControlRequest: Codable, Equatable, Sendable {
+    /// The commands.
+    public enum Command: String, Codable, Sendable, CaseIterable {
+        case ports
+        case appAdd = "app_add"
+        case keyAdd = "key_add"
+        case keyRevoke = "key_revoke"
+        case tokenIssue = "token_issue"
+        case tokenKill = "token_kill"
+        case devices
+        case deviceCreate = "device_create"
+        case deviceOpen = "device_open"
+        case deviceBackground = "device_background"
+        case deviceSuspend = "device_suspend"
+        case deviceForceQuit = "device_force_quit"
+        case deviceCoverage = "device_coverage"
+        case deviceStatus = "device_status"
+        case deviceScreen = "device_screen"
+        case deviceMessages = "device_messages"
+        case deviceConversation = "device_conversation"
+        case deviceParticipants = "device_participants"
+        case deviceSend = "device_send"
+        case deviceRead = "device_read"
+        case deviceForget = "device_forget"
+        case log
+        case events
+        case fault
+    }
+
+    /// What `fault` may ask for.
+    public enum FaultKind: String, Codable, Sendable, CaseIterable {
+        case answer, silence, reset, delay, refuse, goaway, cut, clear
+    }
+
+    public var cmd: Command
+    /// Comes back in the answer.
+    public var id: UInt64?
+    public var device: String?
+
+    public var topic: String?
+    public var team: String?
+    public var kid: String?
+    public var publicKey: String?
+    public var environment: APNsEnvironment?
+    public var token: String?
+    public var since: UInt64?
+    public var toldFrom: UInt64?
+    public var expired: Bool?
+
+    public var deviceId: String?
+    public var app: String?
+    public var user: String?
+    public var host: String?
+    public var port: UInt16?
+    public var serverName: String?
+    public var trust: String?
+    public var issuer: String?
+    public var issuerKid: String?
+    public var issuerKey: String?
+
+    public var on: Bool?
+    public var runMs: UInt64?
+    public var conversation: String?
+    public var users: [String]?
+    public var message: String?
+    public var text: String?
+    public var through: UInt64?
+
+    public var after: UInt64?
+    public var limit: Int?
+
+    public var fault: FaultKind?
+    public var count: Int?
+    public var status: Int?
+    public var reason: String?
+    public var code: UInt32?
+    public var delivers: Bool?
+    public var delayMs: UInt64?
+    public var unprocessed: Int?
+
+    public init(_ cmd: Command, device: String? = nil) {
+        self.cmd = cmd
+        self.device = device
+    }
+}
+
+/// One device as `device_status` tells it.
+public struct DeviceReport: Codable, Equatable, Sendable {
+    public var device: String
+    public var token: String
+    public var topic: String
+    public var environment: APNsEnvironment
+    public var state: PushEffect.State
+    public var coverage: Bool
+    public var badge: UInt64
+    /// Notifications on the screen.
+    public var shown: Int
+    /// APNs holds a push for it.
+    public var stored: Bool
+    /// `nil`: no app with a client runs on it.
+    public var app: DeviceAppStatus?
+}
+
+/// One line from the control socket: an answer, or an event if `event` is there.
+public struct ControlResponse: Codable, Equatable, Sendable {
+    public var id: UInt64?
+    public var ok = true
+    public var error: String?
+    public var ports: SimulatorPorts?
+    public var token: String?
+    public var deviceId: String?
+    public var devices: [String]?
+    public var status: DeviceReport?
+    public var screen: [ScreenNotification]?
+    public var messages: [StoredMessage]?
+    public var message: String?
+    public var conversation: String?
+    public var events: [SimulatorEvent]?
+    /// The number to ask after next time.
+    public var next: UInt64?
+    /// Events that were wanted and are no longer kept.
+    public var lost: UInt64?
+    public var event: SimulatorEvent?
+
+    public init() {}
+}

@@ -1,0 +1,108 @@
+/// One thing that happened, as the log keeps it and the control socket tells it. Which fields are
+/// there depends on `kind`; the README beside this file has the list.
+public struct SimulatorEvent: Codable, Equatable, Sendable {
+    /// One message that an app has stored.
+    public struct AppliedMessage: Codable, Equatable, Sendable {
+        public var conversation: String
+        public var message: String
+        public var position: UInt64
+        public var seq: UInt64
+        public var sender: String
+        /// The server said that this device was alerted of it before.
+        public var alerted: Bool
+
+        public init(
+            conversation: String, message: String, position: UInt64, seq: UInt64, sender: String,
+            alerted: Bool
+        ) {
+            self.conversation = conversation
+            self.message = message
+            self.position = position
+            self.seq = seq
+            self.sender = sender
+            self.alerted = alerted
+        }
+    }
+
+    /// The kinds of event.
+    public enum Kind: String, Codable, Sendable {
+        case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
+        case stored, dropped, coverage, online, offline, synced, applied, acknowledged, failed
+    }
+
+    /// Rising by one, from 1.
+    public var n: UInt64 = 0
+    /// Milliseconds since 1970.
+    public var at: UInt64 = 0
+    public var kind: Kind
+    public var device: String?
+    public var connection: UInt64?
+    public var environment: APNsEnvironment?
+    public var apnsId: String?
+    public var token: String?
+    public var topic: String?
+    public var pushType: String?
+    public var priority: Int?
+    public var expiration: UInt64?
+    public var collapseId: String?
+    public var bytes: Int?
+    public var status: Int?
+    public var reason: String?
+    public var fault: String?
+    public var lints: [Lint]?
+    public var wake: String?
+    public var callback: String?
+    public var state: String?
+    public var identifier: String?
+    public var title: String?
+    public var body: String?
+    public var local: Bool?
+    public var badge: UInt64?
+    public var applied: UInt64?
+    public var message: String?
+    public var conversation: String?
+    public var position: UInt64?
+    public var code: UInt32?
+    public var messages: [AppliedMessage]?
+    public var text: String?
+
+    public init(_ kind: Kind, device: String? = nil) {
+        self.kind = kind
+        self.device = device
+    }
+}
+
+/// The last events, in order. A plain value of bounded size.
+public struct EventLog: Sendable {
+    private var events: [SimulatorEvent] = []
+    private var next: UInt64 = 1
+    public let limit: Int
+
+    public init(limit: Int = 65_536) {
+        precondition(limit > 0, "a log of \(limit) events")
+        self.limit = limit
+    }
+
+    /// The number of the newest event; 0: none yet.
+    public var head: UInt64 { next - 1 }
+
+    public mutating func append(_ event: SimulatorEvent, at milliseconds: UInt64) {
+        var event = event
+        event.n = next
+        event.at = milliseconds
+        next += 1
+        // A quarter at once: removing from the front moves all that stay.
+        if events.count >= limit { events.removeFirst(max(1, limit / 4)) }
+        events.append(event)
+    }
+
+    /// Up to `limit` events above `after`, and how many of those wanted are gone.
+    public func events(after: UInt64, limit: Int) -> (
+        events: ArraySlice<SimulatorEvent>, lost: UInt64
+    ) {
+        guard let first = events.first?.n, after < head else { return ([], 0) }
+        let lost = after + 1 < first ? first - after - 1 : 0
+        let start = after < first ? 0 : Int(after - first) + 1
+        return (events[start...].prefix(max(0, limit)), lost)
+    }
+}

@@ -1,0 +1,134 @@
+internal import Model
+
+/// One device of the simulator: the model, the app that runs on it, and the log of both.
+/// Loop-confined.
+final class DeviceHost {
+    let name: String
+    let token: String
+    let topic: String
+    let environment: APNsEnvironment
+    private(set) var device = SimulatedDevice()
+    var app: (any DeviceApp)?
+    private let now: () -> Timestamp
+    private let tell: (SimulatorEvent) -> Void
+    /// The model's next deadline may have changed.
+    private let deadlineChanged: (DeviceHost) -> Void
+
+    init(
+        name: String, token: String, topic: String, environment: APNsEnvironment,
+        now: @escaping () -> Timestamp, tell: @escaping (SimulatorEvent) -> Void,
+        deadlineChanged: @escaping (DeviceHost) -> Void
+    ) {
+        self.name = name
+        self.token = token
+        self.topic = topic
+        self.environment = environment
+        self.now = now
+        self.tell = tell
+        self.deadlineChanged = deadlineChanged
+    }
+
+    /// What the app is given to reach this device.
+    var hooks: DeviceAppHooks {
+        DeviceAppHooks(
+            finished: { [weak self] in self?.change { $0.finished(now: $1) } },
+            showNotification: { [weak self] identifier, title, body, thread in
+                self?.change {
+                    $0.showLocal(
+                        identifier: identifier, title: title, body: body, threadID: thread,
+                        now: $1)
+                }
+            },
+            removeNotification: { [weak self] identifier in
+                self?.change { device, _ in device.remove(identifier: identifier) }
+            },
+            setBadge: { [weak self] number in
+                self?.change { device, _ in device.setBadge(number) }
+            },
+            tell: { [weak self] event in
+                guard let self else { return }
+                var event = event
+                event.device = self.name
+                self.tell(event)
+            })
+    }
+
+    /// Lets something happen to the device, and carries out what follows.
+    func change(_ input: (inout SimulatedDevice, Timestamp) -> [DeviceAction]) {
+        let before = device.state
+        let actions = input(&device, now())
+        if device.state != before {
+            var event = SimulatorEvent(.state, device: name)
+            event.state = device.state.rawValue
+            tell(event)
+        }
+        for action in actions { perform(action) }
+        deadlineChanged(self)
+    }
+
+    private func perform(_ action: DeviceAction) {
+        switch action {
+        case .run(let wake, let remaining):
+            var event = SimulatorEvent(.wake, device: name)
+            event.wake = wake
+            tell(event)
+            app?.run(
+                wake: wake.flatMap { WakeID(text: $0) }, remainingMilliseconds: remaining)
+        case .notify(let wake): app?.notify(wake: wake.flatMap { WakeID(text: $0) })
+        case .enterForeground: app?.enterForeground()
+        case .enterBackground(let remaining):
+            app?.enterBackground(remainingMilliseconds: remaining)
+        case .suspend: app?.suspend()
+        case .terminate: app?.terminate()
+        case .networkChanged(let isUp):
+            var event = SimulatorEvent(.coverage, device: name)
+            event.state = isUp ? "on" : "off"
+            tell(event)
+            app?.networkChanged(isUp: isUp)
+        case .received, .stored, .dropped, .shown, .removed, .cleared, .badge: log(action)
+        }
+    }
+
+    private func log(_ action: DeviceAction) {
+        var event: SimulatorEvent
+        switch action {
+        case .received(let push, let callback):
+            event = SimulatorEvent(.received, device: name)
+            event.describe(push)
+            event.callback = callback.rawValue
+            event.state = device.state.rawValue
+        case .stored(let push, let replaced):
+            event = SimulatorEvent(.stored, device: name)
+            event.describe(push)
+            event.text = replaced.map { "replaced \($0)" }
+        case .dropped(let push, let loss):
+            event = SimulatorEvent(.dropped, device: name)
+            event.describe(push)
+            event.reason = loss.rawValue
+        case .shown(let notification):
+            event = SimulatorEvent(.shown, device: name)
+            event.identifier = notification.identifier
+            event.title = notification.title
+            event.body = notification.body
+            event.local = notification.isLocal
+        case .removed(let identifier):
+            event = SimulatorEvent(.removed, device: name)
+            event.identifier = identifier
+        case .badge(let number):
+            event = SimulatorEvent(.badge, device: name)
+            event.badge = number
+        default: event = SimulatorEvent(.cleared, device: name)
+        }
+        tell(event)
+    }
+}
+
+extension SimulatorEvent {
+    mutating func describe(_ push: PushDelivery) {
+        apnsId = push.apnsID
+        pushType = push.pushType
+        collapseId = push.collapseID
+        wake = push.content.wake
+        badge = push.content.badge
+    }
+}

@@ -1,0 +1,82 @@
+internal import APNsSimulator
+
+/// `rouse apns-simulator`: APNs on one machine, for tests, demo and replay.
+extension Rouse {
+    static let apnsSimulatorCommands: [Command] = [
+        Command(description: simulatorDescription, run: runSimulator)
+    ]
+
+    private static let simulatorDescription = CommandDescription(
+        name: "apns-simulator",
+        summary: "answer pushes as Apple does, and simulate the phones behind",
+        options: [
+            CommandOption("host", "ADDRESS", "numeric address to listen on (127.0.0.1)"),
+            CommandOption("port", "PORT", "port of the production environment (0: a free one)"),
+            CommandOption(
+                "development-port", "PORT", "port of the development environment (0: a free one)"),
+            CommandOption("control", "PATH", "control socket (Unix domain)"),
+            CommandOption("control-port", "PORT", "control port on 127.0.0.1 (0: a free one)"),
+            CommandOption("directory", "DIR", "where simulated devices keep their stores"),
+            CommandOption("certificate", "FILE", "TLS certificate chain, PEM"),
+            CommandOption("key", "FILE", "its private key, PEM"),
+            CommandOption(
+                "certificates", "DIR", "make development certificates in DIR, or use those there"),
+            CommandOption("streams", "N", "streams a connection once a token was accepted (1000)"),
+            CommandOption("json", nil, "say where it listens as one JSON line"),
+        ],
+        examples: [
+            "rouse apns-simulator --port 2197 --control /tmp/apns.sock --certificates /tmp/apns",
+            "rouse apns-simulator --control apns.sock --directory devices --certificates tls --json",
+            #"echo '{"cmd":"log"}' | nc -U -q1 /tmp/apns.sock"#,
+        ],
+        notes: """
+            It runs until SIGTERM or SIGINT. Apps, keys, devices and faults come over the control
+            socket; Sources/Tools/APNsSimulator/Control/README.md describes it.
+            """)
+
+    private static func runSimulator(_ arguments: Arguments) throws -> Int32 {
+        var chain: [UInt8]
+        var key: [UInt8]
+        var authority: String?
+        if let directory = arguments.string("certificates") {
+            guard !arguments.has("certificate"), !arguments.has("key") else {
+                throw UsageError("--certificates stands for --certificate and --key")
+            }
+            let made = try SimulatorProgram.developmentCertificates(in: directory)
+            (chain, key, authority) = (made.chain, made.key, made.authority)
+        } else {
+            guard let certificate = arguments.string("certificate"),
+                let keyFile = arguments.string("key")
+            else { throw UsageError("give --certificate and --key, or --certificates") }
+            chain = try SimulatorProgram.read(certificate)
+            key = try SimulatorProgram.read(keyFile)
+        }
+        var options = SimulatorOptions(certificateChain: chain, privateKey: key)
+        options.host = arguments.string("host") ?? options.host
+        options.productionPort = try arguments.number("port", in: 0...UInt16.max) ?? 0
+        options.developmentPort =
+            try arguments.number("development-port", in: 0...UInt16.max) ?? 0
+        options.controlPath = arguments.string("control")
+        options.controlPort = try arguments.number("control-port", in: 0...UInt16.max)
+        options.directory = arguments.string("directory")
+        options.maximumStreams =
+            try arguments.number("streams", in: 1...100_000) ?? options.maximumStreams
+        guard options.controlPath != nil || options.controlPort != nil else {
+            throw UsageError("give --control or --control-port: nothing can be set up without")
+        }
+        let isJSON = arguments.has("json")
+        try SimulatorProgram.run(options) { ports in
+            if isJSON {
+                Terminal.print(SimulatorProgram.json(ports))
+                return
+            }
+            var text = "production \(options.host):\(ports.production), "
+            text += "development \(options.host):\(ports.development)"
+            if let path = ports.control { text += ", control \(path)" }
+            if let port = ports.controlPort { text += ", control 127.0.0.1:\(port)" }
+            if let authority { text += "; trust \(authority)" }
+            Terminal.print(text)
+        }
+        return ExitStatus.success
+    }
+}
