@@ -129,6 +129,9 @@ public struct Reachability: Equatable, Sendable {
             isUnreachable = false
             wasAlerted = false
             row.badgeDue = nil
+        } else if wasAlerted {
+            // The app ran and set its icon to what it knew then.
+            row.badgeShown = WakePolicy.badgeUnknown
         }
         if let wake = row.wake, !row.isSynced, applied >= row.sentTarget, row.phase != .none {
             actions += [.note(wake, .synced), .note(wake, .outcome(.synced))]

@@ -42,6 +42,8 @@ public struct WakePolicy: Equatable, Sendable {
     public static let badgeDelay: Milliseconds = 1_000
     /// A paused credential is looked at again after this.
     public static let pausedDelay: Milliseconds = 60_000
+    /// More than any badge: what the icon shows is not known.
+    public static let badgeUnknown = UnreadRecord.countMax + 1
     /// Demotion alerts so many messages singly; the newest names the rest in its count.
     public static let demotionAlerts = 3
 }
