@@ -71,7 +71,7 @@ struct Phone {
                 case .report(let event):
                     switch event {
                     case .retrying(let delay): lines.append("retry after \(delay)")
-                    case .parked, .upgradeRequired: lines.append("\(event)")
+                    case .parked, .upgradeRequired, .loggedOut: lines.append("\(event)")
                     case .synced(let cursor): lines.append("synced \(cursor.seq)")
                     default: break
                     }
@@ -368,6 +368,37 @@ struct Phone {
         #expect(try phone.store.result(of: 1)?.code == 4001)
     }
 
+    private func loggingOut() throws -> Phone {
+        var phone = try Phone.inSync()
+        let number = try phone.store.enqueue(.forgetDevice(ForgetDevice()), at: phone.wall)
+        #expect(phone.run { $0.mutationQueued(number, now: $1) } == ["send MUTATE 1"])
+        return phone
+    }
+
+    @Test func aLogoutStaysOne() throws {
+        // By its result; by a close that came instead; by a challenge after a cut.
+        let ends: [(inout Phone) -> [String]] = [
+            { $0.receive(.mutationResult(MutationResult(number: 1))) },
+            { $0.close(.revoked) },
+            {
+                $0.close()
+                $0.pass(5_000)
+                $0.connect()
+                return $0.receive(.challenge(Challenge(reason: .revoked)), request: 1)
+            },
+        ]
+        for end in ends {
+            var phone = try loggingOut()
+            let lines = end(&phone)
+            #expect(lines.contains("loggedOut") && lines.contains("forget session"))
+            #expect(phone.store.outbox.isEmpty && phone.store.results[1]?.code == 0)
+            #expect(phone.run { $0.userRefresh(now: $1) } == [])
+            #expect(phone.session.nextDeadline == nil)
+            #expect(phone.start() == ["connect"])
+            #expect(phone.connect() == ["send HELLO no token at 10"])
+        }
+    }
+
     @Test func anotherUserGetsNothingOfTheFormer() throws {
         var phone = try Phone.inSync(mutations: 1)
         phone.close(.revoked)
@@ -503,6 +534,14 @@ struct Phone {
         #expect(phone.pass(30_000).first == "disconnect")
     }
 
+    @Test func aDeadLinkDoesNotHoldAMessage() throws {
+        var phone = try Phone.inSync(mutations: 1)
+        #expect(phone.session.hasUnanswered)
+        #expect(phone.pass(14_999) == [])
+        #expect(phone.pass(1) == ["send PING"])
+        #expect(phone.pass(30_000).first == "disconnect")
+    }
+
     @Test func goesToSleepAndIsWoken() throws {
         var phone = try Phone.inSync()
         #expect(
@@ -533,6 +572,15 @@ struct Phone {
         #expect(lines.prefix(2) == ["store failed", "disconnect"])
         phone.pass(5_000)
         #expect(phone.connect() == ["send HELLO token at 10"])
+    }
+
+    @Test func aResultThatCouldNotBeStoredIsAskedForAgain() throws {
+        var phone = try Phone.inSync(mutations: 1)
+        phone.store.fault = .full("disk")
+        let lines = phone.receive(.mutationResult(MutationResult(number: 1)))
+        #expect(lines.prefix(2) == ["store failed", "disconnect"])
+        phone.pass(5_000)
+        #expect(phone.connect() == ["send HELLO token at 10 m1"])
     }
 
     @Test(arguments: FrameType.allCases)

@@ -73,6 +73,24 @@ import Wire
         #expect(desk.give(Desk.page(10, [11])) == ["send DELTA 10>11/11 4=0 @6"])
     }
 
+    /// The result of a logout is told before the session it ends.
+    @Test(arguments: [true, false])
+    func logout(_ answerFirst: Bool) {
+        var desk = Desk.open()
+        let logout = Mutation(number: 1, operation: .forgetDevice(ForgetDevice()))
+        #expect(desk.receive(.mutate(logout), request: 5) == ["store mutate 1"])
+        var lines: [String] = []
+        if answerFirst { lines += desk.answer(done(1)) }
+        lines += desk.run { $0.ended(.revoked, now: $1) }
+        if !answerFirst { lines += desk.answer(done(1)) }
+        #expect(
+            lines == [
+                "send RESULT 1=0 @5", "send CLOSE 2004 applied 10", "leave anna", "close 2004",
+            ])
+        desk.run { $0.closed(now: $1) }
+        #expect(desk.session.isFinished)
+    }
+
     @Test func thirtyTwoAreTaken() {
         var desk = Desk.open()
         for number in 1...32 { desk.receive(mutate(UInt64(number)), request: 1) }

@@ -146,7 +146,7 @@ final class ClientFleet: DeviceFleet {
             onEvent(.failed(device: number, "refused with \(code)"))
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
-        case .pushTokenRefused, .drained, .retrying, .parked: break
+        case .pushTokenRefused, .drained, .retrying, .parked, .loggedOut: break
         }
     }
 

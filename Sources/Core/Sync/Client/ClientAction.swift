@@ -58,6 +58,8 @@ public enum ClientEvent: Equatable, Sendable {
     case retrying(after: Milliseconds)
     /// No attempt before the next foreground, wake or user action.
     case parked
+    /// This device was logged out by its own mutation; nothing more is tried until `start`.
+    case loggedOut
     /// This client is too old for the server; nothing more is tried.
     case upgradeRequired
     case storeFailed(LocalStoreError)
@@ -77,6 +79,8 @@ public struct ClientLimits: Equatable, Sendable {
     public var answerTimeout: Milliseconds = 30_000
     /// A SYNC without a DELTA, and a login without a WELCOME.
     public var syncTimeout: Milliseconds = 60_000
+    /// An unanswered SYNC or MUTATE and no frame: PING.
+    public var answerPing: Milliseconds = 15_000
     /// A PING without any frame.
     public var pingTimeout: Milliseconds = 30_000
     /// More 5002 than this in a minute: log in anew.

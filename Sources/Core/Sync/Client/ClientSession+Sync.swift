@@ -11,6 +11,7 @@ extension ClientSession {
         case .opening, .authenticating, .open: break
         }
         pingedAt = nil
+        quietSince = now
         switch frame.body {
         case .challenge(let challenge): receivedChallenge(challenge, now: now, &actions)
         case .welcome(let welcome): receivedWelcome(welcome, now: now, &actions)
@@ -74,6 +75,7 @@ extension ClientSession {
             features: configuration.wantsLive ? ["live"] : [], sessionToken: sessionToken,
             appState: appState, push: configuration.push, sync: sync, wake: wake)
         let request = nextRequest()
+        quietSince = now
         openSync = request
         send(.hello(hello), request: request, now: now, &actions)
     }
@@ -81,6 +83,11 @@ extension ClientSession {
     private mutating func receivedChallenge(
         _ challenge: Challenge, now: Instant, _ actions: inout [ClientAction]
     ) {
+        if let logout = outbox.first(where: { $0.mutation.isLogout }), sessionToken.isEmpty == false
+        {
+            // The token is gone: the logout took effect on an earlier connection.
+            return logOut(logout.mutation.number, &actions)
+        }
         // The inline SYNC was dropped unread (SES-8).
         openSync = nil
         for index in outbox.indices { outbox[index].isSent = false }
@@ -160,6 +167,7 @@ extension ClientSession {
         }
         wantsSync = false
         let request = nextRequest()
+        if !awaitsAnswer { quietSince = now }
         openSync = request
         syncDeadline = now + limits.syncTimeout
         let known = withoutCursor ? nil : cursor
@@ -197,6 +205,8 @@ extension ClientSession {
             syncDeadline = nil
         }
         take(delta.results, now: now, &actions)
+        // A result may have logged this device out.
+        guard phase == .open else { return }
         var marksStale = false
         if let reset = delta.reset {
             if reset.retryAfterMs > 0 { syncAt = now + Milliseconds(reset.retryAfterMs) }
@@ -290,6 +300,10 @@ extension ClientSession {
         var actions: [ClientAction] = [.report(.storeFailed(error))]
         changesInFlight = []
         applying = cursor
+        // What is stored of the outbox counts; it is read again with the next connection.
+        outbox = []
+        loadedThrough = 0
+        isLoading = false
         switch phase {
         case .idle, .waiting: break
         case .connecting, .opening, .authenticating, .open:
@@ -364,6 +378,7 @@ extension ClientSession {
                     retry: Code.tooLarge.retryClass)
                 return take([refused], now: now, &actions)
             }
+            if !awaitsAnswer { quietSince = now }
             outbox[index].isSent = true
             send(.mutate(outgoing), request: nextRequest(), now: now, &actions)
         }
@@ -376,6 +391,7 @@ extension ClientSession {
         _ results: [MutationResult], now: Instant, _ actions: inout [ClientAction]
     ) {
         var final: [MutationResult] = []
+        var logout: UInt64?
         for result in results {
             guard let index = outbox.firstIndex(where: { $0.mutation.number == result.number })
             else { continue }
@@ -384,11 +400,13 @@ extension ClientSession {
                 let delay = max(limits.mutationRetry, Milliseconds(result.retryAfterMs))
                 outboxRetryAt = max(outboxRetryAt ?? now, now + delay)
             } else {
-                outbox.remove(at: index)
+                let done = outbox.remove(at: index)
+                if done.mutation.isLogout && result.code == 0 { logout = result.number }
                 final.append(result)
             }
         }
         if !final.isEmpty { actions.append(.saveResults(final)) }
+        if let logout { return logOut(logout, &actions) }
         sendMutations(now: now, &actions)
     }
 

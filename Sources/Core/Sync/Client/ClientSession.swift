@@ -31,6 +31,8 @@ public struct ClientSession: Sendable {
     var phase = Phase.idle
     /// Too old for the server.
     var isStopped = false
+    /// Logged out by the user: stays so until `start`.
+    var isLoggedOut = false
 
     // What the local store holds.
     /// How far this device has durably applied the feed.
@@ -71,6 +73,8 @@ public struct ClientSession: Sendable {
     var keepalive: Milliseconds = 180_000
     var lastSentAt = Instant(milliseconds: 0)
     var pingedAt: Instant?
+    /// When the last frame came, or what is awaited was sent, whichever is later.
+    var quietSince = Instant(milliseconds: 0)
     var slotAt: Instant?
     var closeFrame: Close?
 
@@ -133,7 +137,7 @@ public struct ClientSession: Sendable {
             return until
         case .open: break
         }
-        var earliest = pingedAt.map { $0 + limits.pingTimeout } ?? lastSentAt + pingAfter
+        var earliest = pingedAt.map { $0 + limits.pingTimeout } ?? pingAt
         for moment in [syncDeadline, syncAt, outboxRetryAt, slotAt] {
             if let moment { earliest = min(earliest, moment) }
         }
@@ -143,6 +147,14 @@ public struct ClientSession: Sendable {
     /// A little before the interval asked for, so that the PING is there in time.
     var pingAfter: Milliseconds { keepalive - keepalive / 10 }
 
+    /// Whether a frame of the server is due: a dead link must not hold a message for minutes.
+    var awaitsAnswer: Bool { openSync != nil || outbox.contains { $0.isSent } }
+
+    var pingAt: Instant {
+        let keepsAlive = lastSentAt + pingAfter
+        return awaitsAnswer ? min(keepsAlive, quietSince + limits.answerPing) : keepsAlive
+    }
+
     // MARK: - The app's events
 
     /// Connects, and stays connected from here on. `wake`: a push started the app.
@@ -151,9 +163,9 @@ public struct ClientSession: Sendable {
     ) -> [ClientAction] {
         self.appState = appState
         self.wake = wake
+        isLoggedOut = false
         syncReason = wake == nil ? .connect : .wake
         var actions: [ClientAction] = []
-        load(&actions)
         connectNow(now: now, &actions)
         return actions
     }
@@ -325,14 +337,14 @@ public struct ClientSession: Sendable {
             self.outboxRetryAt = nil
             sendMutations(now: now, &actions)
         }
-        if pingedAt == nil, now >= lastSentAt + pingAfter { ping(now: now, &actions) }
+        if pingedAt == nil, now >= pingAt { ping(now: now, &actions) }
     }
 
     // MARK: - Connecting
 
     /// Opens a connection unless there is one, or the app has no run time.
     mutating func connectNow(now: Instant, _ actions: inout [ClientAction]) {
-        guard !isStopped, appState.phase != .inactive else {
+        guard !isStopped, !isLoggedOut, appState.phase != .inactive else {
             if case .waiting = phase { phase = .idle }
             return
         }
@@ -346,6 +358,7 @@ public struct ClientSession: Sendable {
         }
         notBefore = nil
         phase = .connecting(until: now + limits.answerTimeout)
+        load(&actions)
         actions.append(.connect)
     }
 
@@ -389,6 +402,9 @@ public struct ClientSession: Sendable {
             notBefore = now + Milliseconds(close.retryAfterMs)
             wait(now: now, &actions)
         case .reauthenticate:
+            if let logout = outbox.first(where: { $0.mutation.isLogout }) {
+                return logOut(logout.mutation.number, &actions)
+            }
             dropToken(&actions)
             wait(now: now, &actions)
         case .upgrade:
@@ -412,6 +428,19 @@ public struct ClientSession: Sendable {
     private mutating func park(_ actions: inout [ClientAction]) {
         phase = .idle
         actions.append(.report(.parked))
+    }
+
+    /// The device's own logout took effect, whether or not its result came: logging in again by
+    /// itself would undo it.
+    mutating func logOut(_ number: UInt64, _ actions: inout [ClientAction]) {
+        if outbox.contains(where: { $0.mutation.number == number }) {
+            outbox.removeAll { $0.mutation.number == number }
+            actions.append(.saveResults([MutationResult(number: number)]))
+        }
+        isLoggedOut = true
+        dropToken(&actions)
+        leaveConnection(&actions)
+        actions.append(.report(.loggedOut))
     }
 
     mutating func dropToken(_ actions: inout [ClientAction]) {

@@ -125,6 +125,11 @@ struct PageInFlight: Equatable, Sendable {
 }
 
 extension Mutation {
+    /// Whether it ends the sessions of its device.
+    var isLogout: Bool {
+        if case .forgetDevice = operation { true } else { false }
+    }
+
     /// Bytes of content that wait in memory with this mutation, at least.
     var contentBytes: Int {
         switch operation {

@@ -386,6 +386,9 @@ extension Session {
         case (_, .refused(let code, _)): close(code, now: now, &actions)
         default: close(.internal, now: now, &actions)
         }
+        if let endAfterLogout {
+            close(endAfterLogout, rowIsGone: true, now: now, &actions)
+        }
         settle(now: now, &actions)
         return actions
     }

@@ -88,6 +88,8 @@ public struct Session: Sendable {
     var ack = PendingAck()
     var appState: PendingAppState?
     var end: EndSession?
+    /// This session's own logout ended it: the result is told first.
+    var endAfterLogout: Code?
     /// The lowest mutation number refused for a time: later ones wait for it (MSG-11).
     var heldAt: UInt64?
     var persistAt: Instant?
@@ -254,6 +256,10 @@ public struct Session: Sendable {
     /// The store ended this session: superseded by a newer connection, or its device was removed
     /// or logged out. Its row is gone already.
     public mutating func ended(_ code: Code, now: Instant) -> [SessionAction] {
+        if case .mutation(_, let mutation) = write?.subject, mutation.isLogout, phase == .open {
+            endAfterLogout = code
+            return []
+        }
         var actions: [SessionAction] = []
         close(code, rowIsGone: true, now: now, &actions)
         settle(now: now, &actions)
@@ -348,7 +354,7 @@ public struct Session: Sendable {
         storeRetryAt = nil
         guard let key else { return }
         actions.append(.leaveHub(key))
-        if rowIsGone {
+        if rowIsGone || endAfterLogout != nil {
             ack = PendingAck()
             appState = nil
         } else {
