@@ -4,6 +4,7 @@ import Feed
 import Foundation
 import Model
 import Testing
+import Wake
 import Wire
 
 /// Plays every route and every status of `Protocol/backend-api.yaml` against a real server and
@@ -32,10 +33,11 @@ import Wire
 
     @Test("every route and status of the file, and no other, is what the server does")
     func fileAndServerAgree() throws {
-        let server = try TestServer()
+        let device = DeviceID(high: 0x0190_0000_0000_7000, low: 0x8000_0000_0000_0001)
+        let server = try TestServer(wakes: Self.wakes(of: device))
         defer { server.stop() }
         let key = try server.makeApp("shop")
-        let device = try prepareDevice(server)
+        try prepare(server, device)
         let gets = [
             "/v1/users/anna/devices", "/v1/devices/\(device)", "/v1/devices/\(device)/wakes",
         ]
@@ -48,13 +50,31 @@ import Wire
         try check(server.transcript)
     }
 
+    /// One row with everything and one with as little as there can be.
+    private static func wakes(of device: DeviceID) -> [WakeHistoryRecord] {
+        [UInt64](1...2).map { number in
+            let time = Timestamp(milliseconds: 1_795_000_000_000 + number)
+            let all = number == 2
+            return WakeHistoryRecord(
+                app: AppID("shop"), user: UserID("anna"), device: device,
+                wake: WakeID(high: 7, low: number), kind: all ? .badge : .silent, seq: number,
+                conversation: ConversationID(high: 1, low: 1), message: MessageID(high: 1, low: 1),
+                queuedAt: time, sentAt: time, acceptedAt: all ? time : nil,
+                connectedAt: all ? time : nil, syncedAt: all ? time : nil,
+                outcome: all ? .connectedNotSynced : .pending, status: all ? 429 : 0,
+                reason: all ? "TooManyRequests" : "", badge: all ? 3 : nil,
+                expiresAt: time + 2_592_000_000)
+        }
+    }
+
     /// A device with a push token and everything else an answer can hold.
-    private func prepareDevice(_ server: TestServer) throws -> DeviceID {
+    private func prepare(_ server: TestServer, _ device: DeviceID) throws {
         try server.addPushCredential(to: "shop")
-        return try server.openDevice(
+        _ = try server.openDevice(
             "shop", user: "anna",
             push: PushRegistration(
-                token: [1, 2, 3], environment: .development, topic: "org.example.app"))
+                token: [1, 2, 3], environment: .development, topic: "org.example.app"),
+            device: device)
     }
 
     private func succeed(_ server: TestServer, _ key: String, _ gets: [String]) throws {
@@ -71,6 +91,11 @@ import Wire
             """
         #expect(try server.send("POST", messages, key: key, full).status == 201)
         for path in gets { #expect(try server.send("GET", path, key: key).status == 200) }
+        let wakes = try server.send("GET", gets[2] + "?limit=2", key: key).json["wakes"]
+        #expect(wakes.count == 2)
+        #expect(wakes[0]["outcome"].string == "connected-not-synced", "newest first")
+        #expect(wakes[1]["outcome"].string == "pending")
+        #expect(try server.send("GET", gets[2] + "?limit=1", key: key).json["wakes"].count == 1)
         for path in ["/livez", "/readyz", "/metrics"] {
             #expect(try server.send("GET", path).status == 200)
         }

@@ -8,6 +8,7 @@ import SQLiteStore
 import StoreService
 import Telemetry
 import Testing
+import Wake
 import Wire
 
 /// A whole backend API over a real store in a directory of its own.
@@ -30,7 +31,13 @@ final class TestServer {
         func set(_ reasons: [String]) { lock.withLock { texts = reasons } }
     }
 
-    init(duties: [StoreDuty] = [], requestLog: Int32 = -1) throws {
+    /// - Parameters:
+    ///   - wakes: rows the store begins with.
+    ///   - log: where its log goes, at the level debug; -1: nowhere.
+    init(
+        duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
+        hasAdminSocket: Bool = true
+    ) throws {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-api-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -38,13 +45,18 @@ final class TestServer {
         store = try StoreService.start(
             duties: duties, boot: Self.boot, epochHalf: 5,
             open: { [faults] in
-                FaultyStore(try SQLiteStore(path: path, tables: Schema.tables), faults)
+                let store = try SQLiteStore(path: path, tables: Schema.tables)
+                try store.write { transaction throws(StoreError) in
+                    for wake in wakes { try transaction.put(wake) }
+                }
+                return FaultyStore(store, faults)
             }, onCommit: { _ in })
         driver = try StoreDriver(store)
         api = try BackendAPI.start(
-            configuration: .init(adminSocket: path + ".admin"), store: store,
+            configuration: .init(adminSocket: hasAdminSocket ? path + ".admin" : nil),
+            store: store,
             notReady: { [reasons] in reasons.all }, metrics: Metrics(),
-            log: Log(level: .error, descriptor: requestLog))
+            log: Log(level: .debug, descriptor: log))
     }
 
     deinit { stop() }
@@ -143,10 +155,10 @@ final class TestServer {
 
     /// Logs a device in.
     func openDevice(
-        _ app: String, user: String, push: PushRegistration? = nil, wait: Bool = true
+        _ app: String, user: String, push: PushRegistration? = nil, device: DeviceID? = nil
     ) throws -> DeviceID {
         let random = Random.bytes(16)
-        let device = try #require(DeviceID(random))
+        let device = try device ?? #require(DeviceID(random))
         let request = StoreRequest.openSession(
             OpenSession(
                 app: AppID(app), device: device, role: .app, credential: .identity(UserID(user)),

@@ -53,11 +53,11 @@ struct DeviceBody: Encodable {
     let createdAt: String
     let lastSeenAt: String
 
-    init(_ view: DeviceView, now: Timestamp) {
+    init(_ view: DeviceView) {
         let device = view.device
         id = device.device.description
         user = device.user.name
-        reachability = view.reachability(now: now).rawValue
+        reachability = view.reachability.rawValue
         feed = Feed(
             applied: device.applied, head: view.head, visibleHead: view.visibleHead,
             isBehind: device.applied < view.head)
@@ -77,20 +77,6 @@ struct DeviceBody: Encodable {
         }
         createdAt = device.createdAt.text
         lastSeenAt = device.lastSeenAt.text
-    }
-}
-
-extension DeviceView {
-    /// A session that counts lies over everything else; it counts until it is dormant, or until
-    /// its device is expected back no more.
-    func reachability(now: Timestamp) -> ReachabilityState {
-        let isOnline = sessions.contains { session in
-            session.role == .app && (session.dormantAt ?? now + 1) > now
-                && (session.expectedUntil ?? now + 1) > now
-        }
-        if isOnline { return .online }
-        guard device.pushToken != nil else { return .tokenless }
-        return device.isUnreachable ? .unreachable : .wakeable
     }
 }
 

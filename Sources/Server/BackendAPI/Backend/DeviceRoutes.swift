@@ -16,19 +16,15 @@ enum DeviceRoutes {
     static let wakesMax = 500
 
     static func list(_ call: Call, _ app: AppID) throws(Problem) -> Step {
-        let now = call.now
-        return .read(.devices(app, try call.user())) { reading throws(Problem) in
+        .read(.devices(app, try call.user())) { reading throws(Problem) in
             guard case .devices(let devices) = reading else { throw .unexpected(reading) }
             return .answer(
-                .json(200, DeviceListBody(devices: devices.map { DeviceBody($0, now: now) })))
+                .json(200, DeviceListBody(devices: devices.map { DeviceBody($0) })))
         }
     }
 
     static func show(_ call: Call, _ app: AppID) throws(Problem) -> Step {
-        let now = call.now
-        return try find(call, app) { view in
-            .answer(.json(200, DeviceBody(view, now: now)))
-        }
+        try find(call, app) { view in .answer(.json(200, DeviceBody(view))) }
     }
 
     static func wakes(_ call: Call, _ app: AppID) throws(Problem) -> Step {
@@ -36,10 +32,13 @@ enum DeviceRoutes {
         guard let limit = Int(text), (1...wakesMax).contains(limit) else {
             throw .malformed("limit: must be a number from 1 to \(wakesMax)")
         }
-        return try find(call, app) { view in
-            .read(.wakes(app, view.device.device, limit: limit)) { reading throws(Problem) in
-                guard case .wakes(let records) = reading else { throw .unexpected(reading) }
+        let device = try call.identifier("device", as: DeviceID.self)
+        return .read(.wakes(app, device, limit: limit)) { reading throws(Problem) in
+            switch reading {
+            case .wakes(let records):
                 return .answer(.json(200, WakeListBody(wakes: records.map { WakeBody($0) })))
+            case .nothing: throw .noSuch("device")
+            default: throw .unexpected(reading)
             }
         }
     }

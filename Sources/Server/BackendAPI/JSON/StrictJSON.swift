@@ -33,11 +33,8 @@ enum StrictJSON {
             return problem(context.codingPath, "must be \(name(of: type)), not null")
         case .keyNotFound(let key, let context):
             return problem(context.codingPath + [key], "is missing", isMissing: true)
-        case .dataCorrupted(let context):
-            // The decoder names a place only for a number that does not fit its type.
-            return context.codingPath.isEmpty
-                ? .malformed("the body is not JSON in UTF-8")
-                : problem(context.codingPath, "must be a whole number in its range")
+        case .dataCorrupted:
+            return .malformed("the body is not JSON in UTF-8")
         @unknown default:
             return .malformed("the body cannot be read")
         }
@@ -96,9 +93,19 @@ struct Fields<Key: CodingKey & CaseIterable> {
 
     /// A whole number in a range.
     func number(_ key: Key, in range: ClosedRange<UInt64>) throws -> UInt64? {
-        guard let number = try optional(key, UInt64.self) else { return nil }
+        let number: UInt64?
+        do {
+            number = try optional(key)
+        } catch let error as DecodingError {
+            throw error
+        } catch {
+            // Negative, with a fraction, or beyond 64 bits: an error of the parser's own.
+            number = .max
+        }
+        guard let number else { return nil }
         guard range.contains(number) else {
-            throw refusal(key, "must be from \(range.lowerBound) to \(range.upperBound)")
+            throw refusal(
+                key, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }

@@ -1,0 +1,219 @@
+import BackendAPI
+import Crypto
+import EventLoop
+import Foundation
+import Glibc
+import Model
+import Testing
+
+/// The admin API over its socket.
+@Suite struct AdminTests {
+    private func with(_ body: (TestServer) throws -> Void) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        try body(server)
+    }
+
+    private func json(_ value: [String: Any]) throws -> String {
+        String(decoding: try JSONSerialization.data(withJSONObject: value), as: UTF8.self)
+    }
+
+    @Test("only this user reaches the socket, and it goes with the server")
+    func socketFile() throws {
+        try with { server throws in
+            var status = stat()
+            #expect(stat(server.adminSocket, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o600)
+            server.api.stop()
+            #expect(stat(server.adminSocket, &status) != 0)
+        }
+    }
+
+    @Test("an app is made, shown, changed and removed")
+    func apps() throws {
+        try with { server throws in
+            let made = try server.admin("POST", "/apps", #"{"app":"a b/c","grace_seconds":90}"#)
+            #expect(made.status == 201)
+            #expect(try made.json["silent_budget"].number == 3)
+            #expect(try server.admin("POST", "/apps", #"{"app":"a b/c"}"#).status == 409)
+            let changed = try server.admin("PATCH", "/apps/a%20b%2Fc", #"{"silent_budget":0}"#)
+            #expect(changed.status == 200)
+            let shown = try server.admin("GET", "/apps/a%20b%2Fc").json
+            #expect(shown["silent_budget"].number == 0)
+            #expect(shown["grace_seconds"].number == 90)
+            #expect(try server.admin("GET", "/apps").json["apps"].count == 1)
+            #expect(try server.admin("DELETE", "/apps/a%20b%2Fc").status == 204)
+            #expect(try server.admin("GET", "/apps/a%20b%2Fc").status == 404)
+            #expect(try server.admin("GET", "/apps").json["apps"].count == 0)
+        }
+    }
+
+    @Test(
+        "a policy outside its range is refused by name",
+        arguments: [
+            ("grace_seconds", "0"), ("grace_seconds", "3601"), ("silent_budget", "33"),
+            ("silent_budget", "-1"), ("silent_budget", "1.5"), ("silent_budget", "\"3\""),
+            ("session_token_seconds", "59"), ("alert_expiration_seconds", "2592001"),
+            ("receipt_participants_max", "99999999999999999999"), ("speed", "1"),
+        ])
+    func ranges(_ field: String, _ value: String) throws {
+        try with { server throws in
+            let answer = try server.admin("POST", "/apps", #"{"app":"shop","\#(field)":\#(value)}"#)
+            #expect(answer.status == 400)
+            #expect(try answer.json["detail"].string?.hasPrefix("\(field): ") == true)
+            #expect(try server.admin("GET", "/apps").json["apps"].count == 0)
+        }
+    }
+
+    @Test("issuer keys are checked, kept under their kid, and never replaced in silence")
+    func issuerKeys() throws {
+        try with { server throws in
+            _ = try server.makeApp("shop")
+            let path = "/apps/shop/issuer-keys/k%2F1"
+            let key = PrivateKey.generate(.ed25519)
+            let body = try json(["public_key_pem": key.publicKeyPEM])
+            let added = try server.admin("PUT", path, body)
+            #expect(added.status == 201)
+            #expect(try added.json["algorithm"].string == "EdDSA")
+            #expect(try server.admin("PUT", path, body).status == 200, "the same again")
+            let other = try json(["public_key_pem": PrivateKey.generate(.p256).publicKeyPEM])
+            #expect(try server.admin("PUT", path, other).status == 409)
+            for pem in [key.pem, "nonsense", "", Self.smallRSA] {
+                let bad = try server.admin(
+                    "PUT", "/apps/shop/issuer-keys/k2", try json(["public_key_pem": pem]))
+                #expect(bad.status == 400, "\(pem)")
+            }
+            #expect(try server.admin("DELETE", path).status == 204)
+            #expect(try server.admin("DELETE", path).status == 404)
+            for number in 0..<16 {
+                let path = "/apps/shop/issuer-keys/n\(number)"
+                #expect(try server.admin("PUT", path, body).status == 201)
+            }
+            #expect(try server.admin("PUT", "/apps/shop/issuer-keys/n16", body).status == 422)
+        }
+    }
+
+    /// RSA of 1024 bits, made with `openssl genpkey`.
+    private static let smallRSA = """
+        -----BEGIN PUBLIC KEY-----
+        MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC8+dNQAbYknR6uEybjzcWs5sKF
+        HgJo6xjpm7Z0LyKKnQbUfMqrTjduXbePl/voCH9bf4Dc+DPkv9Hfv2/YrQbyYVz0
+        pmDjuM1EjXtSiCgW2q5OKjn2S1212AhK1w/tm21729GRxZ9Ex9jT4ONELigrpkoL
+        IVkzV6p/Vv3hDULnAQIDAQAB
+        -----END PUBLIC KEY-----
+        """
+
+    @Test("two API keys may be live; their secrets are told once and kept as hashes")
+    func apiKeys() throws {
+        try with { server throws in
+            let first = try server.makeApp("shop")
+            let second = try server.admin("POST", "/apps/shop/api-keys")
+            let secret = try #require(try second.json["secret"].string)
+            #expect(secret.hasPrefix("rk_") && secret != first)
+            let third = try server.admin("POST", "/apps/shop/api-keys")
+            #expect(third.status == 422)
+            for path in ["/apps", "/apps/shop", "/apps/shop/api-keys"] {
+                let body = try server.admin("GET", path).body
+                #expect(!body.contains(first) && !body.contains(secret))
+            }
+            for name in try FileManager.default.contentsOfDirectory(
+                atPath: server.directory.path) where !name.hasSuffix(".admin")
+            {
+                let file = server.directory.appendingPathComponent(name)
+                let bytes = try Data(contentsOf: file)
+                #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
+            }
+            for key in [first, secret] {
+                #expect(try server.send("GET", "/v1/users/a/devices", key: key).status == 200)
+            }
+        }
+    }
+
+    @Test("push credentials are checked, and the private key is never told")
+    func pushCredentials() throws {
+        try with { server throws in
+            _ = try server.makeApp("shop")
+            let key = PrivateKey.generate(.p256)
+            let authority = try DevelopmentCertificates(names: ["localhost"]).authorityPEM
+            var body: [String: Any] = [
+                "key_id": "ABC1234567", "team": "TEAM123456", "private_key_pem": key.pem,
+                "topics": ["org.example.app"], "host": "localhost", "port": 8443,
+                "trusted_certificates_pem": authority,
+            ]
+            let path = "/apps/shop/push/production"
+            let set = try server.admin("PUT", path, try json(body))
+            #expect(set.status == 200)
+            #expect(try set.json["has_trusted_certificates"].flag == true)
+            let secret = key.pem.split(separator: "\n")[1]
+            for path in ["/apps", "/apps/shop"] {
+                #expect(!(try server.admin("GET", path).body.contains(secret)))
+            }
+            #expect(!set.body.contains(secret))
+            let mistakes: [(String, Any)] = [
+                ("private_key_pem", PrivateKey.generate(.ed25519).pem),
+                ("private_key_pem", key.publicKeyPEM), ("topics", [String]()),
+                ("topics", ["a\nb"]), ("port", 0), ("port", 65_536), ("host", ""),
+                ("team", "a b"), ("key_id", ""), ("trusted_certificates_pem", "nonsense"),
+            ]
+            for (field, value) in mistakes {
+                var wrong = body
+                wrong[field] = value
+                let answer = try server.admin("PUT", path, try json(wrong))
+                #expect(answer.status == 400)
+                #expect(try answer.json["detail"].string?.hasPrefix("\(field): ") == true)
+            }
+            body["host"] = nil
+            body["port"] = nil
+            let sandbox = try server.admin("PUT", "/apps/shop/push/development", try json(body))
+            #expect(try sandbox.json["host"].string == "api.sandbox.push.apple.com")
+            #expect(try sandbox.json["port"].number == 443)
+            #expect(try server.admin("PUT", "/apps/shop/push/beta", try json(body)).status == 400)
+            #expect(try server.admin("DELETE", path).status == 204)
+            #expect(try server.admin("DELETE", path).status == 404)
+            #expect(try server.admin("GET", "/apps/shop").json["push"].count == 1)
+        }
+    }
+
+    @Test("removing a device ends its session and takes its push token")
+    func devices() throws {
+        try with { server throws in
+            let key = try server.makeApp("shop")
+            let device = try server.openDevice("shop", user: "anna smith")
+            let list = try server.admin("GET", "/apps/shop/users/anna%20smith/devices").json
+            #expect(list["devices"][0]["id"].string == "\(device)")
+            #expect(try server.admin("GET", "/apps/shop/devices/\(device)").status == 200)
+            #expect(try server.admin("DELETE", "/apps/shop/devices/\(device)").status == 204)
+            #expect(try server.admin("DELETE", "/apps/shop/devices/\(device)").status == 404)
+            #expect(try server.send("GET", "/v1/devices/\(device)", key: key).status == 404)
+        }
+    }
+
+    @Test("of two that make the same app at once, one is told that it exists")
+    func turns() throws {
+        try with { server throws in
+            let held = server.faults.holdNextWrite()
+            let socket = server.adminSocket
+            let calls = (0..<4).map { _ in
+                Background {
+                    try HTTPClient.send(
+                        "POST", "/apps", headers: ["content-type": "application/json"],
+                        body: #"{"app":"shop"}"#, to: .path(socket)
+                    ).status
+                }
+            }
+            #expect(held.entered.wait(seconds: 60))
+            held.open.arrive()
+            var statuses: [Int] = []
+            for call in calls { statuses.append(try call.value()) }
+            #expect(statuses.sorted() == [201, 409, 409, 409])
+        }
+    }
+
+    @Test("the admin API is not on the backend's port, nor the other way round")
+    func apart() throws {
+        try with { server throws in
+            #expect(try server.send("GET", "/apps").status == 404)
+            #expect(try server.admin("GET", "/livez").status == 404)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import Crypto
+import Foundation
+import Testing
+
+/// `rouse app` and `rouse dev` as an operator runs them: the real program.
+@Suite struct CommandTests {
+    /// What a run of the program gave.
+    struct Run {
+        let status: Int32
+        let output: String
+        let complaint: String
+    }
+
+    let directory: URL
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-command-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    }
+
+    private func rouse(_ arguments: String...) throws -> Run {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+            .deletingLastPathComponent().appendingPathComponent("rouse")
+        process.arguments = arguments
+        process.currentDirectoryURL = directory
+        let (output, complaint) = (Pipe(), Pipe())
+        process.standardOutput = output
+        process.standardError = complaint
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let errors = complaint.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return Run(
+            status: process.terminationStatus, output: String(decoding: text, as: UTF8.self),
+            complaint: String(decoding: errors, as: UTF8.self))
+    }
+
+    private func remove() { try? FileManager.default.removeItem(at: directory) }
+
+    @Test("an app is set up on the file alone")
+    func offline() throws {
+        defer { remove() }
+        #expect(try rouse("app", "list").complaint.contains("there is no store at rouse.db"))
+        #expect(try rouse("app", "create", "shop", "--grace", "90").status == 0)
+        #expect(try rouse("dev", "key", "keys/issuer").status == 0)
+        let wrong = try rouse(
+            "app", "issuer-key", "add", "shop", "--kid", "k", "--key", "keys/issuer.pem")
+        #expect(wrong.status == 1)
+        #expect(wrong.complaint.contains("private key"))
+        let right = try rouse(
+            "app", "issuer-key", "add", "shop", "--kid", "k", "--key", "keys/issuer.pub.pem")
+        #expect(right.status == 0)
+        let key = try rouse("app", "api-key", "create", "shop")
+        #expect(key.output.hasPrefix("rk_") && key.output.count == 47)
+        #expect(
+            try rouse(
+                "app", "push", "set", "shop", "--environment", "production", "--key",
+                "keys/issuer.pem", "--key-id", "A", "--team", "T", "--topic", "org.example"
+            ).status == 0)
+        let shown = try rouse("app", "show", "shop", "--json")
+        let app = try JSONTree(shown.output)
+        #expect(app["grace_seconds"].number == 90)
+        #expect(app["issuer_keys"][0]["algorithm"].string == "ES256")
+        #expect(app["push"][0]["topics"][0].string == "org.example")
+        #expect(try rouse("app", "show", "shop").output.contains("grace: 90"))
+        #expect(try rouse("app", "remove", "shop").status == 64)
+        #expect(try rouse("app", "remove", "shop", "--yes").status == 0)
+        #expect(try rouse("app", "list").output.contains("no apps"))
+    }
+
+    @Test("a store that a server has open is changed through the server")
+    func online() throws {
+        defer { remove() }
+        let server = try TestServer()
+        defer { server.stop() }
+        let store = server.directory.appendingPathComponent("store.db").path
+        let made = try rouse("app", "create", "shop", "--store", store)
+        #expect(made.status == 0)
+        #expect(made.complaint.contains("a server has \(store) open"))
+        #expect(try server.admin("GET", "/apps/shop").status == 200)
+        let listed = try rouse("app", "list", "--socket", server.adminSocket)
+        #expect(listed.output.contains("shop"))
+        let device = try server.openDevice("shop", user: "anna")
+        let devices = try rouse("app", "devices", "shop", "anna", "--socket", server.adminSocket)
+        #expect(devices.output.contains("\(device)"))
+        let shown = try rouse(
+            "app", "device", "show", "shop", "\(device)", "--socket", server.adminSocket)
+        #expect(shown.output.contains("of anna: online"))
+        #expect(
+            try rouse(
+                "app", "device", "remove", "shop", "\(device)", "--socket", server.adminSocket
+            ).status == 0)
+        let refused = try rouse("app", "create", "shop", "--store", store)
+        #expect(refused.status == 1)
+        #expect(refused.complaint.contains("the app shop exists"))
+    }
+
+    @Test("a store that is open without a socket is not touched")
+    func locked() throws {
+        defer { remove() }
+        let server = try TestServer(hasAdminSocket: false)
+        defer { server.stop() }
+        let store = server.directory.appendingPathComponent("store.db").path
+        let refused = try rouse("app", "list", "--store", store)
+        #expect(refused.status == 1)
+        #expect(refused.complaint.contains("another process has this database open"))
+        #expect(refused.complaint.contains("--socket"))
+        let nobody = try rouse("app", "list", "--socket", store + ".nobody")
+        #expect(nobody.status == 1)
+        #expect(nobody.complaint.contains("is `rouse serve` running?"))
+    }
+
+    @Test("development keys sign tokens that verify, and nothing is overwritten")
+    func development() throws {
+        defer { remove() }
+        for (kind, algorithm) in [("p256", "ES256"), ("ed25519", "EdDSA"), ("rsa", "RS256")] {
+            #expect(try rouse("dev", "key", kind, "--kind", kind).status == 0)
+            let token = try rouse(
+                "dev", "identity-token", "--key", "\(kind).pem", "--kid", "k", "--app", "shop",
+                "--user", "anna", "--nonce", "bm9uY2U"
+            ).output.trimmingCharacters(in: .newlines)
+            let parsed = try CompactToken(token, maximumBytes: 8192)
+            let pem = try Data(contentsOf: directory.appendingPathComponent("\(kind).pub.pem"))
+            #expect(parsed.verify(with: try PublicKey(pem: Array(pem))))
+            #expect(parsed.declaredAlgorithm == algorithm && parsed.keyIdentifier == "k")
+            let claims = try TokenMembers(json: parsed.payloadJSON)
+            #expect(claims.string("sub") == "anna" && claims.string("aud") == "shop")
+            #expect(claims.string("nonce") == "bm9uY2U" && claims.string("iss") != nil)
+            let lifetime = (claims.integer("exp") ?? 0) - (claims.integer("iat") ?? 0)
+            #expect(lifetime == 300)
+        }
+        #expect(try rouse("dev", "key", "p256").status == 1)
+        #expect(try rouse("dev", "certificates", "certs", "--name", "sync.test").status == 0)
+        #expect(try rouse("dev", "certificates", "certs").status == 1)
+        let key = directory.appendingPathComponent("certs/server.key").path
+        let attributes = try FileManager.default.attributesOfItem(atPath: key)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        func bytes(_ name: String) throws -> [UInt8] {
+            Array(try Data(contentsOf: directory.appendingPathComponent("certs/\(name)")))
+        }
+        _ = try TLSContext.server(
+            certificateChain: try bytes("server.pem"), privateKey: try bytes("server.key"),
+            protocols: [])
+        #expect(try rouse("dev", "certificates", "c2", "--name", "a b").status == 64)
+    }
+
+    @Test("words that are no command are told the commands that begin so")
+    func offers() throws {
+        defer { remove() }
+        let group = try rouse("app", "api-key", "--help")
+        #expect(group.status == 0)
+        #expect(group.output.contains("app api-key revoke"))
+        #expect(!group.output.contains("app create"))
+        #expect(try rouse("app", "frobnicate").complaint.contains("app push set"))
+        #expect(try rouse("app", "frobnicate").status == 64)
+        #expect(try rouse("frobnicate").complaint.contains("no command `frobnicate`"))
+    }
+}
