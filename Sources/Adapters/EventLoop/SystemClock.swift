@@ -1,3 +1,4 @@
+import CUV
 import Glibc
 
 /// The system's two clocks. A loop's own `now` is cheaper and the same within one turn; these are
