@@ -8,6 +8,8 @@ struct AppPolicy: Decodable {
         case app
         case graceSeconds = "grace_seconds"
         case silentBudget = "silent_budget"
+        case silentWindowSeconds = "silent_window_seconds"
+        case silentSpacingSeconds = "silent_spacing_seconds"
         case alertExpirationSeconds = "alert_expiration_seconds"
         case sessionTokenSeconds = "session_token_seconds"
         case receiptParticipantsMax = "receipt_participants_max"
@@ -17,6 +19,8 @@ struct AppPolicy: Decodable {
     let app: AppID?
     let graceSeconds: UInt64?
     let silentBudget: UInt64?
+    let silentWindowSeconds: UInt64?
+    let silentSpacingSeconds: UInt64?
     let alertExpirationSeconds: UInt64?
     let sessionTokenSeconds: UInt64?
     let receiptParticipantsMax: UInt64?
@@ -28,6 +32,9 @@ struct AppPolicy: Decodable {
         graceSeconds = try fields.number(.graceSeconds, in: 1...3_600)
         // The row of a device remembers so many silent pushes.
         silentBudget = try fields.number(.silentBudget, in: 0...32)
+        // Apple means hours; scenarios that compress time shorten both.
+        silentWindowSeconds = try fields.number(.silentWindowSeconds, in: 1...86_400)
+        silentSpacingSeconds = try fields.number(.silentSpacingSeconds, in: 0...86_400)
         // APNs stores a notification for 30 days at most.
         alertExpirationSeconds = try fields.number(.alertExpirationSeconds, in: 0...2_592_000)
         sessionTokenSeconds = try fields.number(.sessionTokenSeconds, in: 60...31_536_000)
@@ -37,6 +44,8 @@ struct AppPolicy: Decodable {
     func apply(to record: inout AppRecord) {
         if let graceSeconds { record.grace = graceSeconds * 1000 }
         if let silentBudget { record.silentBudget = silentBudget }
+        if let silentWindowSeconds { record.silentWindow = silentWindowSeconds * 1000 }
+        if let silentSpacingSeconds { record.silentSpacing = silentSpacingSeconds * 1000 }
         if let alertExpirationSeconds { record.alertExpiration = alertExpirationSeconds * 1000 }
         if let sessionTokenSeconds { record.sessionTokenLifetime = sessionTokenSeconds * 1000 }
         if let receiptParticipantsMax { record.receiptParticipantsMax = receiptParticipantsMax }
@@ -53,6 +62,8 @@ struct AppBody: Encodable {
     let createdAt: String
     let graceSeconds: UInt64
     let silentBudget: UInt64
+    let silentWindowSeconds: UInt64
+    let silentSpacingSeconds: UInt64
     let alertExpirationSeconds: UInt64
     let sessionTokenSeconds: UInt64
     let receiptParticipantsMax: UInt64
@@ -66,6 +77,8 @@ struct AppBody: Encodable {
         createdAt = record.createdAt.text
         graceSeconds = record.grace / 1000
         silentBudget = record.silentBudget
+        silentWindowSeconds = record.silentWindow / 1000
+        silentSpacingSeconds = record.silentSpacing / 1000
         alertExpirationSeconds = record.alertExpiration / 1000
         sessionTokenSeconds = record.sessionTokenLifetime / 1000
         receiptParticipantsMax = record.receiptParticipantsMax

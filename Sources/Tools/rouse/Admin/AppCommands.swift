@@ -34,7 +34,9 @@ extension Rouse {
 
     private static let policy: [(option: String, field: String, help: String)] = [
         ("grace", "grace_seconds", "seconds a silent wake may go unanswered (default 60)"),
-        ("silent-budget", "silent_budget", "silent pushes to a device an hour (default 3)"),
+        ("silent-budget", "silent_budget", "silent pushes to a device in the window (default 3)"),
+        ("silent-window", "silent_window_seconds", "seconds of that window (default 3600)"),
+        ("silent-spacing", "silent_spacing_seconds", "seconds between two of them (default 60)"),
         (
             "alert-expiration", "alert_expiration_seconds",
             "seconds APNs may store an alert; 0: one attempt (default 86400)"
