@@ -130,7 +130,12 @@ let package = Package(
         test("HTTP2Tests", ["HTTP2"]),
         test(
             "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
-        test("PushGatewayTests", ["PushGateway", "APNsSimulator", "MemoryStore", "Crypto"]),
+        test(
+            "PushGatewayTests",
+            [
+                "PushGateway", "StoreService", "SQLiteStore", "Telemetry", "EventLoop", "Crypto",
+                "HTTP2", "Feed", "Wake", "Wire", "Model",
+            ]),
         test(
             "SyncServiceTests",
             [

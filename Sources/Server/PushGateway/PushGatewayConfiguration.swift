@@ -1,0 +1,45 @@
+public import Model
+
+/// How the gateway paces itself. Durations in milliseconds, of the monotonic clock.
+public struct PushGatewayConfiguration: Equatable, Sendable {
+    /// The longest time between two looks at the store; timers of connections are as exact.
+    public var tick: Milliseconds = 500
+    /// Pushes asked for in one claim at most.
+    public var claimMax = 256
+    /// Pushes that wait for a stream of one credential; more are not claimed for it.
+    public var waitingMax = 256
+    /// Streams on one connection, whatever its server allows.
+    public var streamsMax = 1_000
+    /// From HEADERS to the whole answer.
+    public var streamDeadline: Milliseconds = 10_000
+    /// What must be left of a push's lease when its HEADERS are written.
+    public var leaseReserve: Milliseconds = 15_000
+    /// From the look-up of the name to the end of the TLS handshake.
+    public var connectDeadline: Milliseconds = 10_000
+    /// Silence after which an idle connection is probed with a PING (Apple: an hour).
+    public var idlePing: Milliseconds = 3_600_000
+    /// Silence after which a connection must answer a PING before it gets a push.
+    public var verifyAfter: Milliseconds = 300_000
+    /// How long a PING may take.
+    public var pingDeadline: Milliseconds = 5_000
+    /// Streams in a row without an answer after which a connection is replaced.
+    public var silentStreamsMax = 3
+    /// How often one push is offered to streams that do not take it, before it goes back.
+    public var offersMax = 3
+    /// The first wait after a connection that came to nothing; it doubles.
+    public var reconnectDelay: Milliseconds = 500
+    public var reconnectDelayMax: Milliseconds = 30_000
+    /// Connections that came to nothing, in a row, after which pushes are no longer claimed for
+    /// the credential until the next try.
+    public var reconnectPatience = 3
+    /// Between two replacements of a connection that still works: APNs takes a pattern of
+    /// connects and disconnects for an attack.
+    public var replaceSpacing: Milliseconds = 30_000
+    /// The first pause of a credential that APNs refuses; it doubles.
+    public var pause: Milliseconds = 60_000
+    public var pauseMax: Milliseconds = 900_000
+    /// How long `stop()` waits for what is in flight.
+    public var stopDeadline: Milliseconds = 5_000
+
+    public init() {}
+}

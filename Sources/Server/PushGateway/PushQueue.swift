@@ -1,0 +1,72 @@
+import EventLoop
+import Feed
+import Model
+import StoreService
+
+/// The store as the gateway sees it. Loop-confined; every question gets one answer, on a later
+/// turn of the loop, or none when the loop ends first.
+protocol PushQueue: AnyObject {
+    func claim(
+        _ request: ClaimPushes, reply: @escaping (Result<ClaimedPushes, StoreError>) -> Void)
+    func finish(
+        _ request: FinishPush, reply: @escaping (Result<Void, StoreError>) -> Void)
+}
+
+/// The credentials in force.
+struct CredentialSource: Sendable {
+    /// Changes whenever one may have changed.
+    var generation: @Sendable () -> UInt64
+    var all: @Sendable () -> [PushCredentialRecord]
+}
+
+extension CredentialSource {
+    init(_ apps: AppDirectory) {
+        generation = { apps.generation }
+        all = { apps.all.flatMap(\.pushCredentials) }
+    }
+}
+
+/// The queue behind `StoreService`.
+final class StorePushQueue: PushQueue {
+    private var client: StoreClient?
+    private var open: [UInt64: (StoreResult) -> Void] = [:]
+
+    init(_ store: StoreService, on loop: Loop) {
+        client = store.client(on: loop) { [unowned self] reply in
+            self.open.removeValue(forKey: reply.ticket)?(reply.result)
+        }
+    }
+
+    func claim(
+        _ request: ClaimPushes, reply: @escaping (Result<ClaimedPushes, StoreError>) -> Void
+    ) {
+        ask(.claimPushes(request)) { result in
+            switch result {
+            case .committed(let outcome):
+                guard case .pushes(let claimed) = outcome.answer else {
+                    preconditionFailure("a claim answered with \(outcome.answer)")
+                }
+                reply(.success(claimed))
+            case .failed(let error): reply(.failure(error))
+            case .read: preconditionFailure("a claim answered with a reading")
+            }
+        }
+    }
+
+    func finish(
+        _ request: FinishPush, reply: @escaping (Result<Void, StoreError>) -> Void
+    ) {
+        ask(.finishPush(request)) { result in
+            switch result {
+            case .committed: reply(.success(()))
+            case .failed(let error): reply(.failure(error))
+            case .read: preconditionFailure("a finish answered with a reading")
+            }
+        }
+    }
+
+    private func ask(_ request: StoreRequest, _ reply: @escaping (StoreResult) -> Void) {
+        guard let client else { return }
+        open[client.commit(request)] = reply
+    }
+}

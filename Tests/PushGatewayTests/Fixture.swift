@@ -1,0 +1,261 @@
+import Crypto
+import EventLoop
+import Feed
+import Foundation
+import Model
+import Telemetry
+import Testing
+import Wake
+
+@testable import PushGateway
+
+/// A queue without a store: gives the jobs a test puts in, takes back what came of them.
+final class PushDesk: @unchecked Sendable {
+    // @unchecked: everything is under `lock`.
+    struct Finish: Equatable {
+        let id: WakeID
+        let attempt: UInt64
+        let reply: PushReply
+    }
+
+    private let lock = Lock()
+    private var due: [PushJob] = []
+    private var claimed: [WakeID: PushJob] = [:]
+    private var finishedSoFar: [Finish] = []
+    private var lastPaused: [CredentialKey] = []
+    private var claims = 0
+    private var failing = 0
+    /// Pushes that came back unanswered or unsent are due again at once, as another attempt.
+    private let retries: Bool
+
+    init(retries: Bool) { self.retries = retries }
+
+    var finished: [Finish] { lock.withLock { finishedSoFar } }
+    var accepted: [WakeID] { finished.filter { $0.reply == .accepted }.map(\.id) }
+    /// What the last claim said was paused.
+    var paused: [CredentialKey] { lock.withLock { lastPaused } }
+    var claimCount: Int { lock.withLock { claims } }
+    /// Pushes neither claimed nor finished.
+    var dueCount: Int { lock.withLock { due.count } }
+
+    func add(_ jobs: [PushJob]) { lock.withLock { due += jobs } }
+    func failFinishes(_ count: Int) { lock.withLock { failing = count } }
+
+    fileprivate func claim(_ request: ClaimPushes) -> ClaimedPushes {
+        lock.withLock {
+            claims += 1
+            lastPaused = request.paused
+            var given: [PushJob] = []
+            var left: [PushJob] = []
+            for job in due {
+                if given.count < request.streams, !request.paused.contains(job.credential) {
+                    given.append(job)
+                    claimed[job.request.id] = job
+                } else {
+                    left.append(job)
+                }
+            }
+            due = left
+            return ClaimedPushes(
+                jobs: given, more: given.count == request.streams, nextDue: nil)
+        }
+    }
+
+    fileprivate func finish(_ request: FinishPush) -> Result<Void, StoreError> {
+        lock.withLock {
+            if failing > 0 {
+                failing -= 1
+                return .failure(.unavailable("test"))
+            }
+            finishedSoFar.append(
+                Finish(id: request.id, attempt: request.key.attempt, reply: request.reply))
+            guard var job = claimed.removeValue(forKey: request.id) else { return .success(()) }
+            if retries, request.reply == .unanswered || request.reply == .notSent {
+                job.key.attempt += 1
+                due.append(job)
+            }
+            return .success(())
+        }
+    }
+}
+
+/// The desk's counter on the gateway's loop.
+final class DeskQueue: PushQueue {
+    private let desk: PushDesk
+    private let loop: Loop
+
+    init(_ desk: PushDesk, on loop: Loop) {
+        self.desk = desk
+        self.loop = loop
+    }
+
+    func claim(
+        _ request: ClaimPushes, reply: @escaping (Result<ClaimedPushes, StoreError>) -> Void
+    ) {
+        let claimed = desk.claim(request)
+        loop.nextTurn { reply(.success(claimed)) }
+    }
+
+    func finish(_ request: FinishPush, reply: @escaping (Result<Void, StoreError>) -> Void) {
+        let result = desk.finish(request)
+        loop.nextTurn { reply(result) }
+    }
+}
+
+/// Credentials that a test changes.
+final class TestCredentials: @unchecked Sendable {
+    // @unchecked: everything is under `lock`.
+    private let lock = Lock()
+    private var records: [PushCredentialRecord]
+    private var count: UInt64 = 1
+
+    init(_ records: [PushCredentialRecord]) { self.records = records }
+
+    func set(_ records: [PushCredentialRecord]) {
+        lock.withLock {
+            self.records = records
+            count += 1
+        }
+    }
+
+    var source: CredentialSource {
+        CredentialSource(
+            generation: { self.lock.withLock { self.count } },
+            all: { self.lock.withLock { self.records } })
+    }
+}
+
+/// Clocks that a test moves.
+final class TestClocks: @unchecked Sendable {
+    // @unchecked: under `lock`.
+    private let lock = Lock()
+    private var milliseconds: UInt64 = 1_000_000
+
+    func advance(minutes: UInt64) { lock.withLock { milliseconds += minutes * 60_000 } }
+
+    var clocks: GatewayClocks {
+        GatewayClocks(
+            wall: { 1_700_000_000_000 + self.lock.withLock { self.milliseconds } },
+            monotonic: { self.lock.withLock { self.milliseconds } })
+    }
+}
+
+/// A gateway over a desk, with the log in a file.
+final class Fixture {
+    static let certificates = Result {
+        try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
+    }
+
+    let desk: PushDesk
+    let credentials: TestCredentials
+    let clocks = TestClocks()
+    let gateway: PushGateway
+    let doorbell = PushGateway.Doorbell()
+    let metrics = Metrics()
+    private let logPath: String
+    private let logDescriptor: Int32
+
+    init(
+        _ records: [PushCredentialRecord], retries: Bool = true,
+        change: (inout PushGatewayConfiguration) -> Void = { _ in }
+    ) throws {
+        desk = PushDesk(retries: retries)
+        credentials = TestCredentials(records)
+        logPath =
+            FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-push-\(UUID().uuidString).log").path
+        logDescriptor = open(logPath, O_CREAT | O_RDWR | O_APPEND, 0o600)
+        var configuration = PushGatewayConfiguration()
+        configuration.tick = 10
+        configuration.reconnectDelay = 20
+        configuration.reconnectDelayMax = 50
+        change(&configuration)
+        let desk = self.desk
+        gateway = try PushGateway.start(
+            GatewayParts(
+                boot: BootID(high: 1, low: 2), configuration: configuration,
+                credentials: credentials.source,
+                log: Log(level: .debug, descriptor: logDescriptor),
+                metrics: GatewayMetrics(metrics), clocks: clocks.clocks,
+                makeQueue: { DeskQueue(desk, on: $0) }), doorbell: doorbell)
+    }
+
+    func push(_ jobs: [PushJob]) {
+        desk.add(jobs)
+        doorbell.ring()
+    }
+
+    /// What was logged so far.
+    var log: String { (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "" }
+
+    func stop() {
+        gateway.stop()
+        close(logDescriptor)
+        unlink(logPath)
+    }
+
+    static func server(
+        names: [String]? = nil, port: UInt16 = 0, streams: UInt32 = 100,
+        script: @escaping ScriptedServer.Script = { _ in .answer(200) }
+    ) throws -> ScriptedServer {
+        let certificates = try certificates.get()
+        let certificate =
+            try names.map { try certificates.issueServer(names: $0) } ?? certificates.server
+        return try ScriptedServer(certificate, port: port, streams: streams, script: script)
+    }
+
+    static func credential(
+        _ app: String, port: UInt16, key: PrivateKey = PrivateKey.generate(.p256),
+        keyID: String = "KEY0000001", authority: String? = nil
+    ) throws -> PushCredentialRecord {
+        PushCredentialRecord(
+            app: AppID(app), environment: .development, keyID: keyID, team: "TEAM000001",
+            privateKeyPEM: key.pem, topics: "com.example.\(app)", host: "localhost",
+            port: UInt64(port),
+            trustedCertificatesPEM: try authority ?? certificates.get().authorityPEM,
+            changedAt: Timestamp(milliseconds: 1))
+    }
+
+    static func jobs(
+        _ count: Int, app: String = "chat", from first: UInt64 = 1, kind: PushKind = .silent
+    ) -> [PushJob] {
+        (0..<UInt64(count)).map { offset in
+            let number = first + offset
+            let id = WakeID(high: 7, low: number)
+            let subject = PushPayload.Subject(event: "message", wake: id)
+            return PushJob(
+                key: PushJobKey(
+                    app: AppID(app), user: UserID("anna"),
+                    device: DeviceID(high: 9, low: number), owner: BootID(high: 1, low: 2),
+                    attempt: 1),
+                kind: kind,
+                credential: CredentialKey(app: AppID(app), environment: .development),
+                request: .silent(
+                    subject,
+                    to: PushRequest.Destination(
+                        token: [0xAB, UInt8(truncatingIfNeeded: number)],
+                        topic: "com.example.\(app)")),
+                lease: Timestamp(milliseconds: .max))
+        }
+    }
+}
+
+/// Waits until `condition` holds; a test that waits in vain fails.
+func eventually(
+    _ what: Comment, at location: SourceLocation = #_sourceLocation,
+    _ condition: () -> Bool
+) {
+    for _ in 0..<6_000 {
+        if condition() { return }
+        usleep(5_000)
+    }
+    Issue.record(what, sourceLocation: location)
+}
+
+extension PushReply {
+    static let accepted = PushReply.answered(status: 200, reason: "", timestamp: nil)
+
+    static func refused(_ status: UInt64, _ reason: String) -> PushReply {
+        .answered(status: status, reason: reason, timestamp: nil)
+    }
+}
