@@ -168,7 +168,7 @@ final class SyncDeviceApp: DeviceApp {
         case .upgradeRequired: fail("client too old")
         case .storeFailed(let error): fail("store: \(error)")
         case .reset(let reason): fail("reset: \(reason)")
-        case .syncRequested, .delta, .drained, .retrying, .parked: break
+        case .syncRequested, .delta, .drained, .retrying, .parked, .loggedOut: break
         }
     }
 
