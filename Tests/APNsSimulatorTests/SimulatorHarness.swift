@@ -64,6 +64,16 @@ final class SimulatorHarness {
         return try #require(try client.call(request).token)
     }
 
+    /// Runs `body` on the simulator's thread and waits for it.
+    func onSimulator(_ body: @escaping @Sendable (Simulator) -> Void) {
+        let done = Latch()
+        thread.perform { _ in
+            SimulatorBox.current.map(body)
+            done.arrive()
+        }
+        done.wait()
+    }
+
     /// Waits for an event that fits, reading the log from `after` on.
     func event(
         after: UInt64 = 0, _ fits: (SimulatorEvent) -> Bool
@@ -84,6 +94,10 @@ private enum SimulatorBox {
 
     static func keep(_ simulator: Simulator) {
         lock.withLock { kept[UInt(pthread_self())] = simulator }
+    }
+
+    static var current: Simulator? {
+        lock.withLock { kept[UInt(pthread_self())] }
     }
 
     static func close() {

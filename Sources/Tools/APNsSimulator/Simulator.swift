@@ -167,10 +167,12 @@ public final class Simulator {
 
     // MARK: Devices
 
-    /// Puts a device with a new token into the simulator. `makeApp` gets its token and hooks.
+    /// Puts a device with a new token into the simulator. `makeApp` gets its token and hooks;
+    /// without an app the device only receives.
     ///
+    /// - Throws: `SimulatorState.Problem`, and what `makeApp` throws.
     /// - Returns: the device token in hexadecimal.
-    func addDevice(
+    public func addDevice(
         _ name: String, topic: String, environment: APNsEnvironment,
         makeApp: (_ token: String, DeviceAppHooks) throws -> (any DeviceApp)?
     ) throws -> String {
@@ -230,7 +232,8 @@ public final class Simulator {
     var now: Timestamp { Timestamp(milliseconds: SystemClock.wallMilliseconds()) }
 
     func tell(_ event: SimulatorEvent) {
-        log.append(event, at: now.milliseconds)
+        log.append(
+            event, at: now.milliseconds, uptime: SystemClock.monotonicMilliseconds())
         control.eventsArrived()
     }
 }

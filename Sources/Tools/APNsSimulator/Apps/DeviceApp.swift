@@ -89,8 +89,10 @@ public protocol DeviceApp: AnyObject {
         throws(DeviceAppError)
     func addParticipants(_ users: [String], to conversation: ConversationID)
         throws(DeviceAppError)
-    func send(_ text: String, as message: MessageID, to conversation: ConversationID)
-        throws(DeviceAppError)
+    /// - Parameter title: of an alert about it; `nil`: the user's name.
+    func send(
+        _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
+    ) throws(DeviceAppError)
     func read(_ conversation: ConversationID, through position: UInt64) throws(DeviceAppError)
     /// Logs the device out.
     func forget() throws(DeviceAppError)

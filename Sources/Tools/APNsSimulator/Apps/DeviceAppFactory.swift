@@ -35,7 +35,7 @@ final class DeviceAppFactory {
         let host = try need(request.host, "host")
         let endpoint = SyncEndpoint(
             host: host, port: try need(request.port, "port"),
-            serverName: request.serverName ?? host)
+            serverName: request.serverName ?? host, sourceAddress: Self.source(for: host, id))
         let tls = try context(try need(request.trust, "trust"))
         let issuer = IdentityIssuer(
             issuer: request.issuer ?? "\(app)-backend",
@@ -57,6 +57,12 @@ final class DeviceAppFactory {
                     path: "\(directory)/\(id).sqlite"),
                 hooks: hooks)
         }
+    }
+
+    /// A source address has 28,000 ports, and each stays taken for a minute after its connection:
+    /// devices that wake and sleep all the time are spread over the loopback network.
+    private static func source(for host: String, _ id: DeviceID) -> String? {
+        host == "127.0.0.1" ? "127.0.0.\(2 + id.low % 8)" : nil
     }
 
     private func context(_ path: String) throws -> TLSContext {

@@ -72,14 +72,15 @@ final class SyncDeviceApp: DeviceApp {
     func suspend() {
         isRunning = false
         wasWoken = false
+        let wasOnline = client?.isOpen ?? false
         client?.sleep()
+        if wasOnline { tellOffline("asleep") }
     }
 
     func terminate() {
         isRunning = false
         wasWoken = false
-        client?.terminate()
-        client = nil
+        dropClient("terminated")
         store = nil
         file?.close()
         file = nil
@@ -92,9 +93,22 @@ final class SyncDeviceApp: DeviceApp {
             if isRunning { start(wake: nil) }
             return
         }
-        // The phone's sockets are gone without a word to anybody.
+        dropClient("no coverage")
+    }
+
+    /// The phone's sockets are gone without a word to anybody.
+    private func dropClient(_ why: String) {
+        let wasOnline = client?.isOpen ?? false
         client?.terminate()
         client = nil
+        if wasOnline { tellOffline(why) }
+    }
+
+    private func tellOffline(_ why: String, code: UInt32? = nil) {
+        var event = SimulatorEvent(.offline)
+        event.code = code
+        event.text = why
+        hooks.tell(event)
     }
 
     private func start(wake: WakeID?) {
@@ -111,9 +125,13 @@ final class SyncDeviceApp: DeviceApp {
         if let store { return store }
         var options = SQLiteOptions()
         // Many devices share this process.
-        options.cacheSize = 512
-        options.readerCacheSize = 512
+        options.cacheSize = 256
+        options.readerCacheSize = 256
         options.journalStep = 1 << 20
+        // What the system was given survives the end of this process, which is what a phone's
+        // app has to survive here; hundreds of devices share one disk.
+        options.syncsEveryCommit = false
+        options.check = .never
         let file = try SQLiteStore(
             path: configuration.path, tables: LocalSchema.tables, options: options)
         let store = TableLocalStore(store: file)
@@ -154,10 +172,19 @@ final class SyncDeviceApp: DeviceApp {
             told.applied = cursor.seq
             hooks.tell(told)
             finishIfDone()
-        case .closed(let code):
-            var told = SimulatorEvent(.offline)
-            told.code = code
-            told.text = lastEnd
+        case .closed(let code): tellOffline(lastEnd, code: code)
+        case .syncRequested(let head):
+            var told = SimulatorEvent(.syncRequest)
+            told.head = head
+            hooks.tell(told)
+        case .delta(let entries, let more):
+            var told = SimulatorEvent(.delta)
+            told.entries = entries
+            told.more = more
+            hooks.tell(told)
+        case .reset(let reason):
+            var told = SimulatorEvent(.reset)
+            told.reason = "\(reason)"
             hooks.tell(told)
         case .loginRefused(let code), .refused(let code, _):
             var told = SimulatorEvent(.failed)
@@ -167,8 +194,8 @@ final class SyncDeviceApp: DeviceApp {
         case .pushTokenRefused: fail("push token refused")
         case .upgradeRequired: fail("client too old")
         case .storeFailed(let error): fail("store: \(error)")
-        case .reset(let reason): fail("reset: \(reason)")
-        case .syncRequested, .delta, .drained, .retrying, .parked, .loggedOut: break
+        case .loggedOut: tellOffline("logged out")
+        case .drained, .retrying, .parked: break
         }
     }
 
@@ -202,6 +229,11 @@ final class SyncDeviceApp: DeviceApp {
                         alerted: entry.alerted))
                 arrived(message, identifier, in: conversation, alerted: entry.alerted)
             case .readMark(let mark): readElsewhere(conversation, mark)
+            case .participant(let participant) where participant.user == configuration.user:
+                var event = SimulatorEvent(.joined)
+                event.conversation = conversation.description
+                event.position = participant.joinedPosition
+                hooks.tell(event)
             default: break
             }
         }
@@ -266,11 +298,11 @@ final class SyncDeviceApp: DeviceApp {
     }
 
     func send(
-        _ text: String, as message: MessageID, to conversation: ConversationID
+        _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
     ) throws(DeviceAppError) {
         let part = Part(mimeType: "text/plain", content: Array(text.utf8))
         let push = PushText(
-            title: configuration.user, body: String(text.prefix(Self.textMax)))
+            title: title ?? configuration.user, body: String(text.prefix(Self.textMax)))
         try mutate(
             .sendMessage(
                 SendMessage(

@@ -186,7 +186,7 @@ final class ControlCommands {
                     }
                     return id
                 } ?? fresh()
-            try app.send(text, as: message, to: conversation)
+            try app.send(text, title: request.title, as: message, to: conversation)
             response.message = message.description
         case .deviceRead:
             try app.read(conversation, through: try need(request.through, "through"))

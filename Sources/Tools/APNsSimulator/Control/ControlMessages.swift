@@ -66,6 +66,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var users: [String]?
     public var message: String?
     public var text: String?
+    public var title: String?
     public var through: UInt64?
 
     public var after: UInt64?

@@ -28,12 +28,15 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public enum Kind: String, Codable, Sendable {
         case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
         case stored, dropped, coverage, online, offline, synced, applied, acknowledged, failed
+        case syncRequest, delta, reset, joined
     }
 
     /// Rising by one, from 1.
     public var n: UInt64 = 0
     /// Milliseconds since 1970.
     public var at: UInt64 = 0
+    /// Milliseconds of the machine's monotonic clock, the same in all its processes.
+    public var uptime: UInt64 = 0
     public var kind: Kind
     public var device: String?
     public var connection: UInt64?
@@ -59,6 +62,9 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var local: Bool?
     public var badge: UInt64?
     public var applied: UInt64?
+    public var head: UInt64?
+    public var entries: Int?
+    public var more: Bool?
     public var message: String?
     public var conversation: String?
     public var position: UInt64?
@@ -86,10 +92,13 @@ public struct EventLog: Sendable {
     /// The number of the newest event; 0: none yet.
     public var head: UInt64 { next - 1 }
 
-    public mutating func append(_ event: SimulatorEvent, at milliseconds: UInt64) {
+    public mutating func append(
+        _ event: SimulatorEvent, at milliseconds: UInt64, uptime: UInt64 = 0
+    ) {
         var event = event
         event.n = next
         event.at = milliseconds
+        event.uptime = uptime
         next += 1
         // A quarter at once: removing from the front moves all that stay.
         if events.count >= limit { events.removeFirst(max(1, limit / 4)) }

@@ -1,0 +1,184 @@
+import APNsSimulator
+import Crypto
+import EventLoop
+import Model
+import Testing
+
+/// What an app was told, as text. Used on the simulator's thread, read after `onSimulator`.
+final class RecordingApp: DeviceApp {
+    let record: (String) -> Void
+    let hooks: DeviceAppHooks
+
+    init(hooks: DeviceAppHooks, record: @escaping (String) -> Void) {
+        self.hooks = hooks
+        self.record = record
+    }
+
+    func run(wake: WakeID?, remainingMilliseconds: Milliseconds) {
+        record("run \(wake.map { $0.description } ?? "-") \(remainingMilliseconds)")
+        // It has nothing to do.
+        hooks.finished()
+    }
+    func notify(wake: WakeID?) { record("notify \(wake.map { $0.description } ?? "-")") }
+    func enterForeground() { record("foreground") }
+    func enterBackground(remainingMilliseconds: Milliseconds) {
+        record("background \(remainingMilliseconds)")
+    }
+    func suspend() { record("suspend") }
+    func terminate() { record("terminate") }
+    func networkChanged(isUp: Bool) { record("network \(isUp)") }
+    func createConversation(_ conversation: ConversationID, participants: [String]) {}
+    func addParticipants(_ users: [String], to conversation: ConversationID) {}
+    func send(
+        _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
+    ) throws(DeviceAppError) {
+        record("send \(text)")
+        if text == "no" { throw DeviceAppError("the app says no") }
+    }
+    func read(_ conversation: ConversationID, through position: UInt64) {
+        record("read \(position)")
+    }
+    func forget() { record("forget") }
+    var status: DeviceAppStatus { DeviceAppStatus() }
+    func messages(
+        _ conversation: ConversationID, above position: UInt64, limit: Int
+    ) -> [StoredMessage] { [] }
+}
+
+/// Texts from one thread for another.
+final class Transcript: @unchecked Sendable {
+    // @unchecked: `lines` is only touched while holding `lock`.
+    private let lock = Lock()
+    private var lines: [String] = []
+
+    func add(_ line: String) { lock.withLock { lines.append(line) } }
+    var all: [String] { lock.withLock { lines } }
+}
+
+struct DeviceAppTests {
+    static let wake = "00000000-0000-0000-0000-0000000000ff"
+
+    func addDevice(_ harness: SimulatorHarness, _ transcript: Transcript) throws -> String {
+        let token = Transcript()
+        harness.onSimulator { simulator in
+            let made = try? simulator.addDevice(
+                "phone", topic: CheckFixture.topic, environment: .production
+            ) { _, hooks in
+                RecordingApp(hooks: hooks) { transcript.add($0) }
+            }
+            token.add(made ?? "")
+        }
+        return try #require(token.all.first)
+    }
+
+    @Test func aSilentPushRunsTheAppAndItsEndSuspendsIt() throws {
+        let harness = try SimulatorHarness()
+        let transcript = Transcript()
+        let token = try addDevice(harness, transcript)
+        let provider = try Provider(
+            port: harness.ports.production,
+            authority: try #require(SimulatorHarness.certificates).authorityPEM)
+        let body = #"{"aps":{"content-available":1},"rouse":{"w":"\#(Self.wake)"}}"#
+        let authorization = harness.providerToken
+        try provider.answer(
+            try provider.push(to: token, authorization: authorization, body: body))
+        #expect(try harness.event { $0.state == "suspended" } != nil)
+        #expect(transcript.all == ["run \(Self.wake) 30000", "suspend"])
+        let wakes = try harness.event { $0.kind == .wake }
+        #expect(wakes?.wake == Self.wake)
+
+        try harness.client.call(ControlRequest(.deviceForceQuit, device: "phone"))
+        try provider.answer(
+            try provider.push(to: token, authorization: authorization, body: body))
+        let received = try harness.event { $0.kind == .received && $0.state == "force_quit" }
+        #expect(received?.callback == "none")
+        #expect(transcript.all == ["run \(Self.wake) 30000", "suspend", "terminate"])
+    }
+
+    @Test func theUsersDoingsReachTheApp() throws {
+        let harness = try SimulatorHarness()
+        let transcript = Transcript()
+        let token = try addDevice(harness, transcript)
+        func call(_ command: ControlRequest.Command) throws {
+            try harness.client.call(ControlRequest(command, device: "phone"))
+        }
+        try call(.deviceOpen)
+        let provider = try Provider(
+            port: harness.ports.production,
+            authority: try #require(SimulatorHarness.certificates).authorityPEM)
+        try provider.answer(
+            try provider.push(to: token, authorization: harness.providerToken))
+        #expect(try harness.event { $0.kind == .received } != nil)
+        try call(.deviceBackground)
+        try call(.deviceSuspend)
+        var coverage = ControlRequest(.deviceCoverage, device: "phone")
+        coverage.on = false
+        try harness.client.call(coverage)
+        var send = ControlRequest(.deviceSend, device: "phone")
+        send.conversation = Self.wake
+        send.text = "hello"
+        #expect(try harness.client.call(send).message != nil)
+        send.text = "no"
+        #expect(throws: SimulatorClientError.refused("the app says no")) {
+            try harness.client.call(send)
+        }
+        send.conversation = "nonsense"
+        #expect(throws: SimulatorClientError.refused("`conversation` is no UUID")) {
+            try harness.client.call(send)
+        }
+        #expect(
+            transcript.all == [
+                "foreground", "notify -", "background 5000", "suspend", "network false",
+                "send hello", "send no",
+            ])
+    }
+
+    @Test func appsWithAClientNeedTheirSettings() throws {
+        let harness = try SimulatorHarness()
+        var request = ControlRequest(.deviceCreate, device: "phone")
+        request.topic = CheckFixture.topic
+        request.user = "anna"
+        request.app = "demo"
+        request.host = "127.0.0.1"
+        #expect(throws: SimulatorClientError.refused("`port` is missing")) {
+            try harness.client.call(request)
+        }
+        request.port = 1
+        request.trust = "/nonexistent/ca.pem"
+        #expect(throws: SimulatorClientError.refused("cannot read /nonexistent/ca.pem")) {
+            try harness.client.call(request)
+        }
+        #expect(try harness.client.call(ControlRequest(.devices)).devices == [])
+    }
+
+    @Test func theLoopsClientGetsAnswersAndEvents() throws {
+        let harness = try SimulatorHarness()
+        _ = try harness.device("phone")
+        let transcript = Transcript()
+        let done = Latch(count: 3)
+        let path = harness.directory + "/control"
+        let thread = try LoopThread.start(name: "control") { loop in
+            SimulatorConnection.connect(loop: loop, path: path) { result in
+                guard case .success(let connection) = result else { return }
+                connection.call(ControlRequest(.deviceOpen, device: "phone")) { response in
+                    transcript.add("ok \(response.ok)")
+                    done.arrive()
+                }
+                connection.call(ControlRequest(.deviceOpen, device: "nobody")) { response in
+                    transcript.add("ok \(response.ok)")
+                    done.arrive()
+                    connection.onEvent = { event, _ in
+                        transcript.add(event.state ?? "")
+                        connection.close()
+                        done.arrive()
+                    }
+                    connection.subscribe()
+                }
+            }
+        }
+        #expect(done.wait(seconds: 20))
+        thread.stop()
+        thread.join()
+        #expect(transcript.all == ["ok true", "ok false", "foreground"])
+    }
+}
