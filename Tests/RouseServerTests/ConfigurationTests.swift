@@ -1,3 +1,4 @@
+import Foundation
 import Telemetry
 import Testing
 
@@ -88,5 +89,13 @@ import Testing
         }
         #expect(try read(bare.joined(separator: "\n")) == Configuration())
         for field in Configuration.fields { #expect(Configuration.example.contains(field.key)) }
+    }
+
+    @Test("Deploy/rouse.conf.example is what `rouse serve --example-config` prints")
+    func exampleFile() throws {
+        let root = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let file = root.appendingPathComponent("Deploy/rouse.conf.example")
+        #expect(try String(contentsOf: file, encoding: .utf8) == Configuration.example)
     }
 }

@@ -172,7 +172,9 @@ extension Configuration {
         let defaults = Configuration()
         return "# Every setting of the server, with its default. Each can also be set by an\n"
             + "# environment variable: store.path is ROUSE_STORE_PATH.\n\n"
-            + fields.map { "# \($0.help)\n#\($0.key) = \($0.show(defaults))\n" }.joined(
-                separator: "\n")
+            + fields.map { field in
+                let value = field.show(defaults)
+                return "# \(field.help)\n#\(field.key) =\(value.isEmpty ? "" : " \(value)")\n"
+            }.joined(separator: "\n")
     }
 }

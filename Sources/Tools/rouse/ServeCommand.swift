@@ -32,7 +32,7 @@ extension Rouse {
 
     private static func serve(_ arguments: Arguments) throws -> Int32 {
         if arguments.has("example-config") {
-            Terminal.print(Configuration.example)
+            Terminal.print(Configuration.example, terminator: "")
             return ExitStatus.success
         }
         let configuration: Configuration
@@ -44,7 +44,7 @@ extension Rouse {
             return ExitStatus.configuration
         }
         if arguments.has("print-config") {
-            Terminal.print(configuration.text)
+            Terminal.print(configuration.text, terminator: "")
             return ExitStatus.success
         }
         if arguments.has("check-config") {

@@ -3,7 +3,9 @@ import Glibc
 /// What commands say to people and machines.
 enum Terminal {
     /// Writes to standard output, at once.
-    static func print(_ text: String) { write(text + "\n", to: 1) }
+    static func print(_ text: String, terminator: String = "\n") {
+        write(text + terminator, to: 1)
+    }
 
     /// Writes to standard error, at once.
     static func complain(_ text: String) { write(text + "\n", to: 2) }
