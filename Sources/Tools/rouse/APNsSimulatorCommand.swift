@@ -26,7 +26,7 @@ extension Rouse {
         ],
         examples: [
             "rouse apns-simulator --port 2197 --control /tmp/apns.sock --certificates /tmp/apns",
-            "rouse apns-simulator --control apns.sock --directory devices --certificates tls --json",
+            "rouse apns-simulator --control apns.sock --directory phones --certificates tls --json",
             #"echo '{"cmd":"log"}' | nc -U -q1 /tmp/apns.sock"#,
         ],
         notes: """
