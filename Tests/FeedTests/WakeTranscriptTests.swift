@@ -128,6 +128,10 @@ final class Pushes {
 }
 
 extension World {
+    func outcome(_ request: StoreRequest) throws -> StoreOutcome {
+        try #require(try store.commit([request], limits: limits).first).get()
+    }
+
     func hash() -> [UInt8] { (fresh() as PushID).bytes }
 }
 
@@ -498,5 +502,62 @@ extension PushJob {
         #expect(try pushes.claim(streams: 250).isEmpty)
         world.pass(1_000)
         #expect(try pushes.claim(streams: 250).count == 50)
+    }
+
+    @Test func aLateComerIsNotedAndOneThatDoesNotSyncIsNotDemoted() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        let room = try world.converse(["anna", "bob"])
+        try pushes.end(try pushes.open("bob", phone).session, within: 0)
+        try pushes.run(2_000)
+        try world.publish("1", to: room, from: "anna")
+        #expect(try pushes.run(0) == ["silent"])
+        let wake = try #require(pushes.sent.last).request.id
+        #expect(try pushes.run(61_000).count == 1)
+        var opened = try pushes.open("bob", phone, wake: wake)
+        #expect(opened.sync.hadPushRows)
+        #expect(try pushes.wakes(phone).first?.outcome == .late)
+        try pushes.acknowledge(opened.session, try pushes.head("bob"))
+        try pushes.end(opened.session, within: 0)
+        try pushes.run(2_000)
+
+        // It connects, does not sync, and goes: alerted, and still wakeable.
+        try world.publish("2", to: room, from: "anna")
+        #expect(try pushes.run(10_000) == ["silent"])
+        opened = try pushes.open("bob", phone, wake: try #require(pushes.sent.last).request.id)
+        #expect(opened.sync.hadPushRows)
+        try pushes.end(opened.session, within: 0)
+        #expect(try pushes.run(29_000) == [])
+        #expect(try pushes.run(2_000) == [#"alert "2" badge 2 stored"#])
+        #expect(try pushes.view(phone).reachability == .wakeable)
+        #expect(try pushes.wakes(phone).dropLast().last?.outcome == .connectedNotSynced)
+    }
+
+    @Test func demotionsAndRecoveriesAreTold() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        let room = try world.converse(["anna", "bob"])
+        try pushes.end(try pushes.open("bob", phone).session, within: 0)
+        try pushes.run(2_000)
+        let published = try world.outcome(
+            .publish(
+                app: World.app,
+                Publication(message: world.message0("1", to: room, world.fresh()), sender: ""),
+                idempotency: nil))
+        #expect(published.hasBackgroundWork)
+        for job in try pushes.claim() { try pushes.finish(job) }
+        for _ in 0..<30 {
+            world.pass(2_000)
+            try world.ask(.keepAlive)
+        }
+        let swept = try world.outcome(.sweepWakes(rows: 10))
+        #expect(swept.wakes.demotions == 1)
+        #expect(swept.hasBackgroundWork)
+        let session = try pushes.open("bob", phone).session
+        let acknowledged = try world.outcome(
+            .acknowledge(
+                Acknowledge(
+                    session: session, applied: try pushes.head("bob"), completesSync: true)))
+        #expect(acknowledged.wakes.recoveries == 1)
     }
 }
