@@ -176,6 +176,25 @@ import Testing
         #expect(said(result2, "lock order: "))
     }
 
+    @Test("after a savepoint the order goes on where it was before")
+    func lockOrderAfterSavepoint() async throws {
+        let result = await #expect(
+            processExitsWith: .failure, observing: [\.standardErrorContent]
+        ) {
+            try MemoryStoreTests.lock { transaction throws(StoreError) in
+                _ = try transaction.row(
+                    Sample.thing, key: [.text("b"), .blob([1])], lock: .wait)
+                try transaction.savepoint { () throws(StoreError) in
+                    _ = try transaction.row(
+                        Sample.thing, key: [.text("a"), .blob([1])], lock: .wait)
+                }
+                _ = try transaction.row(
+                    Sample.thing, key: [.text("a"), .blob([2])], lock: .wait)
+            }
+        }
+        #expect(said(result, "text(\"b\")"))
+    }
+
     @Test("a scan that locks against the order stops the program")
     func lockOrderOfScans() async throws {
         let result1 = await #expect(

@@ -21,7 +21,8 @@ public struct SQLiteOptions: Sendable {
     /// is in the way of.
     public var journalStep = 16 << 20
     /// A write that leaves the journal larger than this, in bytes, waits for the readers (up to
-    /// the busy timeout) and empties it.
+    /// the busy timeout) and empties it; if they do not end, so does one write in each further
+    /// step. Readers are short: one that holds its snapshot lets the journal grow.
     public var journalLimit = 64 << 20
     public var check = Check.afterUncleanStop
     /// Every commit is on disk before it returns. Off: a commit survives the process but not a

@@ -173,14 +173,14 @@ public final class SQLiteStore: Store {
         let pages = connection.journalPages
         // The journal starts anew at the write after everything was moved.
         if pages < checkpointedPages { checkpointedPages = 0 }
+        let isOver = pages * pageSize > options.journalLimit
+        let wasOver = checkpointedPages * pageSize > options.journalLimit
+        // While a reader keeps a full journal from being emptied, only one write in each step
+        // waits for it.
+        let isDue = (pages - checkpointedPages) * pageSize > options.journalStep
+        guard isDue || isOver && !wasOver else { return }
         do throws(StoreError) {
-            if pages * pageSize > options.journalLimit {
-                try move(connection, .truncate)
-            } else if (pages - checkpointedPages) * pageSize > options.journalStep {
-                try move(connection, .passive)
-            } else {
-                return
-            }
+            try move(connection, isOver ? .truncate : .passive)
             checkpointError = nil
         } catch {
             checkpointError = error
