@@ -102,7 +102,10 @@ let package = Package(
             exclude: ["Control/README.md"]),
         tool(
             "Scenario",
-            ["Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model"]),
+            [
+                "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed",
+                "Wake", "Wire", "Model",
+            ]),
         .executableTarget(
             name: "rouse",
             dependencies: [

@@ -53,8 +53,8 @@ import Testing
         (
             "Tools/Scenario",
             [
-                "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model",
-                "Foundation", "Glibc",
+                "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed",
+                "Wake", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

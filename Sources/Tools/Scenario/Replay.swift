@@ -1,3 +1,4 @@
+import APNsSimulator
 import Client
 import Crypto
 import EventLoop
@@ -47,14 +48,15 @@ public final class Replay {
     let conversation: ConversationID
     var fleet: (any DeviceFleet)?
     var apiKey = ""
+    var authorityPEM = ""
     var report = ReplayReport()
     var ledger = ReplayLedger()
     var random: SeededRandom
-    private var numbers: [String: Int] = [:]
-    private var isAdded: [Bool] = []
+    var numbers: [String: Int] = [:]
+    var isAdded: [Bool] = []
     private var waitingLines: [Int: [String]] = [:]
-    private var waitingAdds: [String] = []
-    private var addsInFlight = 0
+    var waitingAdds: [String] = []
+    var addsInFlight = 0
     private var nextEvent = 0
     private var logClock: Double = 0
     private var lastTick: UInt64 = 0
@@ -64,6 +66,18 @@ public final class Replay {
     private var lastDeliveries = -1
     private var settledSince: UInt64?
     private var failure: String?
+    var simulator: SimulatorProcess?
+    private var isAsleep: [Bool] = []
+    private var lastLineMinute: [Int] = []
+    private var lastIdleMinute = -1
+    private var isEnding = false
+    let pushKey = PrivateKey.generate(.p256)
+
+    /// Log minutes without a line after which an app sleeps, in logs that tell no parts.
+    static let idleMinutes = 10
+    static let topic = "org.example.irc"
+    static let team = "REPLAYTEAM"
+    static let pushKeyID = "REPLAYKEY1"
 
     /// Runs to the end; throws what kept it from running at all.
     public static func run(_ options: ReplayOptions) throws -> ReplayReport {
@@ -103,6 +117,7 @@ public final class Replay {
         timer?.close()
         loop.close()
         server.kill()
+        simulator?.kill()
         if options.keepsFolder {
             options.progress("kept \(folder.path)")
         } else {
@@ -119,16 +134,12 @@ public final class Replay {
             .write(to: folder.appendingPathComponent("server.pem"))
         try Data(certificates.server.privateKeyPEM.utf8)
             .write(to: folder.appendingPathComponent("server.key"))
+        try Data(certificates.authorityPEM.utf8)
+            .write(to: folder.appendingPathComponent("ca.pem"))
+        try Data(issuer.pem.utf8).write(to: folder.appendingPathComponent("issuer.pem"))
+        authorityPEM = certificates.authorityPEM
         try server.start()
-        let fleet = ClientFleet(
-            loop: loop,
-            endpoint: SyncEndpoint(
-                host: "127.0.0.1", port: server.devicePort, serverName: "localhost"),
-            tls: try TLSContext.client(
-                trustedCertificates: Array(certificates.authorityPEM.utf8),
-                protocols: ["rouse/1"]),
-            app: Self.app, issuer: IdentityIssuer(key: issuer, keyID: Self.keyID),
-            folder: folder, seed: options.seed, suppressed: options.suppressed)
+        let fleet = options.isAwake ? try clientFleet() : try simulatorFleet()
         fleet.onEvent = { [unowned self] event in self.heard(event) }
         self.fleet = fleet
         setUpApp { [unowned self] error in
@@ -140,8 +151,43 @@ public final class Replay {
         }
         loop.run()
         if let failure { throw ScenarioError(failure) }
-        finishReport(started)
+        try finishReport(started)
         return report
+    }
+
+    private func clientFleet() throws -> any DeviceFleet {
+        ClientFleet(
+            loop: loop,
+            endpoint: SyncEndpoint(
+                host: "127.0.0.1", port: server.devicePort, serverName: "localhost"),
+            tls: try TLSContext.client(
+                trustedCertificates: Array(authorityPEM.utf8), protocols: ["rouse/1"]),
+            app: Self.app, issuer: IdentityIssuer(key: issuer, keyID: Self.keyID),
+            folder: folder, seed: options.seed, suppressed: options.suppressed)
+    }
+
+    private func simulatorFleet() throws -> any DeviceFleet {
+        let simulator = try SimulatorProcess(
+            executable: URL(fileURLWithPath: options.executable), folder: folder)
+        self.simulator = simulator
+        try simulator.start()
+        let fleet = SimulatorFleet(
+            loop: loop, control: simulator.control,
+            surroundings: SimulatorFleet.Surroundings(
+                topic: Self.topic, app: Self.app, host: "127.0.0.1", port: server.devicePort,
+                serverName: "localhost", trustFile: folder.appendingPathComponent("ca.pem").path,
+                issuerKeyFile: folder.appendingPathComponent("issuer.pem").path,
+                issuerKeyID: Self.keyID))
+        var app = ControlRequest(.appAdd)
+        app.topic = Self.topic
+        app.team = Self.team
+        fleet.call(app)
+        var key = ControlRequest(.keyAdd)
+        key.kid = Self.pushKeyID
+        key.team = Self.team
+        key.publicKey = pushKey.publicKeyPEM
+        fleet.call(key)
+        return fleet
     }
 
     func fail(_ why: String) {
@@ -149,7 +195,8 @@ public final class Replay {
         loop.stop()
     }
 
-    private func finishReport(_ started: UInt64) {
+    private func finishReport(_ started: UInt64) throws {
+        try countPushes()
         let verdict = ledger.verdict()
         report.log = URL(fileURLWithPath: options.logFile).lastPathComponent
         report.factor = options.factor
@@ -183,6 +230,26 @@ public final class Replay {
         }
         if report.resets > 0 { failures.append("\(report.resets) resets after the first login") }
         report.failures += failures
+    }
+
+    /// What the server recorded of its wakes, read from its file after its end, and what the
+    /// simulator was sent.
+    private func countPushes() throws {
+        guard let fleet = fleet as? SimulatorFleet else { return }
+        server.stop()
+        let facts = try ServerFacts(path: server.storePath)
+        report.silentWakes = fleet.silentWakes
+        report.alerts = fleet.alerts
+        report.badges = fleet.badges
+        report.demotions = facts.demotions
+        report.recoveries = facts.recoveries
+        report.failures += fleet.lints.map { "the simulator complains: \($0)" }
+        for (name, count) in [
+            ("silent wake", report.silentWakes), ("demotion", report.demotions),
+            ("alert", report.alerts), ("recovery", report.recoveries),
+        ] where count == 0 {
+            report.failures.append("no \(name) happened")
+        }
     }
 
     // MARK: - The log
@@ -220,11 +287,34 @@ public final class Replay {
         let device = device(of: event.user)
         switch event.kind {
         case .message(let text):
+            lastLineMinute[device] = event.minute
+            wakeUp(device)
             waitingLines[device, default: []].append(text)
             sendWaiting(device)
-        case .join: break
-        case .part: break  // Nobody sleeps in this process; see `isAwake`.
+        case .join:
+            lastLineMinute[device] = event.minute
+        case .part: fallAsleep(device)
         }
+        if !log.hasParts, event.minute > lastIdleMinute {
+            lastIdleMinute = event.minute
+            for number in isAsleep.indices
+            where event.minute - lastLineMinute[number] >= Self.idleMinutes {
+                fallAsleep(number)
+            }
+        }
+    }
+
+    /// A seeded third of those who leave swipe the app away.
+    private func fallAsleep(_ device: Int) {
+        guard !options.isAwake, !isAsleep[device], isAdded[device] else { return }
+        isAsleep[device] = true
+        fleet?.sleep(device, forced: random.next() % 3 == 0)
+    }
+
+    private func wakeUp(_ device: Int) {
+        guard isAsleep[device] else { return }
+        isAsleep[device] = false
+        fleet?.open(device)
     }
 
     /// First sight connects the device and adds it to the channel's conversation.
@@ -233,6 +323,8 @@ public final class Replay {
         let number = ledger.addDevice()
         numbers[user] = number
         isAdded.append(false)
+        isAsleep.append(false)
+        lastLineMinute.append(log.events[min(nextEvent, log.events.count - 1)].minute)
         do {
             try fleet?.add(user: user, device: DeviceID(high: random.next(), low: random.next()))
             fleet?.open(number)
@@ -244,7 +336,7 @@ public final class Replay {
         return number
     }
 
-    private func sendWaiting(_ device: Int) {
+    func sendWaiting(_ device: Int) {
         guard isAdded[device], let lines = waitingLines.removeValue(forKey: device) else { return }
         for text in lines {
             let message = MessageID(high: random.next(), low: random.next())
@@ -294,6 +386,11 @@ public final class Replay {
         let started = SystemClock.monotonicMilliseconds()
         server.kill()
         do {
+            if !options.isAwake {
+                let facts = try ServerFacts(path: server.storePath)
+                kill.wakesInFlight = facts.wakesInFlight
+                kill.graceRows = facts.graceRows
+            }
             try server.start()
         } catch {
             return fail("\(error)")
@@ -308,6 +405,11 @@ public final class Replay {
 
     /// All come online; what is still missing when nothing has come for a long time is lost.
     private func settle(_ now: UInt64) {
+        if !isEnding {
+            isEnding = true
+            for device in isAsleep.indices { wakeUp(device) }
+            lastDelivery = now
+        }
         if ledger.deliveries != lastDeliveries {
             lastDeliveries = ledger.deliveries
             lastDelivery = now
@@ -335,131 +437,5 @@ public final class Replay {
             "\(share)% of the log, \(ledger.devices.count) devices, "
                 + "\(ledger.acknowledged) of \(log.messages) lines acknowledged, "
                 + "\(ledger.deliveries) deliveries")
-    }
-}
-
-extension Replay {
-    // MARK: - The app, as its backend sees it
-
-    private var admin: HTTPCall.Place { .socket(path: server.adminSocket) }
-    private var api: HTTPCall.Place { .tcp(host: "127.0.0.1", port: server.apiPort) }
-
-    private static func json(_ value: some Encodable) -> [UInt8] {
-        (try? JSONEncoder().encode(value)).map(Array.init) ?? []
-    }
-
-    /// App, issuer key, API key, conversation: one call after the other.
-    private func setUpApp(then done: @escaping (ScenarioError?) -> Void) {
-        let name = Self.app
-        call(admin, "POST", "/apps", ["app": name], done) { _ in
-            let key = ["public_key_pem": self.issuer.publicKeyPEM]
-            self.call(
-                self.admin, "PUT", "/apps/\(name)/issuer-keys/\(Self.keyID)", key, done
-            ) { _ in
-                self.call(
-                    self.admin, "POST", "/apps/\(name)/api-keys", [String: String](), done
-                ) { body in
-                    struct Made: Decodable { let secret: String }
-                    guard let made = try? JSONDecoder().decode(Made.self, from: Data(body)) else {
-                        return done(ScenarioError("the answer holds no API key"))
-                    }
-                    self.apiKey = made.secret
-                    self.createConversation(done)
-                }
-            }
-        }
-    }
-
-    private func createConversation(_ done: @escaping (ScenarioError?) -> Void) {
-        struct New: Encodable {
-            let id: String
-            let participants: [String]
-        }
-        call(
-            api, "POST", "/v1/conversations",
-            New(id: conversation.description, participants: ["channel"]), done
-        ) { _ in done(nil) }
-    }
-
-    private func call(
-        _ place: HTTPCall.Place, _ method: String, _ path: String, _ body: some Encodable,
-        _ failed: @escaping (ScenarioError?) -> Void, then: @escaping ([UInt8]) -> Void
-    ) {
-        HTTPCall(
-            loop: loop, place: place, method: method, path: path, headers: authorization,
-            body: Self.json(body)
-        ) { result in
-            switch result {
-            case .success(let answer) where answer.status < 300: then(answer.body)
-            case .success(let answer):
-                failed(
-                    ScenarioError(
-                        "\(method) \(path): \(answer.status) "
-                            + String(decoding: answer.body, as: UTF8.self)))
-            case .failure(let error): failed(error)
-            }
-        }
-    }
-
-    private var authorization: [(String, String)] {
-        apiKey.isEmpty ? [] : [("authorization", "Bearer \(apiKey)")]
-    }
-
-    /// Adds the users that wait, one call at a time, as often as it takes.
-    func addWaiting() {
-        guard addsInFlight == 0, !waitingAdds.isEmpty else { return }
-        let users = Array(waitingAdds.prefix(50))
-        waitingAdds.removeFirst(users.count)
-        addsInFlight = users.count
-        add(users, key: "add-\(random.next())")
-    }
-
-    private func add(_ users: [String], key: String) {
-        HTTPCall(
-            loop: loop, place: api, method: "POST",
-            path: "/v1/conversations/\(conversation)/participants",
-            headers: authorization + [("idempotency-key", key)],
-            body: Self.json(["users": users])
-        ) { [weak self] result in
-            guard let self else { return }
-            guard case .success(let answer) = result, answer.status < 500 else {
-                // Killed, or starting again: the same once more, under the same key.
-                let again = self.loop.timer { [weak self] in self?.add(users, key: key) }
-                return again.start(afterMilliseconds: 200)
-            }
-            guard answer.status < 300 else {
-                return self.fail(
-                    "adding users: \(answer.status) "
-                        + String(decoding: answer.body, as: UTF8.self))
-            }
-            self.added(users)
-        }
-    }
-
-    private func added(_ users: [String]) {
-        let now = SystemClock.monotonicMilliseconds()
-        addsInFlight = 0
-        for user in users {
-            guard let number = numbers[user] else { continue }
-            ledger.added(number, at: now)
-            isAdded[number] = true
-            sendWaiting(number)
-        }
-        addWaiting()
-    }
-}
-
-/// A seeded generator (SplitMix64): a run can be repeated.
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

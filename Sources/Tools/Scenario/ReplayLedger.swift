@@ -20,6 +20,7 @@ public struct ReplayLedger: Sendable {
         var addedAt: UInt64?
         /// Messages in the order applied.
         var applied: [Int] = []
+        var firstPosition: UInt64?
         var lastPosition: UInt64 = 0
         var lastOrdinals: [Int: Int] = [:]
     }
@@ -84,6 +85,7 @@ public struct ReplayLedger: Sendable {
         }
         let sent = messages[index]
         if position <= devices[device].lastPosition { outOfOrder += 1 }
+        if devices[device].firstPosition == nil { devices[device].firstPosition = position }
         devices[device].lastPosition = max(devices[device].lastPosition, position)
         if let last = devices[device].lastOrdinals[sent.sender], sent.ordinal <= last {
             outOfOrder += 1
@@ -115,6 +117,8 @@ public struct ReplayLedger: Sendable {
     private func isOwed(_ message: Sent, to device: Device) -> Bool {
         guard let position = message.position else { return false }
         if let joined = device.joinedPosition, position > joined { return true }
+        // From the first message it was given on there may be no gap.
+        if let first = device.firstPosition, position > first { return true }
         if let added = device.addedAt, message.sentAt > added { return true }
         return false
     }

@@ -24,6 +24,10 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     public var factor = 0.0
     public var seed: UInt64 = 0
     public var isAwake = false
+    /// The app's policy, compressed like the log's time.
+    public var graceSeconds: UInt64 = 0
+    public var budgetWindowSeconds: UInt64 = 0
+    public var budgetSpacingSeconds: UInt64 = 0
     public var devices = 0
     public var messages = 0
     public var acknowledged = 0
@@ -36,6 +40,7 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     public var silentWakes = 0
     public var demotions = 0
     public var alerts = 0
+    public var badges = 0
     public var recoveries = 0
     public var lost = 0
     public var duplicated = 0
@@ -50,7 +55,10 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     enum CodingKeys: String, CodingKey {
         case log, factor, seed, devices, messages, acknowledged, unacknowledged, refused
         case deliveries, deltas, resets, demotions, alerts, recoveries, lost, duplicated, seconds
-        case kills, failures
+        case kills, failures, badges
+        case graceSeconds = "grace_seconds"
+        case budgetWindowSeconds = "budget_window_seconds"
+        case budgetSpacingSeconds = "budget_spacing_seconds"
         case isAwake = "awake"
         case syncRequests = "sync_requests"
         case silentWakes = "silent_wakes"
@@ -83,7 +91,12 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         text += row("sync-requests", syncRequests) + row("deltas", deltas)
         if !isAwake {
             text += row("silent wakes", silentWakes) + row("demotions", demotions)
-            text += row("alerts", alerts) + row("recoveries", recoveries)
+            text += row("alerts", alerts) + row("badge pushes", badges)
+            text += row("recoveries", recoveries)
+            text += row(
+                "policy",
+                "grace \(graceSeconds) s, 3 silent pushes in \(budgetWindowSeconds) s, "
+                    + "\(budgetSpacingSeconds) s apart")
         }
         text += row("lost", lost) + row("duplicated", duplicated)
         text += row("out of order", outOfOrder)

@@ -1,0 +1,87 @@
+import Foundation
+
+/// This program as a child process: started, its first line of output awaited, ended by signal.
+final class ChildProgram {
+    private let process = Process()
+    private let name: String
+
+    /// Starts `executable` with `arguments`; standard error is appended to `logFile`. Settings in
+    /// the environment are not passed on: a scenario is not to be changed by them.
+    init(executable: URL, arguments: [String], logFile: URL) throws {
+        name = arguments.first ?? "program"
+        process.executableURL = executable
+        process.arguments = arguments
+        var environment = ProcessInfo.processInfo.environment
+        for key in environment.keys where key.hasPrefix("ROUSE_") { environment[key] = nil }
+        process.environment = environment
+        if !FileManager.default.fileExists(atPath: logFile.path) {
+            FileManager.default.createFile(atPath: logFile.path, contents: nil)
+        }
+        let log = try FileHandle(forWritingTo: logFile)
+        try log.seekToEnd()
+        process.standardError = log
+    }
+
+    /// Starts it and gives the first line it prints: where it listens.
+    func start() throws -> Data {
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        var line = Data()
+        while !line.contains(UInt8(ascii: "\n")) {
+            let chunk = output.fileHandleForReading.availableData
+            if chunk.isEmpty {
+                process.waitUntilExit()
+                throw ScenarioError("rouse \(name) ended before it was ready")
+            }
+            line += chunk
+        }
+        return line
+    }
+
+    var isRunning: Bool { process.isRunning }
+
+    /// kill -9: no good-bye, nothing flushed.
+    func kill() {
+        guard process.isRunning else { return }
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Twice SIGTERM: at once, but orderly.
+    func stop() {
+        guard process.isRunning else { return }
+        process.terminate()
+        process.terminate()
+        process.waitUntilExit()
+    }
+}
+
+/// The simulator as a child process.
+final class SimulatorProcess {
+    let control: String
+    private(set) var port: UInt16 = 0
+    private let program: ChildProgram
+
+    private struct Ports: Decodable { let production: UInt16 }
+
+    /// `folder` holds `server.pem` and `server.key`; the simulated devices' stores come into it.
+    init(executable: URL, folder: URL) throws {
+        control = folder.appendingPathComponent("sim").path
+        let devices = folder.appendingPathComponent("devices")
+        try FileManager.default.createDirectory(at: devices, withIntermediateDirectories: true)
+        program = try ChildProgram(
+            executable: executable,
+            arguments: [
+                "apns-simulator", "--json", "--control", control, "--directory", devices.path,
+                "--certificate", folder.appendingPathComponent("server.pem").path,
+                "--key", folder.appendingPathComponent("server.key").path,
+            ], logFile: folder.appendingPathComponent("simulator.log"))
+    }
+
+    func start() throws {
+        port = try JSONDecoder().decode(Ports.self, from: try program.start()).production
+    }
+
+    func kill() { program.kill() }
+}
