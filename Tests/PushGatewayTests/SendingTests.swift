@@ -1,6 +1,5 @@
 import Crypto
 import Feed
-import Foundation
 import HTTP2
 import Model
 import Telemetry
@@ -97,8 +96,7 @@ extension GatewayTests {
         fixture.push(Fixture.jobs(10))
         eventually("no request came") { server.seen.count == 1 }
         // Long enough for the gateway to come by again and do it wrong.
-        let ticks = 10
-        for _ in 0..<ticks { usleep(10_000) }
+        for _ in 0..<10 { pause() }
         #expect(server.seen.count == 1)
         server.mute(false)
         eventually("not all were answered") { fixture.desk.finished.count == 10 }

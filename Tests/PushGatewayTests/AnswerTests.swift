@@ -1,0 +1,217 @@
+import Crypto
+import Feed
+import Model
+import Telemetry
+import Testing
+import Wake
+
+@testable import PushGateway
+
+extension GatewayTests {
+    /// A status of each class, and whether the credential rests after it.
+    static let refusals: [(status: Int, reason: String, pauses: Bool)] = [
+        (400, "BadDeviceToken", false), (410, "Unregistered", false),
+        (413, "PayloadTooLarge", false), (400, "PayloadEmpty", false),
+        (429, "TooManyRequests", false), (500, "InternalServerError", false),
+        (503, "ServiceUnavailable", false), (418, "NewReason", false),
+        (403, "InvalidProviderToken", true), (403, "BadEnvironmentKeyInToken", true),
+        (400, "TopicDisallowed", true), (429, "TooManyProviderTokenUpdates", true),
+    ]
+
+    @Test(
+        "every class of answer is finished as it came, and pauses what it must", arguments: refusals
+    )
+    func refused(_ status: Int, _ reason: String, _ pauses: Bool) throws {
+        let server = try Fixture.server { _ in
+            .refusal(status, reason, timestamp: status == 410 ? 1_700_000_000_000 : nil)
+        }
+        let credential = try Fixture.credential("chat", port: server.port)
+        let fixture = try Fixture([credential])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.push(Fixture.jobs(1))
+        eventually("no answer was finished") { !fixture.desk.finished.isEmpty }
+        let time = status == 410 ? Timestamp(milliseconds: 1_700_000_000_000) : nil
+        #expect(
+            fixture.desk.finished.map(\.reply) == [
+                .answered(status: UInt64(status), reason: reason, timestamp: time)
+            ])
+        server.setScript { _ in .answer(200) }
+        fixture.push(Fixture.jobs(1, from: 2))
+        if pauses {
+            for _ in 0..<5 { pause() }
+            #expect(fixture.desk.finished.count == 1)
+            #expect(server.seen.count == 1)
+            #expect(fixture.log.contains("level=error event=push.paused"))
+            #expect(fixture.log.contains(reason))
+            // Mended by administration: a changed credential begins anew.
+            var mended = credential
+            mended.changedAt = Timestamp(milliseconds: 2)
+            fixture.credentials.set([mended])
+        }
+        eventually("the next push was not sent") { fixture.desk.accepted.count == 1 }
+    }
+
+    @Test("after its pause a credential is tried with one push, then with all")
+    func pauseEnds() throws {
+        let server = try Fixture.server { _ in .refusal(403, "InvalidProviderToken") }
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)]) {
+            $0.pause = 150
+        }
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.push(Fixture.jobs(1))
+        eventually("no answer was finished") { !fixture.desk.finished.isEmpty }
+        server.setScript { _ in .hold }
+        fixture.push(Fixture.jobs(10, from: 2))
+        eventually("it was not tried again") { server.held.count == 1 }
+        #expect(server.seen.count == 2)
+        server.setScript { _ in .answer(200) }
+        server.answerHeld(server.held[0], 200)
+        eventually("the rest did not follow") { fixture.desk.accepted.count == 10 }
+        #expect(fixture.log.contains("event=push.resumed"))
+    }
+
+    @Test("too many provider tokens: every credential of the key rests, the token stays")
+    func tokenUpdates() throws {
+        let key = PrivateKey.generate(.p256)
+        let server = try Fixture.server { request in
+            request["apns-topic"].hasSuffix("chat")
+                ? .refusal(429, "TooManyProviderTokenUpdates") : .answer(200)
+        }
+        let fixture = try Fixture([
+            try Fixture.credential("chat", port: server.port, key: key),
+            try Fixture.credential("mail", port: server.port, key: key),
+            try Fixture.credential("news", port: server.port, keyID: "OTHER00001"),
+        ])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.push(Fixture.jobs(1, app: "mail"))
+        eventually("no answer") { fixture.desk.finished.count == 1 }
+        fixture.push(Fixture.jobs(1, app: "chat", from: 2))
+        eventually("the key does not rest") {
+            fixture.desk.paused.map(\.app) == [AppID("chat"), AppID("mail")]
+        }
+        fixture.push(Fixture.jobs(1, app: "news", from: 3))
+        eventually("another key rests too") { fixture.desk.accepted.count == 2 }
+        let tokens = server.seen.filter { $0.keyID == "KEY0000001" }.map(\.token)
+        #expect(tokens.count == 2 && Set(tokens).count == 1)
+    }
+
+    @Test("one provider token for all connections of a key, renewed after 50 minutes")
+    func sharedToken() throws {
+        let key = PrivateKey.generate(.p256)
+        let server = try Fixture.server()
+        let fixture = try Fixture([
+            try Fixture.credential("chat", port: server.port, key: key),
+            try Fixture.credential("mail", port: server.port, key: key),
+        ])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        func push(_ number: UInt64) {
+            fixture.push(
+                Fixture.jobs(1, app: "chat", from: number)
+                    + Fixture.jobs(1, app: "mail", from: 100 + number))
+            eventually("no answer") { fixture.desk.accepted.count == 2 * Int(number) }
+        }
+        push(1)
+        fixture.clocks.advance(minutes: 49)
+        push(2)
+        #expect(Set(server.seen.map(\.token)).count == 1)
+        fixture.clocks.advance(minutes: 1)
+        push(3)
+        #expect(Set(server.seen.suffix(2).map(\.token)).count == 1)
+        #expect(Set(server.seen.map(\.token)).count == 2)
+        #expect(server.accepted == 2)
+    }
+
+    @Test("an expired provider token: another token on another connection")
+    func expiredToken() throws {
+        let server = try Fixture.server()
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.push(Fixture.jobs(1))
+        eventually("no answer") { fixture.desk.accepted.count == 1 }
+        fixture.clocks.advance(minutes: 20)
+        server.setScript { _ in .refusal(403, "ExpiredProviderToken") }
+        fixture.push(Fixture.jobs(1, from: 2))
+        eventually("the connection was not replaced") { server.closed == [1] }
+        server.setScript { _ in .answer(200) }
+        fixture.push(Fixture.jobs(1, from: 3))
+        eventually("no answer") { fixture.desk.accepted.count == 2 }
+        #expect(server.seen.map(\.connection) == [1, 1, 2])
+        let tokens = server.seen.map(\.token)
+        #expect(tokens[0] == tokens[1] && tokens[1] != tokens[2])
+    }
+
+    @Test("a provider token called expired within 20 minutes is kept, and the key rests")
+    func youngToken() throws {
+        let server = try Fixture.server { _ in .refusal(403, "ExpiredProviderToken") }
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.push(Fixture.jobs(1))
+        eventually("it was not told") {
+            fixture.log.contains("event=push.token_refused_young")
+        }
+        fixture.push(Fixture.jobs(1, from: 2))
+        for _ in 0..<5 { pause() }
+        #expect(server.seen.count == 1 && server.accepted == 1)
+        #expect(fixture.metrics.text.contains("rouse_push_provider_tokens_total 1"))
+    }
+
+    @Test("a fault of APNs: another connection first, then the old one goes")
+    func serverFault() throws {
+        let server = try Fixture.server { _ in .hold }
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.push(Fixture.jobs(2))
+        eventually("no requests") { server.held.count == 2 }
+        let requests = server.held
+        server.answerHeld(requests[0], 503, body: #"{"reason":"Shutdown"}"#)
+        eventually("no other connection") { server.accepted == 2 }
+        #expect(server.closed.isEmpty)
+        server.setScript { _ in .answer(200) }
+        server.answerHeld(requests[1], 200)
+        eventually("the old connection stays") { server.closed == [1] }
+        // A second fault so soon must not begin a pattern of connects.
+        server.setScript { _ in .refusal(500, "InternalServerError") }
+        fixture.push(Fixture.jobs(3, from: 3))
+        eventually("no answers") { fixture.desk.finished.count == 5 }
+        server.setScript { _ in .answer(200) }
+        fixture.push(Fixture.jobs(1, from: 6))
+        eventually("no answer") { fixture.desk.accepted.count == 2 }
+        #expect(server.accepted == 2)
+    }
+
+    @Test("an answer that the store cannot take is offered again")
+    func finishFails() throws {
+        let server = try Fixture.server()
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.desk.failFinishes(2)
+        fixture.push(Fixture.jobs(1))
+        eventually("the answer was lost") { fixture.desk.accepted.count == 1 }
+        #expect(server.seen.count == 1)
+        #expect(fixture.metrics.text.contains("rouse_push_finish_failures_total 2"))
+    }
+}
