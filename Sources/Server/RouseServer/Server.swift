@@ -4,6 +4,7 @@ import EventLoop
 import Feed
 import Foundation
 public import Model
+import PushGateway
 import SQLiteStore
 import StoreService
 import Sync
@@ -26,6 +27,7 @@ public final class Server: Sendable {
     private let store: StoreService
     private let sync: SyncService
     private let api: BackendAPI
+    private let gateway: PushGateway
     private let isDraining: Flag
 
     /// Starts everything; when this returns, devices and backends are served.
@@ -49,12 +51,16 @@ public final class Server: Sendable {
         let metrics = Metrics()
         let boot = Self.drawnBoot()
         let doorbell = SyncService.Doorbell()
+        let pushes = PushGateway.Doorbell()
         let path = configuration.storePath
         store = try StoreService.start(
             duties: Self.duties, boot: boot,
             epochHalf: Self.drawnHalf(),
             open: { try SQLiteStore(path: path, tables: Schema.tables) },
-            onCommit: { doorbell.committed($0) })
+            onCommit: { committed in
+                doorbell.committed(committed)
+                if committed.hasBackgroundWork { pushes.ring() }
+            })
         Self.register(metrics, store: store)
         let isDraining = Flag()
         self.isDraining = isDraining
@@ -88,6 +94,15 @@ public final class Server: Sendable {
             sync.stop()
             store.stop()
             throw ServerError("api.host, api.port, admin.socket: \(error)")
+        }
+        do {
+            gateway = try PushGateway.start(
+                store: store, boot: boot, doorbell: pushes, log: log, metrics: metrics)
+        } catch {
+            api.stop()
+            sync.stop()
+            store.stop()
+            throw ServerError("push gateway: \(error)")
         }
         addresses = Addresses(
             devicePort: sync.port, apiPort: api.port, adminSocket: configuration.adminSocketPath)
@@ -123,6 +138,7 @@ public final class Server: Sendable {
     public func stop() {
         api.stop()
         sync.stop()
+        gateway.stop()
         store.stop()
         log.info("server.stopped")
     }
