@@ -257,6 +257,20 @@ import Wire
         #expect(desk.receive(.ack(Ack(applied: 14))) == ["store ack 14 completes"])
     }
 
+    /// A device may have to recover: its first completed sync is written at once, also when a
+    /// SYNC with receipts carries the ACK.
+    @Test func theFirstCompletionIsWrittenAtOnce() {
+        var desk = Desk()
+        desk.receive(.hello(Desk.hello()), request: 1)
+        desk.answer(Desk.opened(Desk.position(head: 3, applied: 0)))
+        desk.give(Desk.page(0, [3]))
+        #expect(
+            desk.receive(.sync(sync(3, reads: [ReadReceipt(through: 1)])), request: 2) == [
+                "store ack 3 completes"
+            ])
+        #expect(desk.answer(.acknowledged(head: 3)) == ["store sync applied 3"])
+    }
+
     @Test func atOnceIfTheDeviceHadPushRows() {
         var desk = Desk.open(hadPushRows: true)
         desk.move(to: 11, .receipt)

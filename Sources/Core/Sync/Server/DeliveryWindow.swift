@@ -37,7 +37,7 @@ struct DeliveryWindow: Equatable, Sendable {
     /// Bytes the next pushed page may have; `nil`: the window is full. Pages are not cut short to
     /// use up what little is left.
     var room: Int? {
-        guard deltas.count < deltasMax, unacknowledgedBytes < bytesMax else { return nil }
+        guard deltas.count < deltasMax else { return nil }
         let left = bytesMax - unacknowledgedBytes
         return left >= pageBytesMin || deltas.isEmpty ? min(pageBytes, left) : nil
     }

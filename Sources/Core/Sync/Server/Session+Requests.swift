@@ -81,6 +81,11 @@ extension Session {
             cursor.epoch == epoch, cursor.seq == sync.applied, cursor.seq >= applied,
             cursor.seq <= head
         else {
+            // Its `applied` may stand for the ACK of the last page (SYN-14).
+            if let cursor = sync.cursor, cursor.epoch == epoch {
+                let told = min(cursor.seq, sync.applied)
+                if told <= head { takeApplied(told, now: now, &actions) }
+            }
             return enqueue(.sync(request: request, sync), now: now, &actions)
         }
         // Nothing the store must decide: an ACK and a page.
