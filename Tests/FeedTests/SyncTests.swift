@@ -139,4 +139,30 @@ struct CursorTests {
         }
         #expect(try world.page("anna", bytes: 16_384).entries.count > 10)
     }
+
+    @Test("a page of messages with many small parts is a frame that a client takes (FRM-15)")
+    func aPageKeepsTheElementsOfAFrame() throws {
+        let parts = (0..<32).map { Part(mimeType: "a/b", content: [UInt8($0)]) }
+        for _ in 0..<300 {
+            let message = SendMessage(
+                conversation: conversation, message: world.fresh(), parts: parts)
+            try world.ask(
+                .publish(
+                    app: World.app, Publication(message: message, sender: ""), idempotency: nil))
+        }
+        let results = (1...256).map { MutationResult(number: $0) }
+        let head = try world.page("anna").head
+        var after: UInt64 = 0
+        var pages = 0
+        while after < head {
+            let page = try world.page("anna", after: after, bytes: 248 << 10)
+            var decoder = FrameDecoder(limits: .afterWelcome)
+            decoder.append(Frame(.delta(Delta(entries: page.entries, results: results))).encoded)
+            #expect(throws: Never.self) { try decoder.next() }
+            #expect(page.to > after)
+            after = page.to
+            pages += 1
+        }
+        #expect(pages == 2)
+    }
 }

@@ -8,6 +8,9 @@ struct PageReader {
 
     /// Entries read at a time.
     private static let chunk = 64
+    /// Elements a page may hold at all levels, so that its frame, with the results of a SYNC
+    /// beside it, is one that every client takes (FRM-15).
+    static let elementsMax = FrameLimits.afterWelcome.elements - RuleLimits().mutationsPerRequest
 
     /// Entries after the cursor, each with its object's present state: as both come from one
     /// snapshot, an entry never shows less than its version.
@@ -21,6 +24,7 @@ struct PageReader {
         let alerted = try WakeRules.AlertedMessages(
             query.app, query.user, query.device, in: snapshot)
         var bytes = 0
+        var elements = 0
         var after = query.after
         while true {
             let rows = try snapshot.records(
@@ -32,7 +36,10 @@ struct PageReader {
                 var (entry, size) = try join(row)
                 entry.alerted = try alerted.contains(row)
                 bytes += size
-                if bytes > query.bytes, let last = page.entries.last {
+                elements += entry.elements
+                if bytes > query.bytes || elements > Self.elementsMax,
+                    let last = page.entries.last
+                {
                     page.to = last.seq
                     page.more = true
                     return page
@@ -144,5 +151,16 @@ struct PageReader {
             throw .corrupt("read_mark: ranges are not pairs")
         }
         return (record, set)
+    }
+}
+
+extension Entry {
+    /// What it adds to the repeated fields of its frame, itself included.
+    fileprivate var elements: Int {
+        switch body {
+        case .message(let message): 1 + message.parts.count
+        case .readMark(let mark): 1 + mark.ranges.count
+        case .conversationState, .participant, .receipt, nil: 1
+        }
     }
 }
