@@ -171,6 +171,16 @@ import Testing
         }
     }
 
+    @Test("every test is one that Deploy/test runs and counts: none is XCTest's")
+    func testsAreSwiftTesting() throws {
+        let files = Self.swiftFiles(in: "Tests")
+        #expect(!files.isEmpty)
+        for file in files {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            #expect(!Self.imports(in: text).contains("XCTest"), "\(file.lastPathComponent)")
+        }
+    }
+
     @Test("the core holds no clock, chance, thread or unsafe code")
     func coreIsPure() throws {
         let banned = [

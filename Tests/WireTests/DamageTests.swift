@@ -1,9 +1,9 @@
+import Testing
 import Wire
-import XCTest
 
 /// Whatever comes in: a frame or an error, never a trap, and never a frame that cannot be sent on.
-final class DamageTests: XCTestCase {
-    func testDamagedStreams() throws {
+@Suite struct DamageTests {
+    @Test func damagedStreams() throws {
         var random = RandomValues(generator: SeededGenerator(state: seed()))
         let streams = try Vectors.bodies().map(framed)
         var taken = 0
@@ -14,14 +14,14 @@ final class DamageTests: XCTestCase {
             decoder.append(stream)
             while let frame = try? decoder.next() {
                 taken += 1
-                XCTAssertEqual(try decode(frame.encoded), [frame], hex(stream))
+                #expect(try decode(frame.encoded) == [frame], "\(hex(stream))")
             }
-            XCTAssertLessThanOrEqual(decoder.bufferedBytes, stream.count)
+            #expect(decoder.bufferedBytes <= stream.count)
         }
-        XCTAssertGreaterThan(taken, 1000)
+        #expect(taken > 1000)
     }
 
-    func testNoise() throws {
+    @Test func noise() throws {
         var random = RandomValues(generator: SeededGenerator(state: seed()))
         for _ in 0..<20_000 {
             let body = random.bytes()

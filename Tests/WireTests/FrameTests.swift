@@ -1,22 +1,21 @@
 import Model
+import Testing
 import Wire
-import XCTest
 
-final class FrameTests: XCTestCase {
-    func testBytesOfAKnownFrame() {
+@Suite struct FrameTests {
+    @Test func bytesOfAKnownFrame() {
         let frame = Frame(.ping(Ping(nextMs: 180_000)), request: 0x1234, more: true)
-        XCTAssertEqual(
-            frame.encoded, [0, 0, 4, 0x40, 1, 0, 0x12, 0x34, 0x08, 0xA0, 0xFE, 0x0A])
+        #expect(frame.encoded == [0, 0, 4, 0x40, 1, 0, 0x12, 0x34, 0x08, 0xA0, 0xFE, 0x0A])
     }
 
-    func testNamesOfCodesAndTypes() {
-        XCTAssertEqual(Code.internal.name, "internal")
-        XCTAssertEqual(Code.storageBusy.name, "storage_busy")
-        XCTAssertEqual(FrameType.syncRequest.name, "SYNC_REQUEST")
-        XCTAssertEqual(FrameType.hello.name, "HELLO")
+    @Test func namesOfCodesAndTypes() {
+        #expect(Code.internal.name == "internal")
+        #expect(Code.storageBusy.name == "storage_busy")
+        #expect(FrameType.syncRequest.name == "SYNC_REQUEST")
+        #expect(FrameType.hello.name == "HELLO")
     }
 
-    func testWholeFrameBothWays() throws {
+    @Test func wholeFrameBothWays() throws {
         let frame = Frame(
             .sync(
                 SyncFrame(
@@ -37,8 +36,8 @@ final class FrameTests: XCTestCase {
                     ])), request: 1)
         var decoder = FrameDecoder()
         decoder.append(frame.encoded)
-        XCTAssertEqual(try decoder.next(), frame)
-        XCTAssertNil(try decoder.next())
-        XCTAssertTrue(decoder.isBetweenFrames)
+        #expect(try decoder.next() == frame)
+        #expect(try decoder.next() == nil)
+        #expect(decoder.isBetweenFrames)
     }
 }

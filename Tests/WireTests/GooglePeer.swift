@@ -1,5 +1,5 @@
 import Foundation
-import XCTest
+import Testing
 
 enum ProcessEnvironment {
     static var seed: UInt64? {
@@ -17,20 +17,20 @@ enum GooglePeer {
         let errors: String
     }
 
-    /// Skips the test where protoc or the Python package is not installed.
-    static func require() throws {
+    static let needs: Comment = """
+        needs /usr/bin/python3 with google.protobuf, and protoc \
+        (Debian: python3-protobuf, protobuf-compiler)
+        """
+
+    /// Whether protoc and the Python package are installed.
+    static let isThere: Bool = {
         let check = """
             import shutil, google.protobuf.json_format
             assert shutil.which("protoc")
             """
-        guard FileManager.default.isExecutableFile(atPath: python),
-            try run(["-c", check]).status == 0
-        else {
-            throw XCTSkip(
-                "needs \(python) with google.protobuf, and protoc "
-                    + "(Debian: python3-protobuf, protobuf-compiler)")
-        }
-    }
+        return FileManager.default.isExecutableFile(atPath: python)
+            && (try? run(["-c", check]).status) == 0
+    }()
 
     /// Runs Python with `arguments`. Files instead of pipes: neither side can block the other.
     static func run(_ arguments: [String], input: String = "") throws -> Outcome {
@@ -83,7 +83,7 @@ enum GooglePeer {
             if words.count == 3, words[0] == "ok" {
                 self = .read(canonical: try bytes(hex: words[1]), json: String(words[2]))
             } else {
-                self = .refused(code: try XCTUnwrap(words.last.flatMap { UInt32($0) }))
+                self = .refused(code: try #require(words.last.flatMap { UInt32($0) }))
             }
         }
     }

@@ -1,9 +1,9 @@
 import Foundation
+import Testing
 import Wire
-import XCTest
 
 /// Protocol/registry.md is the one list; the code must say the same.
-final class RegistryTests: XCTestCase {
+@Suite struct RegistryTests {
     /// The cells of all table rows whose first cell is a number.
     private func rows() throws -> [[String]] {
         let url = Vectors.root.appending(path: "Protocol/registry.md")
@@ -14,41 +14,41 @@ final class RegistryTests: XCTestCase {
         }
     }
 
-    func testFrameTypes() throws {
+    @Test func frameTypes() throws {
         let listed = try rows().filter { $0[0].hasPrefix("0x") }.map { "\($0[0]) \($0[1])" }
-        XCTAssertEqual(
-            listed,
-            FrameType.allCases.map {
-                "0x" + ($0.rawValue < 16 ? "0" : "")
-                    + String($0.rawValue, radix: 16, uppercase: true) + " " + $0.name
-            })
+        #expect(
+            listed
+                == FrameType.allCases.map {
+                    "0x" + ($0.rawValue < 16 ? "0" : "")
+                        + String($0.rawValue, radix: 16, uppercase: true) + " " + $0.name
+                })
     }
 
-    func testCodes() throws {
+    @Test func codes() throws {
         let listed = try rows().filter { $0[0].count == 4 && !$0[0].hasPrefix("0x") }
-        XCTAssertEqual(
-            listed.map { "\($0[0]) \($0[1]) \($0[2])" },
-            Code.allCases.map { "\($0.rawValue) \($0.name) \(name($0.retryClass))" })
+        #expect(
+            listed.map { "\($0[0]) \($0[1]) \($0[2])" }
+                == Code.allCases.map { "\($0.rawValue) \($0.name) \(name($0.retryClass))" })
     }
 
-    func testRetryClasses() throws {
+    @Test func retryClasses() throws {
         let listed = try rows().filter { $0[0].count == 1 }
-        XCTAssertEqual(
-            listed.map { "\($0[0]) \($0[1])" },
-            RetryClass.allCases.map { "\($0.rawValue) \(name($0))" })
+        #expect(
+            listed.map { "\($0[0]) \($0[1])" }
+                == RetryClass.allCases.map { "\($0.rawValue) \(name($0))" })
     }
 
     /// A class that says "not before the time given" and one that asks for a login must not be
     /// mixed up by a new code: groups bound what is sensible.
-    func testClassesFitTheirGroups() {
+    @Test func classesFitTheirGroups() {
         for code in Code.allCases {
             switch code.rawValue / 1000 {
-            case 1: XCTAssertTrue([.retry, .retryAfter].contains(code.retryClass), code.name)
-            case 2: XCTAssertTrue([.reauthenticate, .none].contains(code.retryClass), code.name)
-            case 3: XCTAssertTrue([.resync, .none].contains(code.retryClass), code.name)
-            case 4: XCTAssertEqual(code.retryClass, .none, code.name)
-            case 5: XCTAssertNotEqual(code.retryClass, .resync, code.name)
-            default: XCTFail("\(code) is in no group")
+            case 1: #expect([.retry, .retryAfter].contains(code.retryClass), "\(code.name)")
+            case 2: #expect([.reauthenticate, .none].contains(code.retryClass), "\(code.name)")
+            case 3: #expect([.resync, .none].contains(code.retryClass), "\(code.name)")
+            case 4: #expect(code.retryClass == .none, "\(code.name)")
+            case 5: #expect(code.retryClass != .resync, "\(code.name)")
+            default: Issue.record("\(code) is in no group")
             }
         }
     }

@@ -1,6 +1,6 @@
 import Foundation
+import Testing
 import Wire
-import XCTest
 
 /// The golden vectors of Protocol/vectors.
 enum Vectors {
@@ -65,7 +65,7 @@ enum Vectors {
     /// Every body of the vectors, valid in any form.
     static func bodies() throws -> [(type: FrameType, body: [UInt8])] {
         try frames().flatMap { file in
-            let type = try XCTUnwrap(FrameType(rawValue: file.type))
+            let type = try #require(FrameType(rawValue: file.type))
             return try (file.cases.map(\.body) + file.readings.map(\.body)).map {
                 (type, try bytes(hex: $0))
             }
