@@ -39,8 +39,11 @@ import Wire
             let refused = try server.send("POST", Self.messages, key: key, headers: once, other)
             #expect(refused.status == 409)
             #expect(try refused.json["type"].string == "urn:rouse:problem:idempotency_mismatch")
+            let neighbour = try server.send(
+                "POST", "/v1/conversations", key: key, #"{"participants":["anna"]}"#)
+            let id = try #require(try neighbour.json["id"].string)
             let elsewhere = try server.send(
-                "POST", "/v1/conversations", key: key, headers: once, #"{"participants":[]}"#)
+                "POST", "/v1/conversations/\(id)/messages", key: key, headers: once, Self.hello)
             #expect(elsewhere.status == 409, "another path is another request")
             let next = try server.send("POST", Self.messages, key: key, Self.hello)
             #expect(try next.json["position"].number == 2, "the repetition took no position")
@@ -181,7 +184,7 @@ import Wire
                 .administer(.removeDevice(AppID("shop"), UserID("x"), DeviceID(high: 0, low: 0))))
             #expect(held.entered.wait(seconds: 60))
             server.post(.administer(.removeApp(AppID("shop"))))
-            while server.store.waitingRequests < 1 { usleep(1000) }
+            try wait { server.store.waitingRequests >= 1 }
             let port = server.api.port
             let pending = Background {
                 try HTTPClient.send(
@@ -191,7 +194,7 @@ import Wire
                     ],
                     body: Self.hello, to: .port(port))
             }
-            while server.store.waitingRequests < 2 { usleep(1000) }
+            try wait { server.store.waitingRequests >= 2 }
             held.open.arrive()
             #expect(try pending.value().status == 401)
             #expect(try server.send("GET", "/v1/users/anna/devices", key: key).status == 401)
@@ -265,12 +268,12 @@ import Wire
         ])
         defer { server.stop() }
         server.faults.failWrites(.full("test"))
-        while try server.send("GET", "/readyz").status == 200 {}
+        try wait { try server.send("GET", "/readyz").status == 503 }
         let full = try server.send("GET", "/readyz").json
         #expect(full["reasons"][0].string == "the store has no space left")
         #expect(try server.send("GET", "/livez").status == 200)
         server.faults.failWrites(nil)
-        while try server.send("GET", "/readyz").status == 503 {}
+        try wait { try server.send("GET", "/readyz").status == 200 }
     }
 
     @Test("log and metrics hold no key, no text and no user's name")

@@ -2,6 +2,7 @@ import BackendAPI
 import EventLoop
 import Feed
 import Foundation
+import Glibc
 import Model
 import Testing
 import Wake
@@ -241,7 +242,7 @@ import Wire
         let api = server.api
         let stop = Background { api.stop(milliseconds: 60_000) }
         // Begun on another thread; until then the door is open.
-        while try HTTPClient.send("GET", "/livez", to: .port(port)).status == 200 {}
+        try wait { try HTTPClient.send("GET", "/livez", to: .port(port)).status == 503 }
         for path in gets + ["/livez", "/readyz", "/metrics"] {
             #expect(try server.send("GET", path, key: key).status == 503)
         }
@@ -271,6 +272,15 @@ import Wire
         let text = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         #expect(process.terminationStatus == 0, "\(String(decoding: text, as: UTF8.self))")
+    }
+}
+
+/// Looks again and again until it is so, for at most a time no healthy machine needs.
+func wait(until isSo: () throws -> Bool) throws {
+    let end = ContinuousClock.now + .seconds(60)
+    while try !isSo() {
+        try #require(ContinuousClock.now < end, "it did not become so")
+        usleep(1000)
     }
 }
 
