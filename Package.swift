@@ -136,8 +136,8 @@ let package = Package(
         test(
             "PushGatewayTests",
             [
-                "PushGateway", "StoreService", "SQLiteStore", "Telemetry", "EventLoop", "Crypto",
-                "HTTP2", "Feed", "Wake", "Wire", "Model",
+                "PushGateway", "APNsSimulator", "StoreService", "SQLiteStore", "Telemetry",
+                "EventLoop", "Crypto", "HTTP2", "Feed", "Wake", "Wire", "Model",
             ]),
         test(
             "SyncServiceTests",

@@ -41,7 +41,7 @@ extension GatewayTests {
         server.setScript { _ in .answer(200) }
         fixture.push(Fixture.jobs(1, from: 2))
         if pauses {
-            for _ in 0..<5 { pause() }
+            for _ in 0..<5 { shortly() }
             #expect(fixture.desk.finished.count == 1)
             #expect(server.seen.count == 1)
             #expect(fixture.log.contains("level=error event=push.paused"))
@@ -168,7 +168,7 @@ extension GatewayTests {
             fixture.log.contains("event=push.token_refused_young")
         }
         fixture.push(Fixture.jobs(1, from: 2))
-        for _ in 0..<5 { pause() }
+        for _ in 0..<5 { shortly() }
         #expect(server.seen.count == 1 && server.accepted == 1)
         #expect(fixture.metrics.text.contains("rouse_push_provider_tokens_total 1"))
     }

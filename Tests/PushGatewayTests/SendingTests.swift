@@ -96,7 +96,7 @@ extension GatewayTests {
         fixture.push(Fixture.jobs(10))
         eventually("no request came") { server.seen.count == 1 }
         // Long enough for the gateway to come by again and do it wrong.
-        for _ in 0..<10 { pause() }
+        for _ in 0..<10 { shortly() }
         #expect(server.seen.count == 1)
         server.mute(false)
         eventually("not all were answered") { fixture.desk.finished.count == 10 }

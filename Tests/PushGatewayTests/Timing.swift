@@ -28,4 +28,4 @@ final class FirstOnly: @unchecked Sendable {
 }
 
 /// Lets 10 ms pass where a test needs time itself to do something.
-func pause() { usleep(10_000) }
+func shortly() { usleep(10_000) }

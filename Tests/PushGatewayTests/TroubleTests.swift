@@ -152,11 +152,11 @@ extension GatewayTests {
         }
         fixture.push(Fixture.jobs(1))
         eventually("no answer") { fixture.desk.accepted.count == 1 }
-        for _ in 0..<6 { pause() }
+        for _ in 0..<6 { shortly() }
         fixture.push(Fixture.jobs(1, from: 2))
         eventually("no answer") { fixture.desk.accepted.count == 2 }
         #expect(server.pings == 1 && server.accepted == 1)
-        for _ in 0..<6 { pause() }
+        for _ in 0..<6 { shortly() }
         // Dead, but its socket does not say so: the push must not be lost on it.
         server.mute(true)
         fixture.push(Fixture.jobs(1, from: 3))
