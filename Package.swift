@@ -145,7 +145,7 @@ let package = Package(
                 "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
                 "Sync", "Feed", "Wire", "Model",
             ]),
-        test("ScenarioTests", ["Scenario"]),
+        test("ScenarioTests", ["rouse", "Scenario"]),
         test("APNsSimulatorTests", ["APNsSimulator", "Crypto", "EventLoop", "HTTP2", "Model"]),
         test("TelemetryTests", ["Telemetry"]),
         test(

@@ -15,7 +15,7 @@ final class ChildProgram {
         for key in environment.keys where key.hasPrefix("ROUSE_") { environment[key] = nil }
         process.environment = environment
         if !FileManager.default.fileExists(atPath: logFile.path) {
-            FileManager.default.createFile(atPath: logFile.path, contents: nil)
+            _ = FileManager.default.createFile(atPath: logFile.path, contents: nil)
         }
         let log = try FileHandle(forWritingTo: logFile)
         try log.seekToEnd()
@@ -40,6 +40,9 @@ final class ChildProgram {
     }
 
     var isRunning: Bool { process.isRunning }
+
+    /// Its process; `nil`: it does not run.
+    var identifier: Int32? { process.isRunning ? process.processIdentifier : nil }
 
     /// kill -9: no good-bye, nothing flushed.
     func kill() {
@@ -84,4 +87,7 @@ final class SimulatorProcess {
     }
 
     func kill() { program.kill() }
+
+    /// Its process; `nil`: it does not run.
+    var identifier: Int32? { program.identifier }
 }

@@ -65,6 +65,9 @@ final class ServerProcess {
 
     var isRunning: Bool { program?.isRunning ?? false }
 
+    /// Its process; `nil`: it does not run.
+    var identifier: Int32? { program?.identifier }
+
     func lastLogLines(_ count: Int = 5) -> String {
         let text = (try? String(contentsOf: logFile, encoding: .utf8)) ?? ""
         return text.split(separator: "\n").suffix(count).joined(separator: "\n")

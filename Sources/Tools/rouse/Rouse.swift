@@ -14,7 +14,7 @@ enum Rouse {
     static let version = "0.1.0"
 
     static let commands: [Command] =
-        serveCommands + apnsSimulatorCommands + replayCommands
+        serveCommands + apnsSimulatorCommands + demoCommands + replayCommands
         + appCommands + keyCommands + deviceCommands + developmentCommands
 
     static func main() {
