@@ -28,7 +28,8 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public enum Kind: String, Codable, Sendable {
         case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
         case stored, dropped, coverage, online, offline, synced, applied, acknowledged, failed
-        case syncRequest, delta, reset, joined
+        case syncRequest = "sync_request"
+        case delta, reset, joined
     }
 
     /// Rising by one, from 1.
