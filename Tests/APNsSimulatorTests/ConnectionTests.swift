@@ -148,6 +148,8 @@ struct ConnectionTests {
         try provider.wait { $0.goAway != nil }
         #expect(provider.goAway?.debug == #"{"reason":"Shutdown"}"#)
         #expect(provider.unprocessed == Array(tags.suffix(2)))
+        // Taken, and never answered.
+        #expect(!provider.finished.contains(tags[0]))
     }
 
     @Test func refusedAndCutConnections() throws {
