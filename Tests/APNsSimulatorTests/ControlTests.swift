@@ -71,6 +71,8 @@ struct ControlTests {
         #expect(try reader.event(timeoutMilliseconds: 10_000)?.event.state == "foreground")
         try harness.client.call(ControlRequest(.deviceSuspend, device: "phone"))
         #expect(try reader.event(timeoutMilliseconds: 10_000)?.event.state == "suspended")
+        try harness.client.call(ControlRequest(.deviceOpen, device: "phone"))
+        #expect(try reader.event(timeoutMilliseconds: 10_000)?.event.state == "foreground")
         #expect(try reader.event(timeoutMilliseconds: 0) == nil)
     }
 
