@@ -239,7 +239,8 @@ public final class Demo {
         options.remark(
             """
 
-            Server and simulator run on until Ctrl-C. Publish to everyone of the story with:
+            Server and simulator run on until Ctrl-C. \(Self.phone) sleeps, \(Self.tablet) is
+            online; a device is silently woken at most once a minute. Publish to them with:
 
               curl -d '{"sender":"anna","parts":[{"mime_type":"text/plain","text":"Hello"}],\
             "push":{"title":"anna","body":"Hello"}}' \\

@@ -28,7 +28,7 @@ extension Demo {
             Chapter("sleeping", "A sleeping device is woken silently and syncs in time", sleeping),
             Chapter(
                 "force-quit",
-                "A force-quit device stays silent, is found unreachable after the grace, and alerted",
+                "A force-quit device stays silent; after the grace it is unreachable and alerted",
                 forceQuit),
             Chapter("alerted-at-once", "The next message alerts it at once", alertedAtOnce),
             Chapter("badge", "Both are read on the other device: a badge push clears it", badge),

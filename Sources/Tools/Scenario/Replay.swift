@@ -142,13 +142,15 @@ public final class Replay {
         let fleet = options.isAwake ? try clientFleet() : try simulatorFleet()
         fleet.onEvent = { [unowned self] event in self.heard(event) }
         self.fleet = fleet
-        setUpApp { [unowned self] error in
-            if let error { return self.fail("\(error)") }
-            self.loop.updateNow()
-            self.lastTick = self.loop.now
-            self.timer = self.loop.timer { [unowned self] in self.tick() }
-            self.timer?.start(afterMilliseconds: 1, repeatingMilliseconds: 5)
+        do {
+            try setUpApp()
+        } catch {
+            throw ScenarioError(failure ?? "\(error)")
         }
+        loop.updateNow()
+        lastTick = loop.now
+        timer = loop.timer { [unowned self] in self.tick() }
+        timer?.start(afterMilliseconds: 1, repeatingMilliseconds: 5)
         loop.run()
         if let failure { throw ScenarioError(failure) }
         try finishReport(started)
