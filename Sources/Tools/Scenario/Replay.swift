@@ -35,7 +35,7 @@ public final class Replay {
     /// Lines sent and not acknowledged; above it log time waits.
     static let unacknowledgedMax = 400
     /// Without any delivery for so long, what is missing is lost.
-    static let patience: UInt64 = 60_000
+    static let patience: UInt64 = 40_000
     /// How long a settled run is watched for doubles.
     static let watch: UInt64 = 1_500
 
@@ -65,6 +65,7 @@ public final class Replay {
     private var lastDelivery: UInt64 = 0
     private var lastDeliveries = -1
     private var settledSince: UInt64?
+    private var lastVerdict: UInt64 = 0
     private var failure: String?
     var simulator: SimulatorProcess?
     private var isAsleep: [Bool] = []
@@ -423,8 +424,9 @@ public final class Replay {
             guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty else {
                 return
             }
-            lastDelivery = max(lastDelivery, now - 300)
-            guard now % 500 < 6, ledger.verdict().lost == 0 else { return }
+            guard now - lastVerdict >= 500 else { return }
+            lastVerdict = now
+            guard ledger.verdict().lost == 0 else { return }
             settledSince = now
         }
         if let settledSince, now - settledSince < Self.watch { return }
