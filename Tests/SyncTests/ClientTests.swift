@@ -215,6 +215,8 @@ struct Phone {
     @Test func whatIsThereIsDropped() throws {
         var phone = try Phone.inSync()
         #expect(phone.receive(Phone.delta(5, [7])) == ["send ACK 10", "synced 10"])
+        // Nothing is written for a page that ends where this device stands.
+        #expect(phone.receive(Phone.delta(10, [])) == ["send ACK 10", "synced 10"])
         // Overlap is harmless.
         #expect(
             phone.receive(Phone.delta(5, [7, 12])).first == "apply [7, 12] to 12")
@@ -326,6 +328,14 @@ struct Phone {
         phone.session = ClientSession(
             configuration: phone.session.configuration, state: try phone.store.load(), seed: 2)
         phone.start()
+        #expect(phone.connect() == ["send HELLO token at 10 m1 m2"])
+        #expect(
+            phone.receive(Phone.welcome(), request: 1) == [
+                "send MUTATE 3", "send MUTATE 4", "send MUTATE 5",
+            ])
+        // All again on the next connection.
+        phone.close()
+        phone.pass(5_000)
         #expect(phone.connect() == ["send HELLO token at 10 m1 m2"])
         #expect(
             phone.receive(Phone.welcome(), request: 1) == [

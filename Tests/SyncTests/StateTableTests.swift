@@ -114,6 +114,11 @@ import Wire
         }
     }
 
+    /// P7: what an idle connection costs here, beside the empty buffers it may point to.
+    @Test func anIdleSessionIsSmall() {
+        #expect(MemoryLayout<Session>.stride <= 1_536)
+    }
+
     @Test(arguments: [
         (WireError.malformed, 4000), (.tooLarge(bytes: 2, limit: 1), 4001),
         (.unknownFrame(9), 4008), (.reservedByte(1), 5004),
