@@ -150,35 +150,4 @@ struct DeviceAppTests {
         }
         #expect(try harness.client.call(ControlRequest(.devices)).devices == [])
     }
-
-    @Test func theLoopsClientGetsAnswersAndEvents() throws {
-        let harness = try SimulatorHarness()
-        _ = try harness.device("phone")
-        let transcript = Transcript()
-        let done = Latch(count: 3)
-        let path = harness.directory + "/control"
-        let thread = try LoopThread.start(name: "control") { loop in
-            SimulatorConnection.connect(loop: loop, path: path) { result in
-                guard case .success(let connection) = result else { return }
-                connection.call(ControlRequest(.deviceOpen, device: "phone")) { response in
-                    transcript.add("ok \(response.ok)")
-                    done.arrive()
-                }
-                connection.call(ControlRequest(.deviceOpen, device: "nobody")) { response in
-                    transcript.add("ok \(response.ok)")
-                    done.arrive()
-                    connection.onEvent = { event, _ in
-                        transcript.add(event.state ?? "")
-                        connection.close()
-                        done.arrive()
-                    }
-                    connection.subscribe()
-                }
-            }
-        }
-        #expect(done.wait(seconds: 20))
-        thread.stop()
-        thread.join()
-        #expect(transcript.all == ["ok true", "ok false", "foreground"])
-    }
 }
