@@ -68,6 +68,7 @@ final class Joined {
     var nextID: UInt64 = 100
     var cuts = 0
     var crashes = 0
+    var pushes = 0
     var sentTexts: [MessageID] = []
     /// Failures of the store are left out towards the end.
     var mayFail = true
@@ -427,6 +428,14 @@ final class Joined {
         for link in links {
             if !link.toServer.isEmpty { moves.append { self.deliverToServer(link) } }
             if !link.questions.isEmpty { moves.append { self.answer(link) } }
+        }
+        // A HELLO of a killed process that is processed late supersedes the living one, which then
+        // stays down (SES-16) until the server's push wakes it: here is that push.
+        for device in devices where device.client.isIdle && chance(5) {
+            pushes += 1
+            run(device) {
+                $0.pushReceived(wake: nil, appState: AppState(phase: .foreground), now: $1)
+            }
         }
         if !isCalm {
             if chance(12) { return try publish() }
