@@ -60,11 +60,12 @@ public enum SimulatorProgram {
         return Array(data)
     }
 
-    /// Runs a simulator on the calling thread until SIGTERM or SIGINT.
+    /// Runs a simulator on the calling thread until SIGTERM or SIGINT, or until standard input
+    /// ends if it is to end with its parent.
     ///
     /// - Parameter ready: called once, when everything listens.
     public static func run(
-        _ options: SimulatorOptions, ready: (SimulatorPorts) -> Void
+        _ options: SimulatorOptions, withParent: Bool = false, ready: (SimulatorPorts) -> Void
     ) throws {
         if let directory = options.directory {
             try FileManager.default.createDirectory(
@@ -76,6 +77,8 @@ public enum SimulatorProgram {
         for kind in [Signals.Kind.terminate, .interrupt] {
             _ = try Signals.watch(kind, on: loop) { loop.stop() }
         }
+        let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
+        defer { withExtendedLifetime(parent) {} }
         ready(simulator.ports)
         loop.updateNow()
         loop.run()

@@ -5,12 +5,16 @@ final class ChildProgram {
     private let process = Process()
     private let name: String
 
+    /// The child ends when this end is gone, also if this process is killed.
+    private let input = Pipe()
+
     /// Starts `executable` with `arguments`; standard error is appended to `logFile`. Settings in
     /// the environment are not passed on: a scenario is not to be changed by them.
     init(executable: URL, arguments: [String], logFile: URL) throws {
         name = arguments.first ?? "program"
         process.executableURL = executable
-        process.arguments = arguments
+        process.arguments = arguments + ["--with-parent"]
+        process.standardInput = input
         var environment = ProcessInfo.processInfo.environment
         for key in environment.keys where key.hasPrefix("ROUSE_") { environment[key] = nil }
         process.environment = environment

@@ -23,6 +23,7 @@ extension Rouse {
                 "certificates", "DIR", "make development certificates in DIR, or use those there"),
             CommandOption("streams", "N", "streams a connection once a token was accepted (1000)"),
             CommandOption("json", nil, "say where it listens as one JSON line"),
+            CommandOption("with-parent", nil, "end at once when standard input ends"),
         ],
         examples: [
             "rouse apns-simulator --port 2197 --control /tmp/apns.sock --certificates /tmp/apns",
@@ -65,7 +66,7 @@ extension Rouse {
             throw UsageError("give --control or --control-port: nothing can be set up without")
         }
         let isJSON = arguments.has("json")
-        try SimulatorProgram.run(options) { ports in
+        try SimulatorProgram.run(options, withParent: arguments.has("with-parent")) { ports in
             if isJSON {
                 Terminal.print(SimulatorProgram.json(ports))
                 return

@@ -16,6 +16,7 @@ extension Rouse {
                     CommandOption("print-config", "print the settings in force and end"),
                     CommandOption("example-config", "print a commented example and end"),
                     CommandOption("json", "say the addresses as one JSON object on stdout"),
+                    CommandOption("with-parent", "end at once when standard input ends"),
                 ],
                 examples: [
                     "rouse serve --example-config > rouse.conf",
@@ -52,7 +53,9 @@ extension Rouse {
             return ExitStatus.success
         }
         do {
-            return try run(configuration, json: arguments.has("json"))
+            return try run(
+                configuration, json: arguments.has("json"),
+                withParent: arguments.has("with-parent"))
         } catch let error as ServerError {
             Terminal.complain("rouse serve: \(error)")
             return ExitStatus.unavailable
@@ -74,7 +77,9 @@ extension Rouse {
             overrides: arguments.strings("set"))
     }
 
-    private static func run(_ configuration: Configuration, json: Bool) throws -> Int32 {
+    private static func run(
+        _ configuration: Configuration, json: Bool, withParent: Bool
+    ) throws -> Int32 {
         Signals.ignoreBrokenPipe()
         let log = Log(level: configuration.logLevel)
         let server = try Server.start(configuration, log: log)
@@ -91,6 +96,7 @@ extension Rouse {
             try Signals.watch(.interrupt, on: loop, end),
             try Signals.watch(.hangUp, on: loop) { server.reload() },
         ]
+        let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses
         if json {
             Terminal.print(
@@ -104,7 +110,7 @@ extension Rouse {
         }
         loop.run()
         server.stop()
-        withExtendedLifetime(watches) { loop.close() }
+        withExtendedLifetime((watches, parent)) { loop.close() }
         return ExitStatus.success
     }
 }
