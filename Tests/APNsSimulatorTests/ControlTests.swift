@@ -76,6 +76,16 @@ struct ControlTests {
         #expect(try reader.event(timeoutMilliseconds: 0) == nil)
     }
 
+    @Test func aLineIsAnsweredByALine() throws {
+        let harness = try SimulatorHarness()
+        _ = try harness.device("phone")
+        let teller = try SimulatorClient(path: harness.directory + "/control")
+        let answer = try teller.exchange(line: #"{"cmd":"devices"}"#)
+        #expect(answer.contains(#""ok":true"#) && answer.contains("phone"))
+        #expect(try teller.exchange(line: "nonsense").contains(#""ok":false"#))
+        #expect(try teller.nextLine(timeoutMilliseconds: 0) == nil)
+    }
+
     @Test func theLogIsBoundedAndSaysWhatIsGone() {
         var log = EventLog(limit: 8)
         for number in 1...20 { log.append(SimulatorEvent(.state), at: UInt64(number)) }

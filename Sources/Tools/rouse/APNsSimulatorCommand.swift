@@ -3,8 +3,37 @@ internal import APNsSimulator
 /// `rouse apns-simulator`: APNs on one machine, for tests, demo and replay.
 extension Rouse {
     static let apnsSimulatorCommands: [Command] = [
-        Command(description: simulatorDescription, run: runSimulator)
+        Command(description: simulatorDescription, run: runSimulator),
+        Command(description: tellDescription, run: tellSimulator),
     ]
+
+    private static let tellDescription = CommandDescription(
+        name: "apns-simulator tell", summary: "give a running simulator one command",
+        operands: ["COMMAND"],
+        options: [
+            CommandOption("control", "PATH", "its control socket"),
+            CommandOption("follow", "go on printing what comes, as for events; until Ctrl-C"),
+        ],
+        examples: [
+            #"rouse apns-simulator tell --control apns.sock '{"cmd":"devices"}'"#,
+            #"rouse apns-simulator tell --control apns.sock --follow '{"cmd":"events"}'"#,
+        ],
+        notes: """
+            Prints the answer, one line of JSON. Exit status 1 if the simulator refuses. The
+            commands are in Sources/Tools/APNsSimulator/Control/README.md.
+            """)
+
+    private static func tellSimulator(_ arguments: Arguments) throws -> Int32 {
+        let client = try SimulatorClient(path: try arguments.required("control"))
+        let answer = try client.exchange(line: arguments.operands[0])
+        Terminal.print(answer)
+        let isDone = (try? JSONValue(bytes: Array(answer.utf8)))?["ok"] == .flag(true)
+        guard isDone else { return ExitStatus.failure }
+        guard arguments.has("follow") else { return ExitStatus.success }
+        while true {
+            if let line = try client.nextLine(timeoutMilliseconds: 60_000) { Terminal.print(line) }
+        }
+    }
 
     private static let simulatorDescription = CommandDescription(
         name: "apns-simulator",
@@ -28,7 +57,7 @@ extension Rouse {
         examples: [
             "rouse apns-simulator --port 2197 --control /tmp/apns.sock --certificates /tmp/apns",
             "rouse apns-simulator --control apns.sock --directory phones --certificates tls --json",
-            #"echo '{"cmd":"log"}' | nc -U -q1 /tmp/apns.sock"#,
+            #"rouse apns-simulator tell --control /tmp/apns.sock '{"cmd":"log"}'"#,
         ],
         notes: """
             It runs until SIGTERM or SIGINT. Apps, keys, devices and faults come over the control

@@ -93,6 +93,22 @@ public final class SimulatorClient {
         }
     }
 
+    /// Sends a line as it is and gives its answer: for people and shells.
+    public func exchange(line: String) throws(SimulatorClientError) -> String {
+        try socket.write(Array(line.utf8.filter { $0 != UInt8(ascii: "\n") }))
+        guard let answer = try nextLine(timeoutMilliseconds: timeoutMilliseconds) else {
+            throw .timeout
+        }
+        return answer
+    }
+
+    /// The next line as it is: after `exchange` has asked for events. `nil`: none came in time.
+    public func nextLine(timeoutMilliseconds: Int32) throws(SimulatorClientError) -> String? {
+        try socket.line(timeoutMilliseconds: timeoutMilliseconds).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
     /// Turns this connection into a stream of events above `after`; no more commands on it.
     public func subscribe(after: UInt64 = 0) throws(SimulatorClientError) {
         var request = ControlRequest(.events)
