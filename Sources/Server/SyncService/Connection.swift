@@ -59,7 +59,9 @@ final class Connection {
     }
 
     var nextDeadline: Instant? {
-        let own = handshakeDeadline ?? (isSocketClosed ? nil : lingerDeadline)
+        // A stream that was closed tells so in a later turn: until then its deadline, which has
+        // passed, must not be found due again and again within this one.
+        let own = handshakeDeadline ?? (stream.isClosed ? nil : lingerDeadline)
         guard let asked = session?.nextDeadline else { return own }
         return own.map { min($0, asked) } ?? asked
     }
