@@ -17,4 +17,12 @@ import Testing
         #expect(status == 0, "\(output)")
         #expect(output.contains("came back: ok"), "\(output)")
     }
+
+    @Test("a peer that is told CLOSE and keeps its socket open does not stop its loop")
+    func keptOpen() throws {
+        let service = try Service()
+        defer { service.stop() }
+        let (output, status) = try service.runPeer("keep_open.py", [])
+        #expect(status == 0 && output.contains("served: ok"), "\(output)")
+    }
 }
