@@ -1,4 +1,5 @@
 import Foundation
+import Sync
 import Testing
 
 /// A client in another language, written from Protocol/ alone, against the real device port.
@@ -24,5 +25,30 @@ import Testing
         defer { service.stop() }
         let (output, status) = try service.runPeer("keep_open.py", [])
         #expect(status == 0 && output.contains("served: ok"), "\(output)")
+    }
+
+    @Test(
+        "tokens made by another library: the good one lets in, each bad one has its code",
+        .enabled(if: hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func tokens() throws {
+        let service = try Service()
+        defer { service.stop() }
+        let (output, status) = try service.runPeer("tokens.py", [])
+        #expect(status == 0, "\(output)")
+        #expect(output.contains("every bad token was refused: ok"), "\(output)")
+    }
+
+    @Test(
+        "half frames, garbage and silence: each is closed with its code, memory stays",
+        .enabled(if: hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func abuse() throws {
+        var limits = SessionLimits()
+        limits.helloDeadline = 2_000
+        limits.loginDeadline = 2_000
+        let service = try Service(limits: limits)
+        defer { service.stop() }
+        let (output, status) = try service.runPeer("abuse.py", [])
+        #expect(status == 0, "\(output)")
+        #expect(output.contains("nobody was kept: ok"), "\(output)")
     }
 }

@@ -239,12 +239,17 @@ def scenario(arguments):
     print("logged in, synced, sent, got a sync-request, came back: ok")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def arguments(text):
+    """The command line all peers share."""
+    parser = argparse.ArgumentParser(description=text.split("\n")[0])
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca", required=True)
     parser.add_argument("--app", required=True)
     parser.add_argument("--key", required=True, help="the issuer's private key, PEM")
     parser.add_argument("--kid", required=True)
-    scenario(parser.parse_args())
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    scenario(arguments(__doc__))

@@ -18,6 +18,11 @@ enum Rouse {
         + appCommands + keyCommands + deviceCommands + developmentCommands
 
     static func main() {
+        // A parent may have blocked signals for its threads, and a child inherits that: a server
+        // that cannot be told to end would be the result.
+        var none = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, nil)
         exit(run(Array(CommandLine.arguments.dropFirst())))
     }
 
