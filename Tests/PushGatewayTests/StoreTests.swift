@@ -134,8 +134,14 @@ private final class City {
             store: store, boot: boot, doorbell: doorbell, log: Log(level: .error),
             metrics: Metrics())
         let time = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+        // A push whose stream died unanswered is sent again within the budget: the default 60 s
+        // between two would be longer than a test waits.
         _ = try commit(
-            .administer(.putApp(AppRecord(app: Self.app, createdAt: time, grace: grace))))
+            .administer(
+                .putApp(
+                    AppRecord(
+                        app: Self.app, createdAt: time, grace: grace, silentBudget: 32,
+                        silentSpacing: 500))))
         _ = try commit(
             .administer(
                 .putPushCredential(

@@ -54,7 +54,7 @@ def identity_token(key, kid, app, user, nonce, **changes):
         "nonce": base64.urlsafe_b64encode(nonce).rstrip(b"=").decode(),
     }
     algorithm = changes.pop("algorithm", "ES256")
-    headers = {"kid": changes.pop("kid", kid)}
+    headers = {"kid": kid}
     claims.update(changes)
     claims = {k: v for k, v in claims.items() if v is not None}
     return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
