@@ -8,7 +8,7 @@ final class LineConnection {
     var onLine: (Data) -> Void = { _ in }
     var onEnd: (String) -> Void = { _ in }
     private var stream: EventLoop.Stream?
-    private var received = Data()
+    private var received: [UInt8] = []
     private var unsent: [[UInt8]] = []
 
     init(loop: Loop, path: String) {
@@ -34,11 +34,13 @@ final class LineConnection {
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
         received.append(contentsOf: bytes)
-        while let end = received.firstIndex(of: UInt8(ascii: "\n")) {
-            let line = received[received.startIndex..<end]
-            received = Data(received[received.index(after: end)...])
-            onLine(Data(line))
+        // Lines are taken out together: one by one, each would move all that follow.
+        var start = 0
+        while let end = received[start...].firstIndex(of: UInt8(ascii: "\n")) {
+            onLine(Data(received[start..<end]))
+            start = end + 1
         }
+        received.removeFirst(start)
         if received.count > Self.lineBytesMax { onEnd("a line of the simulator is too long") }
     }
 
