@@ -24,7 +24,6 @@ final class Connection {
     private var pendingBody = 0
     private var framesReceived: UInt64 = 0
     private var framesSent: UInt64 = 0
-    private var plaintextSent: UInt64 = 0
     private var endCode: String?
     private var isClosing = false
     private var isSocketClosed = false
@@ -264,7 +263,6 @@ final class Connection {
         framesSent += 1
         shell.metrics.framesSent["\(frame.body.type)"].add()
         let bytes = frame.encoded
-        plaintextSent += UInt64(bytes.count)
         do {
             try bytes.withUnsafeBytes { try engine.send($0) }
         } catch {

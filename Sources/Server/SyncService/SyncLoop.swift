@@ -29,7 +29,7 @@ final class SyncLoop {
     private var deadlines = DeadlineQueue()
     private var lastNumber: UInt64 = 0
     private var handshakes = 0
-    private var drain: (until: Instant, started: Instant)?
+    private var isDraining = false
 
     private struct Question {
         let connection: UInt64
@@ -114,7 +114,7 @@ final class SyncLoop {
     func handshakeEnded() {
         handshakes -= 1
         metrics.handshaking.add(-1)
-        if handshakes < handshakesMax, listener?.isPaused == true, drain == nil {
+        if handshakes < handshakesMax, listener?.isPaused == true, !isDraining {
             listener?.resumeAccepting()
         }
     }
@@ -209,7 +209,7 @@ final class SyncLoop {
 
     /// Stops accepting and asks every client to come back at a slot of its own.
     func drain(within deadline: Milliseconds) {
-        drain = (now + deadline, now)
+        isDraining = true
         listener?.close()
         listener = nil
         var random = SystemRandomNumberGenerator()

@@ -20,7 +20,6 @@ public final class SyncService: Sendable {
     public let port: UInt16
     private let threads: [LoopThread]
     private let shells: [ShellBox]
-    private let receiving: ReceivingBudget
 
     /// A loop's shell, named from other threads only to be handed back to its own.
     private struct ShellBox: @unchecked Sendable {
@@ -29,12 +28,11 @@ public final class SyncService: Sendable {
     }
 
     private init(
-        port: UInt16, threads: [LoopThread], shells: [ShellBox], receiving: ReceivingBudget
+        port: UInt16, threads: [LoopThread], shells: [ShellBox]
     ) {
         self.port = port
         self.threads = threads
         self.shells = shells
-        self.receiving = receiving
     }
 
     /// Opens the port and serves.
@@ -70,7 +68,7 @@ public final class SyncService: Sendable {
             threads.append(thread)
             shells.append(shell)
         }
-        return SyncService(port: port, threads: threads, shells: shells, receiving: receiving)
+        return SyncService(port: port, threads: threads, shells: shells)
     }
 
     /// Lets new connections use another certificate. A pair that does not fit is an error and

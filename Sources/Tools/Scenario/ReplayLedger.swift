@@ -30,7 +30,6 @@ public struct ReplayLedger: Sendable {
     private(set) var devices: [Device] = []
     private var ordinals: [Int: Int] = [:]
     private(set) var outOfOrder = 0
-    private(set) var duplicated = 0
     /// Applied on a device, but no line of this replay.
     private(set) var unknown = 0
     private var delays: [UInt64] = []
@@ -100,7 +99,7 @@ public struct ReplayLedger: Sendable {
     /// What is missing on each device now, and what is there twice.
     public func verdict() -> (lost: Int, duplicated: Int, missing: [Int]) {
         var lost = 0
-        var doubled = duplicated
+        var doubled = 0
         var missing: [Int] = []
         for (number, device) in devices.enumerated() {
             var seen: Set<Int> = []
