@@ -51,4 +51,15 @@ import Testing
         #expect(status == 0, "\(output)")
         #expect(output.contains("nobody was kept: ok"), "\(output)")
     }
+
+    @Test(
+        "a commit that fails lets no result leave and is shown to nobody",
+        .enabled(if: hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func failedCommit() throws {
+        let service = try Service()
+        defer { service.stop() }
+        let (output, status) = try service.runPeer("failed_commit.py", [])
+        #expect(status == 0, "\(output)")
+        #expect(output.contains("sent again it is there once: ok"), "\(output)")
+    }
 }

@@ -47,7 +47,11 @@ final class Service: Sendable {
                     name: "receipts", request: .coalesceReceipts(users: 64), interval: 50,
                     followsCommits: false),
             ], boot: boot, epochHalf: 77,
-            open: { try SQLiteStore(path: path, tables: Schema.tables) },
+            open: {
+                UncommittedStore(
+                    try SQLiteStore(path: path, tables: Schema.tables),
+                    whileThereIs: directory.appendingPathComponent("fail-commits").path)
+            },
             onCommit: { doorbell.committed($0) })
         desk = try Desk(store)
         var configuration = SyncServiceConfiguration(
@@ -93,7 +97,7 @@ final class Service: Sendable {
                 "--ca", directory.appendingPathComponent("ca.pem").path,
                 "--app", Self.app.name,
                 "--key", directory.appendingPathComponent("issuer.pem").path,
-                "--kid", Self.keyID,
+                "--kid", Self.keyID, "--folder", directory.path,
             ]
         let pipe = Pipe()
         process.standardOutput = pipe

@@ -11,7 +11,9 @@ mode, gets a sync-request, syncs, and has the line once. Exit status 0 if all of
 """
 import argparse
 import base64
+import http.client
 import importlib
+import json
 import os
 import socket
 import ssl
@@ -195,6 +197,38 @@ class Client:
         self.socket.close()
 
 
+class Backend:
+    """The app's backend: one HTTP connection to the backend API, kept open."""
+
+    def __init__(self, given):
+        self.connection = http.client.HTTPConnection(given.host, given.api, timeout=30)
+        self.key = given.api_key
+
+    def call(self, method, path, body=None, **headers):
+        """The answer's status and, where it is JSON, its value."""
+        if body is not None:
+            headers["content-type"] = "application/json"
+            body = json.dumps(body)
+        headers["authorization"] = f"Bearer {self.key}"
+        self.connection.request(method, path, body, headers)
+        answer = self.connection.getresponse()
+        content = answer.read()
+        is_json = "json" in answer.getheader("content-type", "")
+        return answer.status, json.loads(content) if is_json else content
+
+    def create(self, *participants):
+        status, made = self.call("POST", "/v1/conversations", {"participants": participants})
+        assert status == 201, made
+        return made["id"]
+
+    def publish(self, conversation, sender, text, **headers):
+        """The answer's status and value."""
+        return self.call(
+            "POST", f"/v1/conversations/{conversation}/messages",
+            {"sender": sender, "parts": [{"mime_type": "text/plain", "text": text}],
+             "push": {"body": text[:100]}}, **headers)
+
+
 def scenario(arguments):
     with open(arguments.key, encoding="utf-8") as file:
         key = file.read()
@@ -248,6 +282,10 @@ def arguments(text):
     parser.add_argument("--app", required=True)
     parser.add_argument("--key", required=True, help="the issuer's private key, PEM")
     parser.add_argument("--kid", required=True)
+    parser.add_argument("--api", type=int, help="the backend API's port")
+    parser.add_argument("--api-key")
+    parser.add_argument("--server", type=int, help="the server's process")
+    parser.add_argument("--folder", help="where the test keeps its files")
     return parser.parse_args()
 
 

@@ -73,12 +73,13 @@ final class StoreWriter {
         do {
             let outcomes = try store.commit(requests)
             let elapsed = SystemClock.monotonicMilliseconds() - started
+            let isSound = isSound(after: requests, outcomes)
             health.record { counts in
                 counts.commits += 1
                 counts.requests += UInt64(requests.count)
                 counts.commitMilliseconds += elapsed
                 counts.largestCommit = max(counts.largestCommit, UInt64(requests.count))
-                counts.failure = nil
+                if isSound { counts.failure = nil }
             }
             hasUncheckpointed = true
             if requests.contains(where: \.isAdministration) { try refreshApps() }
@@ -97,6 +98,23 @@ final class StoreWriter {
             }
             return requests.map { _ in .failed(error) }
         }
+    }
+
+    /// Whether writing works after this transaction. Many transactions write nothing and prove
+    /// nothing; and where a message does not fit any more, a small write may. So a full store is
+    /// trusted again after a write and the checkpoint that follows it. `keepAlive` always writes:
+    /// nobody has to publish for it to be found out.
+    private func isSound(
+        after requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>]
+    ) -> Bool {
+        guard let failure = health.counts.failure else { return true }
+        let hasWritten = zip(requests, outcomes).contains { request, outcome in
+            guard case .success(let outcome) = outcome else { return false }
+            if case .keepAlive = request { return true }
+            return !outcome.changes.isEmpty
+        }
+        guard hasWritten, case .full = failure else { return hasWritten }
+        return (try? store.checkpoint()) != nil
     }
 
     private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {

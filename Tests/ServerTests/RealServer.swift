@@ -1,0 +1,159 @@
+import Crypto
+import Foundation
+import Glibc
+
+/// `rouse serve` as an operator runs it, in a folder of its own, with one app `chat`, its issuer
+/// key and an API key. Its log (standard error) is the folder's `server.log`.
+final class RealServer {
+    static let app = "chat"
+    static let keyID = "k1"
+
+    let folder: URL
+    private(set) var apiKey = ""
+    private(set) var devicePort = 0
+    private(set) var apiPort = 0
+    private let process = Process()
+    /// The server ends when this end is gone.
+    private let input = Pipe()
+    private var isTraced = false
+
+    private struct Addresses: Decodable {
+        let devicePort: Int
+        let apiPort: Int
+    }
+
+    /// - Parameters:
+    ///   - tracer: a program and its arguments that runs the server, such as strace.
+    ///   - storePath: where the store goes; `nil`: into the folder.
+    ///   - settings: `key=value`, as `--set` takes them.
+    init(
+        tracer: (URL) -> [String] = { _ in [] }, storePath: String? = nil, settings: [String] = []
+    ) throws {
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-real-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
+        let issuer = PrivateKey.generate(.p256)
+        try write(certificates.authorityPEM, "ca.pem")
+        try write(certificates.server.certificatePEM, "server.pem")
+        try write(certificates.server.privateKeyPEM, "server.key")
+        try write(issuer.pem, "issuer.pem")
+        try write(issuer.publicKeyPEM, "issuer.pub.pem")
+        let prefix = tracer(folder)
+        isTraced = !prefix.isEmpty
+        var words = prefix + [Program.path, "serve", "--json", "--with-parent"]
+        let socket = folder.appendingPathComponent("admin").path
+        for setting in [
+            "store.path=\(storePath ?? folder.appendingPathComponent("rouse.db").path)",
+            "tls.certificate_file=\(path("server.pem"))", "tls.key_file=\(path("server.key"))",
+            "listen.port=0", "api.port=0", "admin.socket=\(socket)",
+        ] + settings {
+            words += ["--set", setting]
+        }
+        try start(words)
+        try rouse(["app", "create", Self.app, "--grace", "5"])
+        try rouse([
+            "app", "issuer-key", "add", Self.app, "--kid", Self.keyID, "--key",
+            path("issuer.pub.pem"),
+        ])
+        apiKey = try rouse(["app", "api-key", "create", Self.app])
+    }
+
+    deinit {
+        stop()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    private func start(_ words: [String]) throws {
+        process.executableURL = URL(fileURLWithPath: words[0])
+        process.arguments = Array(words.dropFirst())
+        process.standardInput = input
+        let output = Pipe()
+        process.standardOutput = output
+        FileManager.default.createFile(atPath: path("server.log"), contents: nil)
+        process.standardError = try FileHandle(
+            forWritingTo: URL(fileURLWithPath: path("server.log")))
+        try process.run()
+        var line = Data()
+        while !line.contains(UInt8(ascii: "\n")) {
+            let chunk = output.fileHandleForReading.availableData
+            if chunk.isEmpty {
+                throw ProgramFailure("the server did not start: \(log.suffix(500))")
+            }
+            line += chunk
+        }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let addresses = try decoder.decode(Addresses.self, from: line)
+        devicePort = addresses.devicePort
+        apiPort = addresses.apiPort
+    }
+
+    /// A file of the folder.
+    func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
+    private func write(_ text: String, _ name: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path(name)))
+    }
+
+    /// Everything the server has logged so far.
+    var log: String { (try? String(contentsOfFile: path("server.log"), encoding: .utf8)) ?? "" }
+
+    /// The server's process, also under a tracer.
+    var identifier: Int32 {
+        let own = process.processIdentifier
+        guard isTraced else { return own }
+        let children = try? String(
+            contentsOfFile: "/proc/\(own)/task/\(own)/children", encoding: .utf8)
+        return children?.split(separator: " ").first.flatMap { Int32($0) } ?? own
+    }
+
+    /// An operator's command on the running server; what it printed.
+    @discardableResult
+    func rouse(_ words: [String]) throws -> String {
+        let outcome = try Program.run(words + ["--socket", path("admin")])
+        guard outcome.status == 0 else {
+            throw ProgramFailure("rouse \(words.joined(separator: " ")): \(outcome.errors)")
+        }
+        return outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Runs a Python program of Tests/peers against the server; its output and exit status.
+    func runPeer(_ name: String, _ words: [String] = []) throws -> (output: String, status: Int32) {
+        let peer = Process()
+        peer.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        peer.arguments =
+            [ChatLog.root.appendingPathComponent("Tests/peers/\(name)").path] + words + [
+                "--port", "\(devicePort)", "--ca", path("ca.pem"), "--app", Self.app,
+                "--key", path("issuer.pem"), "--kid", Self.keyID,
+                "--api", "\(apiPort)", "--api-key", apiKey, "--server", "\(identifier)",
+            ]
+        let pipe = Pipe()
+        peer.standardOutput = pipe
+        peer.standardError = pipe
+        try peer.run()
+        let output = pipe.fileHandleForReading.readDataToEndOfFile()
+        peer.waitUntilExit()
+        return (String(decoding: output, as: UTF8.self), peer.terminationStatus)
+    }
+
+    /// Ends the server, orderly and at once.
+    func stop() {
+        guard process.isRunning else { return }
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+
+    /// What the Python peers need of Debian.
+    static let hasPeers = [
+        "/usr/bin/python3", "/usr/lib/python3/dist-packages/google/protobuf",
+        "/usr/lib/python3/dist-packages/jwt",
+    ].allSatisfy { FileManager.default.fileExists(atPath: $0) }
+}
+
+/// A program of a test did not do what it was started for.
+struct ProgramFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
