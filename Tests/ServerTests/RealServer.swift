@@ -118,6 +118,20 @@ final class RealServer {
         return outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    /// What `/metrics` says.
+    func metrics() throws -> [UInt8] {
+        let curl = Process()
+        curl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        curl.arguments = ["curl", "-fsS", "http://127.0.0.1:\(apiPort)/metrics"]
+        let pipe = Pipe()
+        curl.standardOutput = pipe
+        try curl.run()
+        let text = pipe.fileHandleForReading.readDataToEndOfFile()
+        curl.waitUntilExit()
+        guard curl.terminationStatus == 0 else { throw ProgramFailure("/metrics: no answer") }
+        return Array(text)
+    }
+
     /// Runs a Python program of Tests/peers against the server; its output and exit status.
     func runPeer(_ name: String, _ words: [String] = []) throws -> (output: String, status: Int32) {
         let peer = Process()
