@@ -6,25 +6,28 @@ public struct Identifier<Noun>: Hashable, Comparable, Sendable, CustomStringConv
     public let high: UInt64
     public let low: UInt64
 
+    @inlinable
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
-    /// `nil` unless there are exactly 16 bytes.
-    public init?(_ bytes: some Collection<UInt8>) {
+    /// `nil` unless there are exactly 16 bytes. Of an array, because every row read makes some
+    /// and a generic collection costs each byte a call.
+    @inlinable
+    public init?(_ bytes: [UInt8]) {
         guard bytes.count == 16 else { return nil }
         var high: UInt64 = 0
         var low: UInt64 = 0
-        for (offset, byte) in bytes.enumerated() {
-            if offset < 8 {
-                high = high << 8 | UInt64(byte)
-            } else {
-                low = low << 8 | UInt64(byte)
-            }
+        for offset in 0..<8 {
+            high = high << 8 | UInt64(bytes[offset])
+            low = low << 8 | UInt64(bytes[offset + 8])
         }
         self.init(high: high, low: low)
     }
+
+    /// `nil` unless there are exactly 16 bytes.
+    public init?(_ bytes: ArraySlice<UInt8>) { self.init(Array(bytes)) }
 
     /// Reads the text form; capital letters are accepted, anything else gives `nil`.
     public init?(text: String) {
@@ -56,11 +59,15 @@ public struct Identifier<Noun>: Hashable, Comparable, Sendable, CustomStringConv
     }
 
     /// The 16 bytes, most significant first.
+    @inlinable
     public var bytes: [UInt8] {
-        (0..<16).map { offset in
-            let half = offset < 8 ? high : low
-            return UInt8(truncatingIfNeeded: half >> UInt64(8 * (7 - offset % 8)))
+        var bytes = [UInt8](repeating: 0, count: 16)
+        for offset in 0..<8 {
+            let shift = UInt64(56 - 8 * offset)
+            bytes[offset] = UInt8(truncatingIfNeeded: high >> shift)
+            bytes[offset + 8] = UInt8(truncatingIfNeeded: low >> shift)
         }
+        return bytes
     }
 
     public var description: String {

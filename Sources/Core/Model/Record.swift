@@ -1,3 +1,6 @@
+// What is generic here is inlinable: every row of every table goes through it, and what is not
+// specialised for its record costs a look at the runtime's tables of types for each column.
+
 /// A typed row of a table.
 public protocol Record: Sendable {
     static var table: Table { get }
@@ -8,8 +11,8 @@ public protocol Record: Sendable {
 
 /// Reads one row's columns from left to right; a column of another type is `StoreError.corrupt`.
 public struct RowReader {
-    private let row: [ColumnValue]
-    private var position = 0
+    @usableFromInline let row: [ColumnValue]
+    @usableFromInline var position = 0
 
     public init(_ row: [ColumnValue], of table: Table) throws(StoreError) {
         guard row.count == table.columns.count else {
@@ -18,12 +21,14 @@ public struct RowReader {
         self.row = row
     }
 
-    private mutating func next() -> ColumnValue {
+    @inlinable
+    mutating func next() -> ColumnValue {
         precondition(position < row.count, "a record reads more columns than its table has")
         defer { position += 1 }
         return row[position]
     }
 
+    @inlinable
     public mutating func unsigned() throws(StoreError) -> UInt64 {
         guard case .integer(let value) = next(), value >= 0 else {
             throw .corrupt("column \(position - 1) is not an unsigned integer")
@@ -44,6 +49,7 @@ public struct RowReader {
         return value
     }
 
+    @inlinable
     public mutating func blob() throws(StoreError) -> [UInt8] {
         guard case .blob(let value) = next() else {
             throw .corrupt("column \(position - 1) is not a blob")
@@ -51,6 +57,7 @@ public struct RowReader {
         return value
     }
 
+    @inlinable
     public mutating func identifier<Noun>() throws(StoreError) -> Identifier<Noun> {
         guard let value = Identifier<Noun>(try blob()) else {
             throw .corrupt("column \(position - 1) is not an identifier")
@@ -59,6 +66,7 @@ public struct RowReader {
     }
 
     /// A column whose numbers are the raw values of `type`.
+    @inlinable
     public mutating func value<Value: RawRepresentable>(
         _ type: Value.Type
     ) throws(StoreError) -> Value where Value.RawValue == UInt64 {
@@ -70,6 +78,7 @@ public struct RowReader {
     }
 
     /// `nil` for null, else what `read` makes of the column.
+    @inlinable
     public mutating func optional<Value>(
         _ read: (inout RowReader) throws(StoreError) -> Value
     ) throws(StoreError) -> Value? {
@@ -91,12 +100,14 @@ extension ColumnValue {
     public static func timestamp(_ value: Timestamp) -> ColumnValue {
         .unsigned(value.milliseconds)
     }
+    @inlinable
     public static func identifier<Noun>(_ value: Identifier<Noun>) -> ColumnValue {
         .blob(value.bytes)
     }
     public static func app(_ value: AppID) -> ColumnValue { .text(value.name) }
     public static func user(_ value: UserID) -> ColumnValue { .text(value.name) }
     /// `.null` for `nil`.
+    @inlinable
     public static func optional<Value>(
         _ value: Value?, _ make: (Value) -> ColumnValue
     ) -> ColumnValue {
@@ -106,6 +117,7 @@ extension ColumnValue {
 
 extension StoreSnapshot {
     /// The record with this key.
+    @inlinable
     public func record<R: Record>(
         _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
     ) throws(StoreError) -> R? {
@@ -114,6 +126,7 @@ extension StoreSnapshot {
     }
 
     /// Records in the scan's order.
+    @inlinable
     public func records<R: Record>(_ type: R.Type, _ scan: Scan) throws(StoreError) -> [R] {
         var records: [R] = []
         for row in try rows(R.table, scan) { records.append(try R(row: row)) }
@@ -122,10 +135,12 @@ extension StoreSnapshot {
 }
 
 extension StoreTransaction {
+    @inlinable
     public func put(_ record: some Record) throws(StoreError) {
         try put(type(of: record).table, record.row)
     }
 
+    @inlinable
     public func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) {
         try delete(R.table, key: key)
     }

@@ -7,8 +7,8 @@ public struct UserRecord: Record, Equatable {
         key: [Column("app", .text), Column("user", .text)],
         values: [
             Column("head", .integer), Column("visible_head", .integer),
-            Column("epoch_half", .integer), Column("receipted", .integer),
-            Column("created_at", .integer),
+            Column("epoch_half", .integer), Column("receipt_head", .integer),
+            Column("receipted", .integer), Column("created_at", .integer),
         ])
 
     public var app: AppID
@@ -19,6 +19,8 @@ public struct UserRecord: Record, Equatable {
     public var visibleHead: UInt64
     /// The low half of the epoch. The top bit is never set.
     public var epochHalf: UInt64
+    /// The highest `seq` of a message whose delivery is told to its author.
+    public var receiptHead: UInt64
     /// Delivered receipts are written up to this `seq`.
     public var receipted: UInt64
     public var createdAt: Timestamp
@@ -29,6 +31,7 @@ public struct UserRecord: Record, Equatable {
         head: UInt64 = 0,
         visibleHead: UInt64 = 0,
         epochHalf: UInt64,
+        receiptHead: UInt64 = 0,
         receipted: UInt64 = 0,
         createdAt: Timestamp
     ) {
@@ -37,6 +40,7 @@ public struct UserRecord: Record, Equatable {
         self.head = head
         self.visibleHead = visibleHead
         self.epochHalf = epochHalf
+        self.receiptHead = receiptHead
         self.receipted = receipted
         self.createdAt = createdAt
     }
@@ -48,6 +52,7 @@ public struct UserRecord: Record, Equatable {
         head = try reader.unsigned()
         visibleHead = try reader.unsigned()
         epochHalf = try reader.unsigned()
+        receiptHead = try reader.unsigned()
         receipted = try reader.unsigned()
         createdAt = try reader.timestamp()
     }
@@ -59,6 +64,7 @@ public struct UserRecord: Record, Equatable {
             .unsigned(head),
             .unsigned(visibleHead),
             .unsigned(epochHalf),
+            .unsigned(receiptHead),
             .unsigned(receipted),
             .timestamp(createdAt),
         ]

@@ -4,8 +4,22 @@ import Wire
 /// A user's feed, its row locked: entries appended to it get the next numbers.
 struct OpenFeed {
     var user: UserRecord
+    /// As stored; `nil`: not yet.
+    fileprivate let before: UserRecord?
     fileprivate(set) var kinds: UInt32 = 0
     fileprivate(set) var visible: [EntryRecord] = []
+}
+
+extension UserRecord {
+    /// The entry at the head is a message whose delivery will be told. With nothing else to tell,
+    /// what lies between is passed over: conversations without receipts cost the coalescer nothing.
+    fileprivate mutating func awaitReceipt() {
+        if receiptHead <= receipted { receipted = head - 1 }
+        receiptHead = head
+    }
+
+    /// The highest `seq` to tell of when the devices have stored everything up to `applied`.
+    func receiptable(_ applied: UInt64) -> UInt64 { min(applied, receiptHead) }
 }
 
 /// What a feed is told of: one object, of which it holds at most one entry.
@@ -54,12 +68,13 @@ extension Work {
     func openFeed(_ app: AppID, _ user: UserID) throws(RuleFailure) -> OpenFeed {
         let known = try record(UserRecord.self, [.app(app), .user(user)], lock: .wait)
         return OpenFeed(
-            user: known ?? UserRecord(app: app, user: user, epochHalf: 0, createdAt: now))
+            user: known ?? UserRecord(app: app, user: user, epochHalf: 0, createdAt: now),
+            before: known)
     }
 
-    /// Writes the user's row and notes the change for the hub.
+    /// Writes the user's row if it changed and notes the change for the hub.
     func close(_ feed: OpenFeed) throws(RuleFailure) {
-        try put(feed.user)
+        if feed.user != feed.before { try put(feed.user) }
         for entry in feed.visible {
             effects.note(
                 try waking { () throws(StoreError) in
@@ -75,14 +90,18 @@ extension Work {
 
     /// Appends the object's state. An older entry of the same object is superseded: deleted in
     /// the same transaction, so that no snapshot holds none or both (protocol: feed).
+    ///
+    /// - Parameter tellsReceipts: it is a message whose delivery the author is told of.
     func append(
-        _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool = false
+        _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool = false,
+        tellsReceipts: Bool = false
     ) throws(RuleFailure) {
         let (app, user) = (feed.user.app, feed.user.user)
         // Versions rise with each change: the first has nothing to supersede.
         if object.version > 1 { try supersede(object, in: feed.user) }
         feed.user.head += 1
         if isVisible { feed.user.visibleHead = feed.user.head }
+        if tellsReceipts { feed.user.awaitReceipt() }
         feed.kinds |= 1 << UInt32(truncatingIfNeeded: object.kind.rawValue)
         let entry = EntryRecord(
             app: app, user: user, seq: feed.user.head, kind: object.kind,

@@ -53,7 +53,7 @@ extension Work {
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         switch job.change {
-        case .message: try serveMessage(&job, budget: &budget)
+        case .message: try serveMessage(&job, conversation, budget: &budget)
         case .join: try serveJoin(&job, conversation, budget: &budget)
         }
     }
@@ -69,13 +69,14 @@ extension Work {
     }
 
     private func serveMessage(
-        _ job: inout FanOutRecord, budget: inout Int
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         guard let id = MessageID(job.object),
             let message = try record(MessageRecord.self, [.app(job.app), .identifier(id)])
         else {
             throw .store(.corrupt("fan_out: no message of revision \(job.revision)"))
         }
+        let tellsReceipts = try tellsReceipts(conversation)
         while budget > 0 {
             let limit = min(budget, limits.fanOutStep)
             let recipients = try participants(after: job.cursor, in: job, limit: limit)
@@ -87,7 +88,8 @@ extension Work {
                 var feed = try openFeed(job.app, recipient.user)
                 try append(
                     .message(message), to: &feed,
-                    isVisible: try isVisible(message, to: recipient.user))
+                    isVisible: try isVisible(message, to: recipient.user),
+                    tellsReceipts: tellsReceipts)
                 try close(feed)
             }
             if recipients.count < limit { return true }

@@ -41,7 +41,8 @@ extension Work {
         try put(after)
     }
 
-    private func tellsReceipts(_ conversation: ConversationRecord) throws(RuleFailure) -> Bool {
+    /// Whether delivered and read are told to the authors of the conversation's messages.
+    func tellsReceipts(_ conversation: ConversationRecord) throws(RuleFailure) -> Bool {
         let app = try record(AppRecord.self, [.app(conversation.app)])
         return conversation.participants <= app?.receiptParticipantsMax ?? 0
     }
@@ -116,19 +117,19 @@ extension Work {
                 limit: limits.receiptConversations))
     }
 
-    /// The highest `seq` any device of the user has stored.
-    private func applied(_ user: UserRecord) throws(RuleFailure) -> UInt64 {
+    /// The highest `seq` of a message to tell of that any device of the user has stored.
+    private func receiptable(_ user: UserRecord) throws(RuleFailure) -> UInt64 {
         let devices = try records(
             DeviceRecord.self,
             Scan(prefix: [.app(user.app), .user(user.user)], limit: limits.listRows))
-        return min(user.head, devices.map(\.applied).max() ?? 0)
+        return user.receiptable(devices.map(\.applied).max() ?? 0)
     }
 
     private func collectDelivered(_ app: AppID, _ name: UserID) throws(RuleFailure) {
         guard
             var user = try record(UserRecord.self, [.app(app), .user(name)], lock: .wait)
         else { return }
-        let applied = try applied(user)
+        let applied = try receiptable(user)
         guard applied > user.receipted else { return }
         let entries = try records(
             EntryRecord.self,
@@ -220,7 +221,7 @@ extension Work {
         _ = try record(ReceiptDueRecord.self, [.app(app), .user(name)], lock: .wait)
         guard let user = try record(UserRecord.self, [.app(app), .user(name)]) else { return }
         let isPending = try !pendingReceipts(app, name).isEmpty
-        let isMore = try applied(user) > user.receipted || isPending
+        let isMore = try receiptable(user) > user.receipted || isPending
         try put(
             ReceiptDueRecord(
                 app: app, user: name, due: isMore ? now + limits.receiptInterval : nil,

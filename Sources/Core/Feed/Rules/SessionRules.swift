@@ -186,6 +186,11 @@ extension Work {
     /// owed holds that one.
     func lockDevice(_ session: SessionKey) throws(RuleFailure) -> DeviceRecord {
         _ = try record(UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
+        return try lockDeviceOnly(session)
+    }
+
+    /// The session's device, locked; its user's row is locked already.
+    func lockDeviceOnly(_ session: SessionKey) throws(RuleFailure) -> DeviceRecord {
         let found = try record(
             DeviceRecord.self,
             [.app(session.app), .user(session.user), .identifier(session.device)], lock: .wait)

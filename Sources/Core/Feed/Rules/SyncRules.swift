@@ -25,7 +25,7 @@ extension Work {
         let session = request.session
         let (reset, hadPushRows) = try step { () throws(RuleFailure) in
             var feed = try self.openFeed(session.app, session.user)
-            var device = try self.lockDevice(session)
+            var device = try self.lockDeviceOnly(session)
             let row = try self.current(session)
             let reset = try self.take(
                 request.sync, of: session, freshEpochHalf: request.freshEpochHalf, &feed, &device)
@@ -103,7 +103,7 @@ extension Work {
             throw .refused(.limit, "more than \(limits.rangesPerRequest) ranges")
         }
         var feed = try openFeed(session.app, session.user)
-        var device = try lockDevice(session)
+        var device = try lockDeviceOnly(session)
         _ = try current(session)
         let head = feed.user.head
         guard request.applied <= head else {
@@ -136,7 +136,9 @@ extension Work {
         _ device: inout DeviceRecord, to applied: UInt64, _ user: UserRecord
     ) throws(RuleFailure) {
         device.applied = applied
-        if applied > user.receipted { try receiptsAreDue(device.app, device.user) }
+        if user.receiptable(applied) > user.receipted {
+            try receiptsAreDue(device.app, device.user)
+        }
     }
 
     /// Cancels the wakes and alerts that the app's `applied` and ranges cover. The caller stores

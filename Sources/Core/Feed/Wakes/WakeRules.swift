@@ -60,10 +60,13 @@ public enum WakeRules {
         _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        var step = try WakeStep(device, in: transaction, now: now)
-        guard step.hadRow || device.isUnreachable || device.wasAlerted || !ranges.isEmpty else {
+        // Nearly every ACK ends here: nothing is owed to a device that is connected.
+        if !device.isUnreachable, !device.wasAlerted, ranges.isEmpty,
+            try transaction.row(WakeRecord.table, key: device.wakeKey, lock: .none) == nil
+        {
             return WakeEffects()
         }
+        var step = try WakeStep(device, in: transaction, now: now)
         try step.coverAlerts(through: device.applied)
         for range in ranges where range.first <= range.last && range.last > device.applied {
             try step.coverAlerts(in: range.first...range.last)
