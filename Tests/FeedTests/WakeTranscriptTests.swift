@@ -242,9 +242,28 @@ extension PushJob {
         // It does not come either: demotion, after one more restart inside the grace.
         world.pass(4_000)
         try world.ask(.start(boot: BootID(high: 9, low: 11), epochHalf: 1))
-        #expect(try pushes.run(54_000) == [])
+        // Grace is longer by the 4 s in which nobody could have answered the phone.
+        #expect(try pushes.run(58_000) == [])
         #expect(try pushes.run(3_000) == [#"alert "1" badge 1 stored"#])
         #expect(try pushes.view(phone).reachability == .unreachable)
+    }
+
+    @Test func aRestartDoesNotUseUpAShortGrace() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        var app = try #require(try world.all(AppRecord.self).first)
+        app.grace = 3_000
+        try world.expectDone(.putApp(app))
+        let room = try world.converse(["anna", "bob"])
+        try pushes.end(try pushes.open("bob", phone).session, within: 0)
+        try world.publish("1", to: room, from: "anna")
+        #expect(try pushes.run(1_000) == ["silent"])
+        // Down for longer than the grace, and too short for an outage: 2 s of it are left.
+        world.pass(5_000)
+        try world.ask(.start(boot: BootID(high: 9, low: 10), epochHalf: 1))
+        #expect(try pushes.run(1_000) == [])
+        #expect(try pushes.view(phone).reachability == .waking)
+        #expect(try pushes.run(2_000) == [#"alert "1" badge 1 stored"#])
     }
 
     @Test func anOutageIsNoNoShow() throws {

@@ -31,6 +31,7 @@ public import Model
 /// | completed sync | recover in any state | | | | recovered |
 /// | session gone, behind | wake due | due now | raise | raise | wake due |
 /// | service was away | - | - | - | due again, no no-show | - |
+/// | service has started, was hardly away | - | - | - | deadline later by as much | - |
 /// | token gone | tokenless in any state: nothing is owed any more | | | | |
 public struct Reachability: Equatable, Sendable {
     public let policy: WakePolicy
@@ -252,6 +253,16 @@ public struct Reachability: Equatable, Sendable {
         newWake(now: now)
         reschedule()
         return actions
+    }
+
+    /// A process has started; the one before it was last known alive at `lastAlive`, not so long
+    /// ago that the service counts as away. Grace counts only while somebody could answer: what
+    /// was left of it then is left now.
+    public mutating func serviceStarted(lastAlive: Timestamp, now: Timestamp) {
+        guard row.phase == .waiting, let until = row.graceUntil else { return }
+        let counted = max(lastAlive, row.waitingSince ?? .zero, row.connectedAt ?? .zero)
+        row.graceUntil = max(until, now + until.since(counted))
+        reschedule()
     }
 
     /// The credential cannot send: look again at `time`.

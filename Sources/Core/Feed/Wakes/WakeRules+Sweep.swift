@@ -3,7 +3,8 @@ import Wake
 
 // Time: `alive_at` is written every 2 s. Where it jumps by more than 5 s beside that, we were
 // away, or the store's clock was set: wakes that waited then are due again, for the woken app
-// had its 30 s while nobody answered.
+// had its 30 s while nobody answered. A shorter absence, which only the start of a process
+// shows, makes deadlines later by as much.
 
 extension WakeRules {
     private static let aliveName = "alive_at"
@@ -31,6 +32,9 @@ extension WakeRules {
     public static func started(
         boot: BootID, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
+        if let lastAlive = try lastAlive(in: transaction) {
+            try extendGraces(lastAlive, in: transaction, now: now)
+        }
         _ = try keepAlive(in: transaction, now: now)
         var after: [ColumnValue]?
         while true {
@@ -56,8 +60,7 @@ extension WakeRules {
     static func noticeGap(
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        if let alive = try transaction.record(MetaRecord.self, [.text(aliveName)]) {
-            let last = Timestamp(milliseconds: alive.number)
+        if let last = try lastAlive(in: transaction) {
             let isSetBack = now + gapTolerance < last + aliveInterval
             if now.since(last) > aliveInterval + gapTolerance || isSetBack {
                 // What was accepted up to here may have come to a closed door.
@@ -69,6 +72,34 @@ extension WakeRules {
             }
         }
         return try closeGap(in: transaction, now: now)
+    }
+
+    private static func lastAlive(in transaction: any StoreTransaction) throws(StoreError)
+        -> Timestamp?
+    {
+        try transaction.record(MetaRecord.self, [.text(aliveName)])
+            .map { Timestamp(milliseconds: $0.number) }
+    }
+
+    /// Graces that ran while the process was not there; a gap is treated after this.
+    private static func extendGraces(
+        _ lastAlive: Timestamp, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        guard now.since(lastAlive) <= aliveInterval + gapTolerance else { return }
+        var after: [ColumnValue]?
+        while true {
+            let rows = try transaction.records(
+                WakeRecord.self, Scan(index: "wake_by_waiting", after: after, limit: gapStep))
+            _ = try onDevices(of: rows, in: transaction, now: now) {
+                (step: inout WakeStep) throws(StoreError) in
+                step.machine.serviceStarted(lastAlive: lastAlive, now: now)
+            }
+            guard rows.count == gapStep, let last = rows.last, let since = last.waitingSince
+            else { return }
+            after = [
+                .timestamp(since), .app(last.app), .user(last.user), .identifier(last.device),
+            ]
+        }
     }
 
     /// Until when an accepted wake may have met a gap; `nil`: no gap is open.
