@@ -29,6 +29,13 @@ func adapter(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
         swiftSettings: common)
 }
 
+// Named points at which a test kills the process: they exist in debug builds only.
+func failpoints(_ name: String) -> Target {
+    .target(
+        name: name, path: "Sources/Adapters/\(name)",
+        swiftSettings: common + [.define("FAILPOINTS", .when(configuration: .debug))])
+}
+
 func server(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(
         name: name, dependencies: dependencies, path: "Sources/Server/\(name)",
@@ -69,16 +76,20 @@ let package = Package(
         adapter("Crypto", ["COpenSSL"]),
         adapter("HTTP1", ["CMicroHTTPD"]),
         adapter("HTTP2", ["CNGHTTP2"]),
-        adapter("SQLiteStore", ["CSQLite", "Model", "Sync", "Wire"]),
+        failpoints("Failpoints"),
+        adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Sync", "Wire"]),
 
         server("Telemetry", ["EventLoop"]),
-        server("StoreService", ["EventLoop", "Feed", "Model"]),
+        server("StoreService", ["EventLoop", "Failpoints", "Feed", "Wake", "Wire", "Model"]),
         server(
             "SyncService",
             ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]),
         server(
             "PushGateway",
-            ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]),
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints", "Wake",
+                "Feed", "Model",
+            ]),
         server(
             "BackendAPI",
             [
@@ -89,7 +100,7 @@ let package = Package(
             "RouseServer",
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
-                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed", "Model",
             ]),
 
         .target(
@@ -153,6 +164,12 @@ let package = Package(
             [
                 "rouse", "BackendAPI", "StoreService", "SQLiteStore", "Telemetry", "EventLoop",
                 "Crypto", "HTTP1", "Feed", "Wake", "Wire", "Model",
+            ]),
+        test(
+            "FailpointTests",
+            [
+                "rouse", "Failpoints", "Scenario", "APNsSimulator", "SQLiteStore", "EventLoop",
+                "Crypto", "Feed", "Wake", "Model",
             ]),
         test("RouseServerTests", ["RouseServer", "Telemetry"]),
         test("LayoutTests", []),

@@ -16,16 +16,20 @@ import Testing
         ("Adapters/Crypto", ["COpenSSL", "Glibc"]),
         ("Adapters/HTTP1", ["CMicroHTTPD", "Glibc"]),
         ("Adapters/HTTP2", ["CNGHTTP2", "Glibc"]),
-        ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Model", "Wire", "Sync"]),
+        ("Adapters/Failpoints", ["Glibc"]),
+        ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire", "Sync"]),
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
-        ("Server/StoreService", ["EventLoop", "Feed", "Model"]),
+        ("Server/StoreService", ["EventLoop", "Failpoints", "Feed", "Wake", "Wire", "Model"]),
         (
             "Server/SyncService",
             ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]
         ),
         (
             "Server/PushGateway",
-            ["Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Wake", "Feed", "Model"]
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints", "Wake",
+                "Feed", "Model",
+            ]
         ),
         (
             "Server/BackendAPI",
@@ -38,7 +42,7 @@ import Testing
             "Server/RouseServer",
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
-                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed", "Model",
                 "Foundation", "Glibc",
             ]
         ),
@@ -120,7 +124,7 @@ import Testing
     /// What Package.swift lets each target depend on, by target.
     static func declared(in package: String) -> [String: Set<String>] {
         let text = package.filter { !$0.isWhitespace }
-        let plain = #/(?:core|adapter|server|tool)\("(\w+)"(?:,\[([^\]]*)\])?/#
+        let plain = #/(?:core|adapter|failpoints|server|tool)\("(\w+)"(?:,\[([^\]]*)\])?/#
         let written = #/arget\(name:"(\w+)",dependencies:\[([^\]]*)\]/#
         var table: [String: Set<String>] = [:]
         func note(_ name: Substring, _ list: Substring?) {

@@ -1,3 +1,4 @@
+import Failpoints
 public import Model
 
 /// One step from an older schema to a newer. Forward only: a step that has been released is
@@ -89,7 +90,9 @@ struct Migrator {
             try insert.run([
                 .integer(Int64(migration.number)), .text(migration.name), .timestamp(now),
             ])
+            Failpoint.hit(.migrationApplied)
             try connection.execute("COMMIT")
+            Failpoint.hit(.migrationCommitted)
         } catch {
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
             throw error

@@ -1,3 +1,4 @@
+import Failpoints
 import Glibc
 public import Model
 
@@ -45,6 +46,7 @@ public final class SQLiteStore: Store {
         self.tables = tables
         self.options = options
         lock = try FileLock(path: "\(path).lock")
+        Failpoint.hit(.storeLocked)
         let check =
             switch options.check {
             case .never: false
@@ -52,6 +54,7 @@ public final class SQLiteStore: Store {
             case .always: true
             }
         try WriterConnection.createFile(path)
+        Failpoint.hit(.storeFileMade)
         let connection = try WriterConnection.open(path: path, options: options, check: check)
         do throws(StoreError) {
             let first = Migration(1, "create the tables", [.create(tables)])
@@ -157,8 +160,10 @@ public final class SQLiteStore: Store {
     private func move(_ connection: Connection, _ mode: Connection.Checkpoint)
         throws(StoreError)
     {
+        Failpoint.hit(.checkpointBegun)
         do throws(StoreError) {
             isJournalUnmoved = try !connection.checkpoint(mode)
+            Failpoint.hit(.checkpointDone)
             checkpointedPages = connection.journalPages
         } catch {
             checkpointError = error
@@ -206,9 +211,11 @@ public final class SQLiteStore: Store {
         isClosed = true
         defer { lock = nil }
         guard let (connection, _) = current else { return }
+        Failpoint.hit(.storeClosing)
         if connection.distrust == nil { _ = try? connection.checkpoint(.truncate) }
         if connection.distrust != nil { connection.leaveJournal() }
         connection.close()
         current = nil
+        Failpoint.hit(.storeClosed)
     }
 }

@@ -1,5 +1,6 @@
 import Crypto
 import EventLoop
+import Failpoints
 import Feed
 import Model
 import Telemetry
@@ -200,6 +201,7 @@ final class GatewayLoop {
             wantsClaim = wantsClaim || claimed.more
             if !claimed.jobs.isEmpty {
                 metrics.claimSeconds.observe(milliseconds: now.since(asked))
+                Failpoint.hit(.pushClaimed)
             }
             for job in claimed.jobs {
                 let push = HeldPush(job: job, claimedAt: asked)
@@ -275,6 +277,7 @@ extension GatewayLoop: CredentialPoolOwner {
     func finish(_ push: HeldPush, _ reply: PushReply) {
         guard !isEnded else { return }
         finishing += 1
+        if case .answered = reply { Failpoint.hit(.answered(push.job.kind)) }
         let request = FinishPush(key: push.job.key, id: push.job.request.id, reply: reply)
         queue.finish(request) { [weak self] result in
             self?.finished(push, reply, result)
@@ -285,7 +288,10 @@ extension GatewayLoop: CredentialPoolOwner {
         _ push: HeldPush, _ reply: PushReply, _ result: Result<Void, StoreError>
     ) {
         finishing -= 1
-        guard case .failure(let error) = result else { return endIfStopped() }
+        guard case .failure(let error) = result else {
+            Failpoint.hit(.settled(push.job.kind))
+            return endIfStopped()
+        }
         metrics.finishFailures.add()
         log.warning(
             "push.finish_failed",

@@ -1,3 +1,5 @@
+import Failpoints
+
 /// What is wrong with the configuration, in words that name the place and what to do.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
@@ -71,12 +73,14 @@ struct ConfigurationFile: Equatable, Sendable {
     }
 
     /// Lets variables `ROUSE_STORE_PATH` stand over `store.path`. A variable that begins with
-    /// `ROUSE_` and names no setting is an error, like an unknown key.
+    /// `ROUSE_` and names no setting is an error, like an unknown key; in a test build one arms
+    /// a failpoint.
     mutating func override(
         with environment: [String: String], keys: [String]
     ) throws(ConfigurationError) {
         for (variable, value) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix("ROUSE_") {
+            if Failpoint.areBuiltIn, variable == Failpoint.variable { continue }
             guard let key = keys.first(where: { Self.variable(for: $0) == variable }) else {
                 throw ConfigurationError("environment: \(variable) names no setting")
             }

@@ -1,6 +1,7 @@
 import BackendAPI
 import Crypto
 import EventLoop
+import Failpoints
 import Feed
 import Foundation
 public import Model
@@ -46,6 +47,9 @@ public final class Server: Sendable {
     private init(_ configuration: Configuration, log: Log) throws {
         self.configuration = configuration
         self.log = log
+        if let point = ProcessInfo.processInfo.environment[Failpoint.variable] {
+            try Failpoint.arm(point)
+        }
         let descriptors = Descriptors.raiseLimit()
         let tls = try Self.material(configuration)
         let metrics = Metrics()
@@ -95,6 +99,7 @@ public final class Server: Sendable {
             store.stop()
             throw ServerError("api.host, api.port, admin.socket: \(error)")
         }
+        Failpoint.hit(.adminSocketMade)
         do {
             gateway = try PushGateway.start(
                 store: store, boot: boot, doorbell: pushes, log: log, metrics: metrics)
@@ -130,6 +135,7 @@ public final class Server: Sendable {
     /// connection is left, or at the deadline.
     public func drain(done: @escaping @Sendable () -> Void) {
         isDraining.set()
+        Failpoint.hit(.drainBegun)
         log.info("drain.started", [LogField("seconds", configuration.drainSeconds)])
         sync.drain(within: configuration.drainSeconds * 1000, done: done)
     }
@@ -138,7 +144,9 @@ public final class Server: Sendable {
     public func stop() {
         api.stop()
         sync.stop()
+        Failpoint.hit(.sessionsStopped)
         gateway.stop()
+        Failpoint.hit(.gatewayStopped)
         store.stop()
         log.info("server.stopped")
     }

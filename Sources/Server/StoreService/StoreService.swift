@@ -1,4 +1,5 @@
 public import EventLoop
+import Failpoints
 public import Feed
 public import Model
 
@@ -52,9 +53,10 @@ public final class StoreService: Sendable {
             let store = try open()
             // Before anybody is served: the epoch exists, and sessions of an earlier process
             // are being waited for.
-            for outcome in try store.commit([.start(boot: boot, epochHalf: epochHalf)]) {
-                _ = try outcome.get()
-            }
+            let start = [StoreRequest.start(boot: boot, epochHalf: epochHalf)]
+            let outcomes = try store.commit(start) { Failpoint.hit(.applied, start, $0) }
+            for outcome in outcomes { _ = try outcome.get() }
+            Failpoint.hit(.committed, start, outcomes)
             let writer = try StoreWriter(
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
                 apps: apps, onCommit: onCommit)

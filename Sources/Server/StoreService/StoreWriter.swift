@@ -1,4 +1,5 @@
 import EventLoop
+import Failpoints
 import Feed
 import Model
 
@@ -26,6 +27,9 @@ final class StoreWriter {
     /// limit on its journal decides.
     private static let checkpointDelay: UInt64 = 500
 
+    /// Milliseconds from the start to the first turn of a duty, at most.
+    private static let firstTurn: UInt64 = 1_000
+
     init(
         loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
         health: StoreHealth, apps: AppDirectory,
@@ -37,7 +41,10 @@ final class StoreWriter {
         self.health = health
         self.apps = apps
         self.onCommit = onCommit
-        self.duties = duties.map { Duty(duty: $0, due: loop.now + $0.interval) }
+        // The first turns come soon: a server that never runs for long has its duties done too.
+        self.duties = duties.map { duty in
+            Duty(duty: duty, due: loop.now + min(duty.interval, Self.firstTurn))
+        }
         // Held by the mailbox until the loop ends.
         inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
         timer = loop.timer { [unowned self] in self.turn() }
@@ -61,6 +68,7 @@ final class StoreWriter {
             for (job, result) in zip(chunk, results) {
                 job.replies.post(StoreReply(ticket: job.ticket, result: result))
             }
+            Failpoint.hit(.answered, chunk.map(\.request), results)
             start = end
         }
         askTurn()
@@ -71,7 +79,9 @@ final class StoreWriter {
     private func commit(_ requests: [StoreRequest]) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
         do {
-            let outcomes = try store.commit(requests)
+            Failpoint.hit(.begun, requests)
+            let outcomes = try store.commit(requests) { Failpoint.hit(.applied, requests, $0) }
+            Failpoint.hit(.committed, requests, outcomes)
             let elapsed = SystemClock.monotonicMilliseconds() - started
             let isSound = isSound(after: requests, outcomes)
             health.record { counts in
@@ -84,6 +94,7 @@ final class StoreWriter {
             hasUncheckpointed = true
             if requests.contains(where: \.isAdministration) { try refreshApps() }
             tell(outcomes)
+            Failpoint.hit(.told, requests, outcomes)
             return outcomes.map { outcome in
                 switch outcome {
                 case .success(let outcome): .committed(outcome)

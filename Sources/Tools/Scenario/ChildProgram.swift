@@ -9,14 +9,18 @@ final class ChildProgram {
     private let input = Pipe()
 
     /// Starts `executable` with `arguments`; standard error is appended to `logFile`. Settings in
-    /// the environment are not passed on: a scenario is not to be changed by them.
-    init(executable: URL, arguments: [String], logFile: URL) throws {
+    /// the environment are not passed on, a scenario is not to be changed by them; `settings` are
+    /// the variables it has itself.
+    init(
+        executable: URL, arguments: [String], logFile: URL, settings: [String: String] = [:]
+    ) throws {
         name = arguments.first ?? "program"
         process.executableURL = executable
         process.arguments = arguments + ["--with-parent"]
         process.standardInput = input
         var environment = ProcessInfo.processInfo.environment
         for key in environment.keys where key.hasPrefix("ROUSE_") { environment[key] = nil }
+        environment.merge(settings) { _, ours in ours }
         process.environment = environment
         if !FileManager.default.fileExists(atPath: logFile.path) {
             _ = FileManager.default.createFile(atPath: logFile.path, contents: nil)
@@ -52,6 +56,19 @@ final class ChildProgram {
     func kill() {
         guard process.isRunning else { return }
         Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Whether it was ended by kill -9, of ours or its own.
+    var wasKilled: Bool {
+        !process.isRunning && process.terminationReason == .uncaughtSignal
+            && process.terminationStatus == SIGKILL
+    }
+
+    /// SIGTERM: it ends when it has said good-bye to everybody.
+    func drain() {
+        guard process.isRunning else { return }
+        Foundation.kill(process.processIdentifier, SIGTERM)
         process.waitUntilExit()
     }
 

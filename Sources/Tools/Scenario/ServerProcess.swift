@@ -10,7 +10,9 @@ final class ServerProcess {
     var adminSocket: String { storePath + ".admin" }
     private let executable: URL
     private var program: ChildProgram?
-    private let logFile: URL
+    let logFile: URL
+    /// Seconds a drain may take.
+    var drainSeconds = 30
 
     struct Addresses: Decodable {
         let devicePort: UInt16
@@ -29,19 +31,21 @@ final class ServerProcess {
         logFile = folder.appendingPathComponent("server.log")
     }
 
-    /// Returns when it serves.
-    func start() throws {
+    /// Returns when it serves. `settings`: variables of its environment.
+    func start(settings: [String: String] = [:]) throws {
         var arguments = ["serve", "--json"]
         for (key, value) in [
             ("store.path", storePath),
             ("tls.certificate_file", folder.appendingPathComponent("server.pem").path),
             ("tls.key_file", folder.appendingPathComponent("server.key").path),
             ("listen.port", "\(devicePort)"), ("api.port", "\(apiPort)"),
+            ("timers.drain", "\(drainSeconds)"),
         ] {
             arguments += ["--set", "\(key)=\(value)"]
         }
         let program = try ChildProgram(
-            executable: executable, arguments: arguments, logFile: logFile)
+            executable: executable, arguments: arguments, logFile: logFile, settings: settings)
+        self.program = program
         do {
             let addresses = try JSONDecoder().decode(Addresses.self, from: try program.start())
             devicePort = addresses.devicePort
@@ -49,7 +53,6 @@ final class ServerProcess {
         } catch {
             throw ScenarioError("the server did not start: \(error)\n\(lastLogLines())")
         }
-        self.program = program
     }
 
     /// kill -9: no good-bye, nothing flushed.
@@ -57,6 +60,12 @@ final class ServerProcess {
         program?.kill()
         program = nil
     }
+
+    /// SIGTERM, and waits for the end.
+    func drain() { program?.drain() }
+
+    /// Whether it was ended by kill -9.
+    var wasKilled: Bool { program?.wasKilled ?? false }
 
     func stop() {
         program?.stop()

@@ -4,17 +4,20 @@ extension Store {
     /// Carries out the requests in one transaction and commits it. Nothing of it may be told to
     /// anybody before this returns.
     ///
+    /// - Parameter applied: called when all are carried out and nothing is committed; more than
+    ///   once if the transaction is tried again.
     /// - Returns: for each request, in order, its outcome, or why it alone was not carried out
     ///   (`.conflict`: the same again may succeed; `.corrupt`).
     /// - Throws: when nothing was committed (`.full`, `.conflict` after several tries), or it is
     ///   unknown whether it was (`.unavailable`).
     public func commit(
-        _ requests: [StoreRequest], limits: RuleLimits = RuleLimits()
+        _ requests: [StoreRequest], limits: RuleLimits = RuleLimits(),
+        applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in }
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var attempt = 1
         while true {
             do throws(StoreError) {
-                return try commitOnce(requests, limits)
+                return try commitOnce(requests, limits, applied)
             } catch {
                 guard case .conflict = error, attempt < limits.attempts else { throw error }
                 attempt += 1
@@ -23,7 +26,8 @@ extension Store {
     }
 
     private func commitOnce(
-        _ requests: [StoreRequest], _ limits: RuleLimits
+        _ requests: [StoreRequest], _ limits: RuleLimits,
+        _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var results: [Result<StoreOutcome, StoreError>] = []
         try write { transaction throws(StoreError) in
@@ -41,6 +45,7 @@ extension Store {
                     }
                 }
             }
+            applied(results)
         }
         return results
     }

@@ -1,5 +1,6 @@
 import Crypto
 import EventLoop
+import Failpoints
 import Feed
 import HTTP2
 import Model
@@ -146,6 +147,7 @@ final class CredentialPool {
         defer { isPumping = false }
         guard let active, active.isUsable else { return connect() }
         guard active.isReadyToSend() else { return }
+        var sent: PushKind?
         while active.openStreams < limit(of: active), let push = nextInTime() {
             let token: String
             do throws(UnusableKey) {
@@ -156,7 +158,9 @@ final class CredentialPool {
                 break
             }
             switch active.submit(push, token: token) {
-            case .sent: continue
+            case .sent:
+                sent = push.job.kind
+                continue
             case .full: waiting.giveBack([push])
             case .ending:
                 waiting.giveBack([push])
@@ -172,6 +176,7 @@ final class CredentialPool {
             break
         }
         active.flush()
+        if let sent { Failpoint.hit(.sent(sent)) }
     }
 
     private func nextInTime() -> HeldPush? {

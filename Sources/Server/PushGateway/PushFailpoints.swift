@@ -1,0 +1,31 @@
+import Failpoints
+import Wake
+
+extension Failpoint {
+    /// A push of this class was handed to the connection.
+    static func sent(_ kind: PushKind) -> Failpoint {
+        switch kind {
+        case .silent: .silentSent
+        case .alert: .alertSent
+        case .badge: .badgeSent
+        }
+    }
+
+    /// APNs has answered it.
+    static func answered(_ kind: PushKind) -> Failpoint {
+        switch kind {
+        case .silent: .silentAnswered
+        case .alert: .alertAnswered
+        case .badge: .badgeAnswered
+        }
+    }
+
+    /// The answer is committed.
+    static func settled(_ kind: PushKind) -> Failpoint {
+        switch kind {
+        case .silent: .silentSettled
+        case .alert: .alertSettled
+        case .badge: .badgeSettled
+        }
+    }
+}

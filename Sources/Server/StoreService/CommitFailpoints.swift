@@ -1,0 +1,141 @@
+import Failpoints
+import Feed
+import Model
+import Wake
+import Wire
+
+// Which failpoints a transaction comes by: by what was asked, and by what came of it where a
+// request may come to nothing.
+
+extension Failpoint {
+    /// A transaction of `requests` is at this stage; `outcomes` as far as they are known.
+    static func hit(
+        _ stage: CommitStage, _ requests: [StoreRequest],
+        _ outcomes: [Result<StoreOutcome, StoreError>] = []
+    ) {
+        guard isArmed else { return }
+        for (index, request) in requests.enumerated() {
+            guard index < outcomes.count else {
+                for kind in request.commitKinds { hit(.commit(stage, kind)) }
+                continue
+            }
+            guard case .success(let outcome) = outcomes[index] else { continue }
+            for kind in request.commitKinds(outcome) { hit(.commit(stage, kind)) }
+        }
+    }
+
+    static func hit(
+        _ stage: CommitStage, _ requests: [StoreRequest], _ results: [StoreResult]
+    ) {
+        guard isArmed else { return }
+        let outcomes = results.map { result -> Result<StoreOutcome, StoreError> in
+            switch result {
+            case .committed(let outcome): .success(outcome)
+            case .failed(let error): .failure(error)
+            case .read: preconditionFailure("a request answered with a reading")
+            }
+        }
+        hit(stage, requests, outcomes)
+    }
+}
+
+extension StoreRequest {
+    fileprivate func commitKinds(_ outcome: StoreOutcome) -> [Failpoint.CommitKind] {
+        var kinds: [Failpoint.CommitKind] = []
+        switch (self, outcome.answer) {
+        case (_, .superseded), (_, .refused), (_, .idempotencyMismatch): return []
+        case (.continueFanOut, .progressed(0, _)), (.coalesceReceipts, .progressed(0, _)),
+            (.enforceRetention, .progressed(0, _)), (.sweepWakes, .progressed(0, _)),
+            (.finishPush, .pushFinished(nil)):
+            break
+        case (.openSession(let request), .opened(let opened)):
+            kinds = commitKinds
+            if request.push != nil, opened.isPushTokenHeld, !opened.isPushRefused {
+                kinds.append(.pushToken)
+            }
+        case (_, .pushes(let claimed)):
+            kinds = claimed.jobs.map { job in
+                switch job.kind {
+                case .silent: .claimSilent
+                case .alert: .claimAlert
+                case .badge: .claimBadge
+                }
+            }
+        default: kinds = commitKinds
+        }
+        if outcome.wakes.demotions > 0 { kinds.append(.demotion) }
+        if outcome.wakes.recoveries > 0 { kinds.append(.recovery) }
+        return kinds
+    }
+
+    /// By what is asked alone.
+    fileprivate var commitKinds: [Failpoint.CommitKind] {
+        switch self {
+        case .start: [.start]
+        case .openSession(let request): request.commitKinds
+        case .sync(let request): [.sync] + request.sync.commitKinds
+        case .acknowledge(let request):
+            request.reads.isEmpty ? [.acknowledge] : [.acknowledge, .read]
+        case .changeAppState: [.appState]
+        case .mutate(let request): request.mutation.commitKinds
+        case .endSession: [.endSession]
+        case .createConversation: [.createConversation]
+        case .addParticipants: [.addParticipants]
+        case .publish: [.publish]
+        case .administer(let request): [request.commitKind]
+        case .continueFanOut: [.fanOut]
+        case .coalesceReceipts: [.receipts]
+        case .enforceRetention: [.retention]
+        case .sweepWakes: [.sweep]
+        case .keepAlive: [.keepAlive]
+        case .claimPushes: []
+        case .finishPush: [.finishPush]
+        }
+    }
+}
+
+extension OpenSession {
+    fileprivate var commitKinds: [Failpoint.CommitKind] {
+        var kinds: [Failpoint.CommitKind] = []
+        switch credential {
+        case .identity: kinds.append(.login)
+        case .sessionToken: kinds.append(.resume)
+        }
+        if wake != nil { kinds.append(.wakeAnswered) }
+        return kinds + (sync?.commitKinds ?? [])
+    }
+}
+
+extension SyncFrame {
+    fileprivate var commitKinds: [Failpoint.CommitKind] {
+        (reads.isEmpty ? [] : [.read]) + mutations.flatMap(\.commitKinds)
+    }
+}
+
+extension Mutation {
+    fileprivate var commitKinds: [Failpoint.CommitKind] {
+        switch operation {
+        case .createConversation: [.clientConversation]
+        case .addParticipants: [.clientParticipants]
+        case .sendMessage: [.clientMessage]
+        case .forgetDevice: [.logout]
+        case nil: []
+        }
+    }
+}
+
+extension Administration {
+    fileprivate var commitKind: Failpoint.CommitKind {
+        switch self {
+        case .putApp: .putApp
+        case .removeApp: .removeApp
+        case .putIssuerKey: .putIssuerKey
+        case .removeIssuerKey: .removeIssuerKey
+        case .putAPIKey: .putAPIKey
+        case .removeAPIKey: .removeAPIKey
+        case .putPushCredential: .putPushCredential
+        case .removePushCredential: .removePushCredential
+        case .removeDevice: .removeDevice
+        }
+    }
+}
