@@ -60,6 +60,12 @@ struct ModelDevice {
         case .message: "m \(entry.object)"
         case .receipt(let state): "r \(conversation) \(state.user)"
         case .readMark: "d \(conversation)"
+        case .tombstone(let state):
+            state.conversation ? "c \(conversation)" : "m \(entry.object)"
+        case .metadata: "k \(conversation)"
+        case .announcement: "a \(entry.object)"
+        case .conversationSettings: "s \(conversation)"
+        case .block(let state): "b \(state.user)"
         case nil: "none"
         }
     }

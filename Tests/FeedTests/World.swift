@@ -214,6 +214,11 @@ extension Entry {
         case .receipt(let state):
             "receipt \(state.user) \(state.deliveredThrough) \(state.readThrough)"
         case .readMark(let state): "read \(state.through)"
+        case .tombstone(let state): "tombstone \(state.position)"
+        case .metadata(let state): "metadata \(state.values.count)"
+        case .announcement: "announcement"
+        case .conversationSettings(let state): state.muted ? "muted" : "not muted"
+        case .block(let state): state.blocked ? "block \(state.user)" : "unblock \(state.user)"
         case nil: "nothing"
         }
     }

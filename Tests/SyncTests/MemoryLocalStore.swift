@@ -42,6 +42,14 @@ final class MemoryLocalStore: LocalStore {
         case .receipt(let state):
             Key(kind: 3, conversation: entry.conversation, name: Array(state.user.utf8))
         case .readMark: Key(kind: 4, conversation: entry.conversation, name: [])
+        case .tombstone(let state):
+            state.conversation
+                ? Key(kind: 0, conversation: entry.conversation, name: [])
+                : Key(kind: 2, conversation: nil, name: entry.object)
+        case .metadata: Key(kind: 5, conversation: entry.conversation, name: [])
+        case .announcement: Key(kind: 6, conversation: nil, name: entry.object)
+        case .conversationSettings: Key(kind: 7, conversation: entry.conversation, name: [])
+        case .block(let state): Key(kind: 8, conversation: nil, name: Array(state.user.utf8))
         case nil: nil
         }
     }

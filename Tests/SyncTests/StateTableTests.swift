@@ -39,7 +39,10 @@ import Wire
         .mutate: .mutate(Mutation(number: 1)), .mutationResult: .mutationResult(MutationResult()),
         .appState: .appState(AppState(phase: .inactive)), .ping: .ping(Ping()),
         .pong: .pong(Pong()), .drain: .drain(Drain()), .error: .error(ErrorFrame()),
-        .close: .close(Close(code: 5000)),
+        .close: .close(Close(code: 5000)), .fetch: .fetch(Fetch()), .page: .page(PageFrame()),
+        .snapshot: .snapshot(SnapshotFrame()), .snapshotPage: .snapshotPage(SnapshotPage()),
+        .signal: .signal(Signal()), .digest: .digest(DigestFrame()),
+        .digestResult: .digestResult(DigestResult()),
     ]
 
     /// What comes of it, first line only; 5004 closes unless it stands here.
@@ -56,12 +59,14 @@ import Wire
         .open: [
             .sync: "store sync applied 0", .ack: "", .mutate: "store mutate 1",
             .appState: "store state dormant 0 with switches", .ping: "send PONG @9", .pong: "",
-            .close: "leave anna",
+            .close: "leave anna", .fetch: "send ERROR 4009 @9", .snapshot: "send ERROR 4009 @9",
+            .digest: "send ERROR 4009 @9", .signal: "",
         ],
         .openExtension: [
             .sync: "send ERROR 4003 @9", .ack: "", .mutate: "send ERROR 4003 @9",
             .appState: "send ERROR 4003 @9", .ping: "send PONG @9", .pong: "",
-            .close: "leave anna",
+            .close: "leave anna", .fetch: "send ERROR 4009 @9", .snapshot: "send ERROR 4009 @9",
+            .digest: "send ERROR 4009 @9", .signal: "",
         ],
     ]
 

@@ -195,6 +195,8 @@ func line(_ frame: Frame) -> String {
     case .mutate(let body): return "MUTATE \(body.number)"
     case .authenticate(let body): return "AUTHENTICATE \(body.identityToken)"
     case .appState(let body): return "APP_STATE \(body.phase)"
+    case .fetch, .page, .snapshot, .snapshotPage, .signal, .digest, .digestResult:
+        return frame.body.type.name + request
     }
 }
 

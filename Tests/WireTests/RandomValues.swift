@@ -63,9 +63,21 @@ struct RandomValues {
 
     mutating func range() -> InclusiveRange { InclusiveRange(first: u64(), last: u64()) }
     mutating func read() -> ReadReceipt {
-        ReadReceipt(conversation: id(), through: u64(), ranges: list { $0.range() })
+        ReadReceipt(
+            conversation: id(), through: u64(), ranges: list { $0.range() }, announcement: id())
     }
-    mutating func part() -> Part { Part(mimeType: text(), content: bytes()) }
+    mutating func part() -> Part {
+        Part(
+            mimeType: text(), content: bytes(),
+            reference: maybe {
+                PartReference(
+                    url: $0.text(), size: $0.u64(), digest: $0.bytes(), expiresMs: $0.u64())
+            })
+    }
+    mutating func metadataChange() -> MetadataChange {
+        MetadataChange(path: list { $0.text() }, value: text(), removed: flag())
+    }
+    mutating func digestSum() -> DigestSum { DigestSum(count: u64(), hash: u64()) }
     mutating func pushText() -> PushText { PushText(title: text(), body: text()) }
 
     mutating func appState() -> AppState {
@@ -78,13 +90,28 @@ struct RandomValues {
         let operations: [Mutation.Operation?] = [
             nil,
             .createConversation(
-                CreateConversation(conversation: id(), participants: list { $0.text() })),
+                CreateConversation(
+                    conversation: id(), participants: list { $0.text() }, distinct: flag(),
+                    metadata: list { $0.metadataChange() }, receiptsOff: flag())),
             .addParticipants(AddParticipants(conversation: id(), users: list { $0.text() })),
             .sendMessage(
                 SendMessage(
                     conversation: id(), message: id(), parts: list { $0.part() },
                     push: maybe { $0.pushText() })),
             .forgetDevice(ForgetDevice()),
+            .removeParticipants(
+                RemoveParticipants(conversation: id(), users: list { $0.text() })),
+            .editMessage(
+                EditMessage(
+                    message: id(), parts: list { $0.part() }, push: maybe { $0.pushText() },
+                    baseVersion: u64())),
+            .deleteMessage(DeleteMessage(message: id(), forEveryone: flag())),
+            .deleteConversation(DeleteConversation(conversation: id(), forEveryone: flag())),
+            .changeMetadata(
+                ChangeMetadata(
+                    conversation: id(), changes: list { $0.metadataChange() }, baseVersion: u64())),
+            .muteConversation(MuteConversation(conversation: id(), muted: flag(), forMs: u64())),
+            .blockUser(BlockUser(user: text(), blocked: flag())),
         ]
         return Mutation(
             number: u64(), delayMs: u32(),
@@ -106,14 +133,29 @@ struct RandomValues {
     mutating func entry() -> Entry {
         let bodies: [Entry.Body?] = [
             nil,
-            .conversationState(ConversationState(createdMs: u64(), creator: text())),
+            .conversationState(
+                ConversationState(
+                    createdMs: u64(), creator: text(), distinct: flag(), receiptsOff: flag())),
             .participant(ParticipantState(user: text(), joinedPosition: u64(), removed: flag())),
             .message(
                 MessageState(
                     position: u64(), sender: text(), sentMs: u64(), parts: list { $0.part() },
-                    push: maybe { $0.pushText() })),
+                    push: maybe { $0.pushText() }, editedMs: u64())),
             .receipt(ReceiptState(user: text(), deliveredThrough: u64(), readThrough: u64())),
             .readMark(ReadMarkState(through: u64(), ranges: list { $0.range() })),
+            .tombstone(
+                TombstoneState(
+                    position: u64(), conversation: flag(), forEveryone: flag(), by: text(),
+                    deletedMs: u64())),
+            .metadata(
+                MetadataState(
+                    values: list { MetadataValue(path: $0.list { $0.text() }, value: $0.text()) })),
+            .announcement(
+                AnnouncementState(
+                    sentMs: u64(), parts: list { $0.part() }, push: maybe { $0.pushText() },
+                    read: flag())),
+            .conversationSettings(ConversationSettings(muted: flag(), mutedUntilMs: u64())),
+            .block(BlockState(user: text(), blocked: flag())),
         ]
         return Entry(
             seq: u64(), conversation: id(), object: object(), version: u64(), alerted: flag(),
@@ -146,7 +188,30 @@ struct RandomValues {
         Delta(
             entries: list { $0.entry() }, from: cursor(), to: cursor(), head: u64(), more: flag(),
             results: list { $0.result() }, mutationFloor: u64(),
-            reset: maybe { Reset(reason: $0.some(), retryAfterMs: $0.u32()) })
+            reset: maybe { Reset(reason: $0.some(), retryAfterMs: $0.u32()) }, unread: u32(),
+            digestWanted: flag())
+    }
+
+    mutating func history() -> FrameBody {
+        let bodies: [FrameBody] = [
+            .fetch(
+                Fetch(
+                    conversation: id(), above: u64(), below: u64(), ascending: flag(), limit: u32(),
+                    object: object(), receipts: flag())),
+            .page(
+                PageFrame(
+                    entries: list { $0.entry() }, first: u64(), last: u64(), more: flag(),
+                    position: u64())),
+            .snapshot(SnapshotFrame(messages: u32(), pageBytes: u32(), continuation: bytes())),
+            .snapshotPage(
+                SnapshotPage(
+                    conversations: list {
+                        SnapshotConversation(
+                            conversation: $0.id(), entries: $0.list { $0.entry() },
+                            completeFrom: $0.u64(), unread: $0.u32())
+                    }, entries: list { $0.entry() }, start: cursor(), continuation: bytes())),
+        ]
+        return bodies[Int.random(in: 0..<bodies.count, using: &generator)]
     }
 
     mutating func body() -> FrameBody {
@@ -164,7 +229,20 @@ struct RandomValues {
             .ack(Ack(applied: u64(), ranges: list { $0.range() }, reads: list { $0.read() }))
         case .mutate: .mutate(mutation())
         case .mutationResult: .mutationResult(result())
+        case .fetch, .page, .snapshot, .snapshotPage: history()
+        case .signal:
+            .signal(Signal(conversation: id(), kind: some(), ttlMs: u32(), user: text()))
         case .appState: .appState(appState())
+        case .digest:
+            .digest(
+                DigestFrame(
+                    cursor: cursor(), conversations: maybe { $0.digestSum() },
+                    readMarks: maybe { $0.digestSum() }, messages: maybe { $0.digestSum() }))
+        case .digestResult:
+            .digestResult(
+                DigestResult(
+                    cursor: cursor(), comparable: flag(), conversations: maybe { $0.digestSum() },
+                    readMarks: maybe { $0.digestSum() }, messages: maybe { $0.digestSum() }))
         case .ping: .ping(Ping(nextMs: u32()))
         case .pong: .pong(Pong(nextMs: u32()))
         case .drain: .drain(Drain(deadlineMs: u32(), slotMs: u32(), place: some()))

@@ -23,7 +23,10 @@ IDS = {
     "Cursor.epoch", "Hello.device", "Hello.wake", "Welcome.epoch", "ReadReceipt.conversation",
     "Entry.conversation", "Entry.object", "CreateConversation.conversation",
     "AddParticipants.conversation", "SendMessage.conversation", "SendMessage.message",
-    "MutationResult.object",
+    "MutationResult.object", "ReadReceipt.announcement", "RemoveParticipants.conversation",
+    "EditMessage.message", "DeleteMessage.message", "DeleteConversation.conversation",
+    "ChangeMetadata.conversation", "MuteConversation.conversation", "Fetch.conversation",
+    "Fetch.object", "SnapshotConversation.conversation", "Signal.conversation",
 }
 
 ELEMENTS_AFTER_WELCOME = 8192

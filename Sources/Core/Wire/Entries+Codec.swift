@@ -33,6 +33,31 @@ extension Entry {
             if case .readMark(let earlier) = body { value = earlier }
             try reader.message(tag, &value)
             if let value { body = .readMark(value) }
+        case 15:
+            var value: TombstoneState?
+            if case .tombstone(let earlier) = body { value = earlier }
+            try reader.message(tag, &value)
+            if let value { body = .tombstone(value) }
+        case 16:
+            var value: MetadataState?
+            if case .metadata(let earlier) = body { value = earlier }
+            try reader.message(tag, &value)
+            if let value { body = .metadata(value) }
+        case 17:
+            var value: AnnouncementState?
+            if case .announcement(let earlier) = body { value = earlier }
+            try reader.message(tag, &value)
+            if let value { body = .announcement(value) }
+        case 18:
+            var value: ConversationSettings?
+            if case .conversationSettings(let earlier) = body { value = earlier }
+            try reader.message(tag, &value)
+            if let value { body = .conversationSettings(value) }
+        case 19:
+            var value: BlockState?
+            if case .block(let earlier) = body { value = earlier }
+            try reader.message(tag, &value)
+            if let value { body = .block(value) }
         default: try reader.skip(tag)
         }
     }
@@ -49,6 +74,11 @@ extension Entry {
         case .message(let value): writer.message(12, value)
         case .receipt(let value): writer.message(13, value)
         case .readMark(let value): writer.message(14, value)
+        case .tombstone(let value): writer.message(15, value)
+        case .metadata(let value): writer.message(16, value)
+        case .announcement(let value): writer.message(17, value)
+        case .conversationSettings(let value): writer.message(18, value)
+        case .block(let value): writer.message(19, value)
         case nil: break
         }
     }
@@ -61,6 +91,8 @@ extension ConversationState {
         switch tag.number {
         case 1: try reader.uint64(tag, &createdMs)
         case 2: try reader.string(tag, &creator)
+        case 3: try reader.bool(tag, &distinct)
+        case 4: try reader.bool(tag, &receiptsOff)
         default: try reader.skip(tag)
         }
     }
@@ -68,6 +100,8 @@ extension ConversationState {
     public func write(to writer: inout BodyWriter) {
         writer.uint64(1, createdMs)
         writer.string(2, creator)
+        writer.bool(3, distinct)
+        writer.bool(4, receiptsOff)
     }
 }
 
@@ -100,6 +134,7 @@ extension MessageState {
         case 3: try reader.uint64(tag, &sentMs)
         case 4: try reader.messages(tag, &parts)
         case 5: try reader.message(tag, &push)
+        case 6: try reader.uint64(tag, &editedMs)
         default: try reader.skip(tag)
         }
     }
@@ -110,6 +145,7 @@ extension MessageState {
         writer.uint64(3, sentMs)
         writer.messages(4, parts)
         writer.message(5, push)
+        writer.uint64(6, editedMs)
     }
 }
 
@@ -120,6 +156,7 @@ extension Part {
         switch tag.number {
         case 1: try reader.string(tag, &mimeType)
         case 2: try reader.bytes(tag, &content)
+        case 3: try reader.message(tag, &reference)
         default: try reader.skip(tag)
         }
     }
@@ -127,6 +164,7 @@ extension Part {
     public func write(to writer: inout BodyWriter) {
         writer.string(1, mimeType)
         writer.bytes(2, content)
+        writer.message(3, reference)
     }
 }
 

@@ -14,13 +14,23 @@ public struct Entry: WireMessage {
         case receipt(ReceiptState)
         /// How far this user has read.
         case readMark(ReadMarkState)
+        /// What was deleted.
+        case tombstone(TombstoneState)
+        /// A conversation's metadata.
+        case metadata(MetadataState)
+        /// Something the backend tells.
+        case announcement(AnnouncementState)
+        /// What this user has set for a conversation.
+        case conversationSettings(ConversationSettings)
+        /// Whether this user blocks another one.
+        case block(BlockState)
     }
 
     /// Number in the feed.
     public var seq: UInt64
     /// The conversation the object belongs to.
     public var conversation: ConversationID?
-    /// The conversation's or message's id: 16 bytes, or empty for the other kinds.
+    /// Id of the conversation, message or announcement: 16 bytes; empty for the other kinds.
     public var object: [UInt8]
     /// Version of the object; applying keeps the highest.
     public var version: UInt64
@@ -49,11 +59,20 @@ public struct ConversationState: WireMessage {
     public var createdMs: UInt64
     /// The user who made it.
     public var creator: String
+    /// It is the only one with exactly these participants.
+    public var distinct: Bool
+    /// Nobody is told how far others got.
+    public var receiptsOff: Bool
 
     /// A body with these fields; those left out keep their proto3 default.
-    public init(createdMs: UInt64 = 0, creator: String = "") {
+    public init(
+        createdMs: UInt64 = 0, creator: String = "", distinct: Bool = false,
+        receiptsOff: Bool = false
+    ) {
         self.createdMs = createdMs
         self.creator = creator
+        self.distinct = distinct
+        self.receiptsOff = receiptsOff
     }
 }
 
@@ -86,17 +105,20 @@ public struct MessageState: WireMessage {
     public var parts: [Part]
     /// What an alert about it shows.
     public var push: PushText?
+    /// When it was edited last, in milliseconds since 1970; 0: it is as it was sent.
+    public var editedMs: UInt64
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         position: UInt64 = 0, sender: String = "", sentMs: UInt64 = 0, parts: [Part] = [],
-        push: PushText? = nil
+        push: PushText? = nil, editedMs: UInt64 = 0
     ) {
         self.position = position
         self.sender = sender
         self.sentMs = sentMs
         self.parts = parts
         self.push = push
+        self.editedMs = editedMs
     }
 }
 
@@ -106,11 +128,16 @@ public struct Part: WireMessage {
     public var mimeType: String
     /// The content; opaque to the server.
     public var content: [UInt8]
+    /// Where the content is, if it is too large to travel in a message.
+    public var reference: PartReference?
 
     /// A body with these fields; those left out keep their proto3 default.
-    public init(mimeType: String = "", content: [UInt8] = []) {
+    public init(
+        mimeType: String = "", content: [UInt8] = [], reference: PartReference? = nil
+    ) {
         self.mimeType = mimeType
         self.content = content
+        self.reference = reference
     }
 }
 

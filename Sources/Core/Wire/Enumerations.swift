@@ -79,6 +79,19 @@ public enum ResetReason: UInt32, WireEnumeration, CaseIterable {
     case cursorAhead = 4
 }
 
+/// What a signal says of its user.
+public enum SignalKind: UInt32, WireEnumeration, CaseIterable {
+    case unspecified = 0
+    /// Writes a message in the conversation.
+    case typing = 1
+    /// Stopped writing.
+    case typingEnded = 2
+    /// Looks at the conversation.
+    case present = 3
+    /// Does so no longer.
+    case away = 4
+}
+
 /// What the operating system lets the app do.
 public enum AppPhase: UInt32, WireEnumeration, CaseIterable {
     case unspecified = 0

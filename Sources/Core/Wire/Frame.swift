@@ -10,7 +10,14 @@ public enum FrameType: UInt8, CaseIterable, Sendable {
     case ack = 0x13
     case mutate = 0x20
     case mutationResult = 0x21
+    case fetch = 0x22
+    case page = 0x23
+    case snapshot = 0x24
+    case snapshotPage = 0x25
+    case signal = 0x30
     case appState = 0x31
+    case digest = 0x32
+    case digestResult = 0x33
     case ping = 0x40
     case pong = 0x41
     case drain = 0x42
@@ -57,7 +64,14 @@ public enum FrameBody: Equatable, Sendable {
     case ack(Ack)
     case mutate(Mutation)
     case mutationResult(MutationResult)
+    case fetch(Fetch)
+    case page(PageFrame)
+    case snapshot(SnapshotFrame)
+    case snapshotPage(SnapshotPage)
+    case signal(Signal)
     case appState(AppState)
+    case digest(DigestFrame)
+    case digestResult(DigestResult)
     case ping(Ping)
     case pong(Pong)
     case drain(Drain)
@@ -77,7 +91,14 @@ public enum FrameBody: Equatable, Sendable {
         case .ack: .ack
         case .mutate: .mutate
         case .mutationResult: .mutationResult
+        case .fetch: .fetch
+        case .page: .page
+        case .snapshot: .snapshot
+        case .snapshotPage: .snapshotPage
+        case .signal: .signal
         case .appState: .appState
+        case .digest: .digest
+        case .digestResult: .digestResult
         case .ping: .ping
         case .pong: .pong
         case .drain: .drain
@@ -98,7 +119,14 @@ public enum FrameBody: Equatable, Sendable {
         case .ack(let message): message.write(to: &writer)
         case .mutate(let message): message.write(to: &writer)
         case .mutationResult(let message): message.write(to: &writer)
+        case .fetch(let message): message.write(to: &writer)
+        case .page(let message): message.write(to: &writer)
+        case .snapshot(let message): message.write(to: &writer)
+        case .snapshotPage(let message): message.write(to: &writer)
+        case .signal(let message): message.write(to: &writer)
         case .appState(let message): message.write(to: &writer)
+        case .digest(let message): message.write(to: &writer)
+        case .digestResult(let message): message.write(to: &writer)
         case .ping(let message): message.write(to: &writer)
         case .pong(let message): message.write(to: &writer)
         case .drain(let message): message.write(to: &writer)
@@ -122,7 +150,14 @@ public enum FrameBody: Equatable, Sendable {
         case .ack: .ack(try reader.whole())
         case .mutate: .mutate(try reader.whole())
         case .mutationResult: .mutationResult(try reader.whole())
+        case .fetch: .fetch(try reader.whole())
+        case .page: .page(try reader.whole())
+        case .snapshot: .snapshot(try reader.whole())
+        case .snapshotPage: .snapshotPage(try reader.whole())
+        case .signal: .signal(try reader.whole())
         case .appState: .appState(try reader.whole())
+        case .digest: .digest(try reader.whole())
+        case .digestResult: .digestResult(try reader.whole())
         case .ping: .ping(try reader.whole())
         case .pong: .pong(try reader.whole())
         case .drain: .drain(try reader.whole())

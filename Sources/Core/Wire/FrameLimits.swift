@@ -1,8 +1,8 @@
 /// What bounds the memory one frame can cost its receiver (framing.md, "Limits").
 ///
 /// Nesting needs no number: no message of the schema contains itself, so a decoder goes at most
-/// as deep as the schema (5: HELLO, Sync, Mutation, SendMessage, Part), and unknown fields are
-/// skipped without looking inside.
+/// as deep as the schema (6: HELLO, Sync, Mutation, SendMessage, Part, PartReference), and unknown
+/// fields are skipped without looking inside.
 public struct FrameLimits: Equatable, Sendable {
     /// Largest body, in bytes.
     public var bodyBytes: Int

@@ -25,6 +25,41 @@ extension Mutation {
             if case .forgetDevice(let earlier) = operation { value = earlier }
             try reader.message(tag, &value)
             if let value { operation = .forgetDevice(value) }
+        case 14:
+            var value: RemoveParticipants?
+            if case .removeParticipants(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .removeParticipants(value) }
+        case 15:
+            var value: EditMessage?
+            if case .editMessage(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .editMessage(value) }
+        case 16:
+            var value: DeleteMessage?
+            if case .deleteMessage(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .deleteMessage(value) }
+        case 17:
+            var value: DeleteConversation?
+            if case .deleteConversation(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .deleteConversation(value) }
+        case 18:
+            var value: ChangeMetadata?
+            if case .changeMetadata(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .changeMetadata(value) }
+        case 19:
+            var value: MuteConversation?
+            if case .muteConversation(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .muteConversation(value) }
+        case 20:
+            var value: BlockUser?
+            if case .blockUser(let earlier) = operation { value = earlier }
+            try reader.message(tag, &value)
+            if let value { operation = .blockUser(value) }
         default: try reader.skip(tag)
         }
     }
@@ -37,6 +72,13 @@ extension Mutation {
         case .addParticipants(let value): writer.message(11, value)
         case .sendMessage(let value): writer.message(12, value)
         case .forgetDevice(let value): writer.message(13, value)
+        case .removeParticipants(let value): writer.message(14, value)
+        case .editMessage(let value): writer.message(15, value)
+        case .deleteMessage(let value): writer.message(16, value)
+        case .deleteConversation(let value): writer.message(17, value)
+        case .changeMetadata(let value): writer.message(18, value)
+        case .muteConversation(let value): writer.message(19, value)
+        case .blockUser(let value): writer.message(20, value)
         case nil: break
         }
     }
@@ -49,6 +91,9 @@ extension CreateConversation {
         switch tag.number {
         case 1: try reader.identifier(tag, &conversation)
         case 2: try reader.strings(tag, &participants)
+        case 3: try reader.bool(tag, &distinct)
+        case 4: try reader.messages(tag, &metadata)
+        case 5: try reader.bool(tag, &receiptsOff)
         default: try reader.skip(tag)
         }
     }
@@ -56,6 +101,9 @@ extension CreateConversation {
     public func write(to writer: inout BodyWriter) {
         writer.identifier(1, conversation)
         writer.strings(2, participants)
+        writer.bool(3, distinct)
+        writer.messages(4, metadata)
+        writer.bool(5, receiptsOff)
     }
 }
 

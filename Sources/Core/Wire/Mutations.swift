@@ -12,6 +12,20 @@ public struct Mutation: WireMessage {
         case sendMessage(SendMessage)
         /// Log this device out.
         case forgetDevice(ForgetDevice)
+        /// End memberships, or leave.
+        case removeParticipants(RemoveParticipants)
+        /// Replace the content of a message.
+        case editMessage(EditMessage)
+        /// Delete a message.
+        case deleteMessage(DeleteMessage)
+        /// Delete a conversation.
+        case deleteConversation(DeleteConversation)
+        /// Change metadata of a conversation.
+        case changeMetadata(ChangeMetadata)
+        /// Mute a conversation for this user.
+        case muteConversation(MuteConversation)
+        /// Block another user, or no longer.
+        case blockUser(BlockUser)
     }
 
     /// Per device; greater than the last one taken, gaps are allowed.
@@ -35,11 +49,23 @@ public struct CreateConversation: WireMessage {
     public var conversation: ConversationID?
     /// Users who take part; the creator does in any case.
     public var participants: [String]
+    /// At most one conversation has exactly these participants: if there is one, it is the result.
+    public var distinct: Bool
+    /// Its first metadata.
+    public var metadata: [MetadataChange]
+    /// Nobody is told how far others got.
+    public var receiptsOff: Bool
 
     /// A body with these fields; those left out keep their proto3 default.
-    public init(conversation: ConversationID? = nil, participants: [String] = []) {
+    public init(
+        conversation: ConversationID? = nil, participants: [String] = [], distinct: Bool = false,
+        metadata: [MetadataChange] = [], receiptsOff: Bool = false
+    ) {
         self.conversation = conversation
         self.participants = participants
+        self.distinct = distinct
+        self.metadata = metadata
+        self.receiptsOff = receiptsOff
     }
 }
 

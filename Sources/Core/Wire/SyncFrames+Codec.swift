@@ -38,6 +38,8 @@ extension Delta {
         case 6: try reader.messages(tag, &results)
         case 7: try reader.uint64(tag, &mutationFloor)
         case 8: try reader.message(tag, &reset)
+        case 9: try reader.uint32(tag, &unread)
+        case 10: try reader.bool(tag, &digestWanted)
         default: try reader.skip(tag)
         }
     }
@@ -51,6 +53,8 @@ extension Delta {
         writer.messages(6, results)
         writer.uint64(7, mutationFloor)
         writer.message(8, reset)
+        writer.uint32(9, unread)
+        writer.bool(10, digestWanted)
     }
 }
 
@@ -100,6 +104,7 @@ extension ReadReceipt {
         case 1: try reader.identifier(tag, &conversation)
         case 2: try reader.uint64(tag, &through)
         case 3: try reader.messages(tag, &ranges)
+        case 4: try reader.identifier(tag, &announcement)
         default: try reader.skip(tag)
         }
     }
@@ -108,6 +113,7 @@ extension ReadReceipt {
         writer.identifier(1, conversation)
         writer.uint64(2, through)
         writer.messages(3, ranges)
+        writer.identifier(4, announcement)
     }
 }
 

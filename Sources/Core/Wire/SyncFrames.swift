@@ -51,12 +51,16 @@ public struct Delta: WireMessage {
     public var mutationFloor: UInt64
     /// The cursor cannot be continued.
     public var reset: Reset?
+    /// Messages this user has not read, as the app's icon shows them; on a page without `more`.
+    public var unread: UInt32
+    /// After applying the page the client sends DIGEST.
+    public var digestWanted: Bool
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         entries: [Entry] = [], from: Cursor? = nil, to: Cursor? = nil, head: UInt64 = 0,
         more: Bool = false, results: [MutationResult] = [], mutationFloor: UInt64 = 0,
-        reset: Reset? = nil
+        reset: Reset? = nil, unread: UInt32 = 0, digestWanted: Bool = false
     ) {
         self.entries = entries
         self.from = from
@@ -66,6 +70,8 @@ public struct Delta: WireMessage {
         self.results = results
         self.mutationFloor = mutationFloor
         self.reset = reset
+        self.unread = unread
+        self.digestWanted = digestWanted
     }
 }
 
@@ -112,14 +118,18 @@ public struct ReadReceipt: WireMessage {
     public var through: UInt64
     /// Positions above `through` read alone.
     public var ranges: [InclusiveRange]
+    /// An announcement that was read, instead of a conversation.
+    public var announcement: MessageID?
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
-        conversation: ConversationID? = nil, through: UInt64 = 0, ranges: [InclusiveRange] = []
+        conversation: ConversationID? = nil, through: UInt64 = 0, ranges: [InclusiveRange] = [],
+        announcement: MessageID? = nil
     ) {
         self.conversation = conversation
         self.through = through
         self.ranges = ranges
+        self.announcement = announcement
     }
 }
 

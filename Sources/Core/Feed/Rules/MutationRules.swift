@@ -95,7 +95,8 @@ extension Work {
         case .forgetDevice:
             var device = try lockDevice(session)
             try forget(&device)
-        case nil:
+        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation,
+            .changeMetadata, .muteConversation, .blockUser, nil:
             throw .refused(.missingField, "no operation this server knows")
         }
         return 0
@@ -183,7 +184,13 @@ extension Mutation {
         case .createConversation(let request): request.conversation?.bytes ?? []
         case .addParticipants(let request): request.conversation?.bytes ?? []
         case .sendMessage(let request): request.message?.bytes ?? []
-        case .forgetDevice, nil: []
+        case .removeParticipants(let request): request.conversation?.bytes ?? []
+        case .editMessage(let request): request.message?.bytes ?? []
+        case .deleteMessage(let request): request.message?.bytes ?? []
+        case .deleteConversation(let request): request.conversation?.bytes ?? []
+        case .changeMetadata(let request): request.conversation?.bytes ?? []
+        case .muteConversation(let request): request.conversation?.bytes ?? []
+        case .forgetDevice, .blockUser, nil: []
         }
     }
 

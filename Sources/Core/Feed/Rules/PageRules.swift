@@ -160,7 +160,11 @@ extension Entry {
         switch body {
         case .message(let message): 1 + message.parts.count
         case .readMark(let mark): 1 + mark.ranges.count
-        case .conversationState, .participant, .receipt, nil: 1
+        case .announcement(let announcement): 1 + announcement.parts.count
+        case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }
+        case .conversationState, .participant, .receipt, .tombstone, .conversationSettings,
+            .block, nil:
+            1
         }
     }
 }

@@ -32,7 +32,10 @@ extension ClientSession {
         case .close(let close):
             // The socket's end follows.
             closeFrame = close
-        case .hello, .authenticate, .sync, .ack, .mutate, .appState:
+        case .signal: break
+        case .hello, .authenticate, .sync, .ack, .mutate, .appState, .fetch, .snapshot, .digest,
+            .page, .snapshotPage, .digestResult:
+            // Of a client, or the answer to what this one does not ask.
             breakOff(.protocolViolation, now: now, &actions)
         }
         return actions

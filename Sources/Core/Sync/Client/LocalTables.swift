@@ -71,6 +71,14 @@ struct LocalEntryRecord: Record, Equatable {
         case .message(let state): (kind, object, position) = (2, entry.object, state.position)
         case .receipt(let state): (kind, object, position) = (3, Array(state.user.utf8), 0)
         case .readMark: (kind, object, position) = (4, [], 0)
+        case .tombstone(let state):
+            // In the place of what was deleted.
+            (kind, object, position) =
+                state.conversation ? (0, [], 0) : (2, entry.object, state.position)
+        case .metadata: (kind, object, position) = (5, [], 0)
+        case .announcement: (kind, object, position) = (6, entry.object, 0)
+        case .conversationSettings: (kind, object, position) = (7, [], 0)
+        case .block(let state): (kind, object, position) = (8, Array(state.user.utf8), 0)
         case nil: return nil
         }
         conversation = entry.conversation?.bytes ?? []

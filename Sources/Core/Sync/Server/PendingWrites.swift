@@ -134,14 +134,17 @@ extension Mutation {
     var contentBytes: Int {
         switch operation {
         case .sendMessage(let message):
-            message.parts.reduce(
-                128 + (message.push?.title.utf8.count ?? 0) + (message.push?.body.utf8.count ?? 0)
-            ) { $0 + 16 + $1.mimeType.utf8.count + $1.content.count }
+            128 + message.parts.bytes + (message.push?.bytes ?? 0)
+        case .editMessage(let edit): 128 + edit.parts.bytes + (edit.push?.bytes ?? 0)
         case .createConversation(let create):
-            create.participants.reduce(64) { $0 + 16 + $1.utf8.count }
+            create.participants.reduce(64) { $0 + 16 + $1.utf8.count } + create.metadata.bytes
         case .addParticipants(let add):
             add.users.reduce(64) { $0 + 16 + $1.utf8.count }
-        case .forgetDevice, nil: 64
+        case .removeParticipants(let remove):
+            remove.users.reduce(64) { $0 + 16 + $1.utf8.count }
+        case .changeMetadata(let change): 64 + change.changes.bytes
+        case .blockUser(let block): 64 + block.user.utf8.count
+        case .forgetDevice, .deleteMessage, .deleteConversation, .muteConversation, nil: 64
         }
     }
 }
@@ -151,15 +154,43 @@ extension Entry {
     var approximateBytes: Int {
         switch body {
         case .message(let message):
-            message.parts.reduce(
-                96 + message.sender.utf8.count + (message.push?.title.utf8.count ?? 0)
-                    + (message.push?.body.utf8.count ?? 0)
-            ) { $0 + 12 + $1.mimeType.utf8.count + $1.content.count }
+            96 + message.sender.utf8.count + message.parts.bytes + (message.push?.bytes ?? 0)
+        case .announcement(let announcement):
+            96 + announcement.parts.bytes + (announcement.push?.bytes ?? 0)
+        case .metadata(let metadata):
+            metadata.values.reduce(96) { sum, value in
+                sum + 16 + value.value.utf8.count
+                    + value.path.reduce(0) { $0 + 8 + $1.utf8.count }
+            }
+        case .tombstone(let tombstone): 96 + tombstone.by.utf8.count
+        case .block(let block): 96 + block.user.utf8.count
         case .readMark(let mark): 96 + mark.ranges.count * 24
         case .participant(let participant): 96 + participant.user.utf8.count
         case .receipt(let receipt): 96 + receipt.user.utf8.count
         case .conversationState(let conversation): 96 + conversation.creator.utf8.count
-        case nil: 96
+        case .conversationSettings, nil: 96
+        }
+    }
+}
+
+extension [Part] {
+    fileprivate var bytes: Int {
+        reduce(0) { sum, part in
+            let reference = part.reference.map { 64 + $0.url.utf8.count + $0.digest.count } ?? 0
+            return sum + 16 + part.mimeType.utf8.count + part.content.count + reference
+        }
+    }
+}
+
+extension PushText {
+    fileprivate var bytes: Int { title.utf8.count + body.utf8.count }
+}
+
+extension [MetadataChange] {
+    fileprivate var bytes: Int {
+        reduce(0) { sum, change in
+            sum + 16 + change.value.utf8.count
+                + change.path.reduce(0) { $0 + 8 + $1.utf8.count }
         }
     }
 }

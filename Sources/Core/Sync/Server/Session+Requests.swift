@@ -22,6 +22,9 @@ extension Session {
             takePhase(state, now: now)
             if appState == nil { appState = PendingAppState() }
             appState?.merge(state)
+        case .fetch, .snapshot, .digest:
+            refuse(frame.body.type, .featureNotNegotiated, request: frame.request, &actions)
+        case .signal: break
         default:
             preconditionFailure("\(frame.body.type) is no request of an open session")
         }

@@ -164,7 +164,7 @@ public struct Session: Sendable {
         promised = keepalive
         let isWeak =
             switch frame.body {
-            case .ping, .pong, .appState: true
+            case .ping, .pong, .appState, .signal: true
             default: false
             }
         watch.frameCame(isWeak: isWeak, limits: limits, now: now)
@@ -192,13 +192,14 @@ public struct Session: Sendable {
                 keepPromise(pong.nextMs)
             }
         case .close(let body): receivedClose(body, now: now, &actions)
-        case .sync, .ack, .mutate, .appState:
+        case .sync, .ack, .mutate, .appState, .fetch, .snapshot, .digest, .signal:
             if phase == .open {
                 receivedRequest(frame, now: now, &actions)
             } else {
                 close(.protocolViolation, now: now, &actions)
             }
-        case .challenge, .welcome, .delta, .syncRequest, .mutationResult, .drain, .error:
+        case .challenge, .welcome, .delta, .syncRequest, .mutationResult, .drain, .error, .page,
+            .snapshotPage, .digestResult:
             // Frames of a server.
             close(.protocolViolation, now: now, &actions)
         }

@@ -1,0 +1,131 @@
+/// Content that is kept elsewhere: the server checks the form, never fetches it.
+public struct PartReference: WireMessage {
+    /// Where it is.
+    public var url: String
+    /// Its bytes.
+    public var size: UInt64
+    /// SHA-256 of the content: 32 bytes.
+    public var digest: [UInt8]
+    /// When the place stops serving it, in milliseconds since 1970; 0: unknown.
+    public var expiresMs: UInt64
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        url: String = "", size: UInt64 = 0, digest: [UInt8] = [], expiresMs: UInt64 = 0
+    ) {
+        self.url = url
+        self.size = size
+        self.digest = digest
+        self.expiresMs = expiresMs
+    }
+}
+
+/// Metadata of a conversation (message `Metadata`).
+public struct MetadataState: WireMessage {
+    /// Every value, by path in rising order.
+    public var values: [MetadataValue]
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        values: [MetadataValue] = []
+    ) {
+        self.values = values
+    }
+}
+
+/// One value of a conversation's metadata.
+public struct MetadataValue: WireMessage {
+    /// Keys from the outermost to the innermost.
+    public var path: [String]
+    /// The value.
+    public var value: String
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        path: [String] = [], value: String = ""
+    ) {
+        self.path = path
+        self.value = value
+    }
+}
+
+/// What was deleted (message `Tombstone`). `Entry.object` is the message's or the conversation's
+/// id.
+public struct TombstoneState: WireMessage {
+    /// Of the message; of a conversation, up to where it is deleted.
+    public var position: UInt64
+    /// It is a conversation and what is in it.
+    public var conversation: Bool
+    /// For all participants; else for this user only.
+    public var forEveryone: Bool
+    /// The user who deleted it.
+    public var by: String
+    /// When, in milliseconds since 1970.
+    public var deletedMs: UInt64
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        position: UInt64 = 0, conversation: Bool = false, forEveryone: Bool = false,
+        by: String = "", deletedMs: UInt64 = 0
+    ) {
+        self.position = position
+        self.conversation = conversation
+        self.forEveryone = forEveryone
+        self.by = by
+        self.deletedMs = deletedMs
+    }
+}
+
+/// Something the backend tells listed users (message `Announcement`).
+public struct AnnouncementState: WireMessage {
+    /// When it was sent, in milliseconds since 1970.
+    public var sentMs: UInt64
+    /// Its content.
+    public var parts: [Part]
+    /// What an alert about it shows.
+    public var push: PushText?
+    /// Whether this user has read it.
+    public var read: Bool
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        sentMs: UInt64 = 0, parts: [Part] = [], push: PushText? = nil, read: Bool = false
+    ) {
+        self.sentMs = sentMs
+        self.parts = parts
+        self.push = push
+        self.read = read
+    }
+}
+
+/// What this user has set for a conversation.
+public struct ConversationSettings: WireMessage {
+    /// No alerts of it.
+    public var muted: Bool
+    /// Until when, in milliseconds since 1970; 0: until it is ended.
+    public var mutedUntilMs: UInt64
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        muted: Bool = false, mutedUntilMs: UInt64 = 0
+    ) {
+        self.muted = muted
+        self.mutedUntilMs = mutedUntilMs
+    }
+}
+
+/// Whether this user blocks another one (message `Block`).
+public struct BlockState: WireMessage {
+    /// The other one.
+    public var user: String
+    /// Whether it is so.
+    public var blocked: Bool
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        user: String = "", blocked: Bool = false
+    ) {
+        self.user = user
+        self.blocked = blocked
+    }
+}
