@@ -22,6 +22,34 @@ import Wire
             ])
     }
 
+    /// A transfer that stands still: suspect as soon, but closed as a slow reader, for the PING
+    /// waits behind it.
+    @Test func toldAndStuck() {
+        var desk = Desk.open()
+        desk.run { $0.progressed(taken: 1_000, unsent: 65_537, outstanding: 100_000, now: $1) }
+        desk.move(to: 11, .message)
+        desk.give(Desk.page(10, [11]))
+        #expect(desk.pass(10_000).contains("send PING"))
+        desk.answer(.done)
+        for _ in 0..<19 { #expect(desk.pass(1_000) == []) }
+        #expect(desk.pass(999) == [])
+        #expect(desk.pass(1).contains("close 5009"))
+    }
+
+    /// Once it takes bytes again, the PING has its time to be answered.
+    @Test func stuckNoMore() {
+        var desk = Desk.open()
+        desk.run { $0.progressed(taken: 1_000, unsent: 65_537, outstanding: 100_000, now: $1) }
+        desk.move(to: 11, .message)
+        desk.give(Desk.page(10, [11]))
+        desk.pass(10_000)
+        desk.answer(.done)
+        for _ in 0..<10 { desk.pass(1_000) }
+        desk.run { $0.progressed(taken: 101_000, unsent: 0, outstanding: 0, now: $1) }
+        #expect(desk.pass(4_999) == [])
+        #expect(desk.pass(1).contains("close 1003"))
+    }
+
     @Test func nothingToldNothingSuspected() {
         var desk = Desk.open(live: false)
         #expect(desk.pass(60_000) == [])

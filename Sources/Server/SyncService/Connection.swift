@@ -60,7 +60,7 @@ final class Connection {
     var nextDeadline: Instant? {
         // A stream that was closed tells so in a later turn: until then its deadline, which has
         // passed, must not be found due again and again within this one.
-        let own = handshakeDeadline ?? (stream.isClosed ? nil : lingerDeadline)
+        let own = stream.isClosed ? nil : handshakeDeadline ?? lingerDeadline
         guard let asked = session?.nextDeadline else { return own }
         return own.map { min($0, asked) } ?? asked
     }

@@ -186,7 +186,14 @@ extension Session {
             actions.append(.send(Frame(.ping(ping))))
             actions.append(.log(.suspected))
             if appState == nil { appState = PendingAppState() }
-        case .close: close(.timeout, now: now, &actions)
+        case .close:
+            // Behind so many bytes the PING cannot reach it, and nothing is read from it: a
+            // transfer that stands still has the slow reader's time (SYN-23).
+            if slowSince == nil {
+                close(.timeout, now: now, &actions)
+            } else {
+                watch.wait(now: now)
+            }
         }
     }
 }

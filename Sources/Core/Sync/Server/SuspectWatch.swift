@@ -71,6 +71,9 @@ struct SuspectWatch: Equatable, Sendable {
         return .ping
     }
 
+    /// The PING has not left yet: its time to be answered begins anew.
+    mutating func wait(now: Instant) { pingedAt = now }
+
     /// The session covered what it was told.
     mutating func trust() { isSuspect = false }
 }
