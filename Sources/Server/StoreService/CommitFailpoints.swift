@@ -119,7 +119,10 @@ extension Mutation {
         case .addParticipants: [.clientParticipants]
         case .sendMessage: [.clientMessage]
         case .forgetDevice: [.logout]
-        case nil: []
+        // Refused so far: what is taken and committed is the refusal.
+        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation,
+            .changeMetadata, .muteConversation, .blockUser, nil:
+            []
         }
     }
 }
