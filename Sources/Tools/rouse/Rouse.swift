@@ -14,7 +14,7 @@ enum Rouse {
     static let version = "0.1.0"
 
     static let commands: [Command] =
-        serveCommands + apnsSimulatorCommands + demoCommands + replayCommands
+        serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
         + appCommands + keyCommands + deviceCommands + developmentCommands
 
     static func main() {
