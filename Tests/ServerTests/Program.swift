@@ -48,10 +48,11 @@ struct Program {
 }
 
 /// Chat to replay: the first lines of a real log where there is one, else a made one of the same
-/// form. The folder of real logs comes from `ROUSE_IRC`, or lies beside the checkout.
-struct ChatLog {
+/// form, which goes with this object. The folder of real logs comes from `ROUSE_IRC`, or lies
+/// beside the checkout.
+final class ChatLog {
     let path: String
-    let isReal: Bool
+    private let isMade: Bool
 
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -65,15 +66,19 @@ struct ChatLog {
             let file = place.appendingPathComponent(name)
             if FileManager.default.fileExists(atPath: file.path) {
                 path = file.path
-                isReal = true
+                isMade = false
                 return
             }
         }
         let file = FileManager.default.temporaryDirectory
-            .appendingPathComponent("rouse-made-\(ProcessInfo.processInfo.processIdentifier).txt")
-        try Self.made.write(to: file, atomically: true, encoding: .utf8)
+            .appendingPathComponent("rouse-made-\(UUID().uuidString).txt")
         path = file.path
-        isReal = false
+        isMade = true
+        try Self.made.write(to: file, atomically: true, encoding: .utf8)
+    }
+
+    deinit {
+        if isMade { try? FileManager.default.removeItem(atPath: path) }
     }
 
     /// Two hours of a made channel: people come, speak, leave and come back.

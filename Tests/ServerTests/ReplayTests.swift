@@ -20,8 +20,10 @@ import Testing
     }
 
     func replay(_ log: String, _ words: [String]) throws -> (Program.Outcome, Report?) {
-        let outcome = try Program.run(
-            ["replay", try ChatLog(log).path, "--json"] + words, seconds: 600)
+        let chat = try ChatLog(log)
+        let outcome = try withExtendedLifetime(chat) {
+            try Program.run(["replay", chat.path, "--json"] + words, seconds: 600)
+        }
         let line = outcome.output.split(separator: "\n").last ?? ""
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
