@@ -154,7 +154,7 @@ let package = Package(
             "SyncServiceTests",
             [
                 "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
-                "Sync", "Feed", "Wire", "Model",
+                "Client", "MemoryStore", "Sync", "Feed", "Wire", "Model",
             ]),
         test("ScenarioTests", ["rouse", "Scenario"]),
         test("APNsSimulatorTests", ["APNsSimulator", "Crypto", "EventLoop", "HTTP2", "Model"]),

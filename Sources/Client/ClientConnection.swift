@@ -9,6 +9,8 @@ final class ClientConnection {
     enum Event {
         case connected
         case frame(Frame)
+        /// All frames of what was read together have been handed over.
+        case allFrames
         /// The connection is gone, or never came about.
         case closed(String)
     }
@@ -22,6 +24,14 @@ final class ClientConnection {
     private var isGone = false
     private var hasConnected = false
     private var lingerTimer: LoopTimer?
+
+    /// While it is held nothing is read.
+    var isHeld = false {
+        didSet {
+            guard isHeld != oldValue, !isGone, engine != nil else { return }
+            if isHeld { stream?.stopReading() } else { stream?.startReading() }
+        }
+    }
 
     /// How long bytes the server still sends are read after the good-bye, in milliseconds: closing
     /// at once would reset the connection, and the server could lose the good-bye.
@@ -63,7 +73,7 @@ final class ClientConnection {
             self.engine = engine
             try engine.startHandshake()
             flush()
-            stream.startReading()
+            if !isHeld { stream.startReading() }
         } catch {
             end("\(error)")
         }
@@ -93,8 +103,9 @@ final class ClientConnection {
         do {
             while !isGone, let frame = try decoder.next() { handler(self, .frame(frame)) }
         } catch {
-            end("the server sent no frame: \(error)")
+            return end("the server sent no frame: \(error)")
         }
+        if !isGone { handler(self, .allFrames) }
     }
 
     /// Sends a frame; what cannot be sent is noticed as the end of the connection.
@@ -124,6 +135,7 @@ final class ClientConnection {
         lingerTimer?.start(afterMilliseconds: Self.linger)
         stream.onEnd = { stream.close() }
         stream.onFailure = { _ in }
+        if isHeld { stream.startReading() }
     }
 
     /// As a device whose app is killed: no good-bye, the socket just goes.

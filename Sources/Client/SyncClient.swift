@@ -57,6 +57,10 @@ public final class SyncClient {
     private var connection: ClientConnection?
     private var timer: LoopTimer?
     private var waiting: [ClientAction] = []
+    /// Changes of frames that were read together, in order: applied as one, because a transaction
+    /// costs more than what is in it. Bounded by what one read of the socket completes.
+    private var gathered: [LocalChange] = []
+    private var isGathering = false
     private var isRunning = false
     private var isClosed = false
 
@@ -80,6 +84,12 @@ public final class SyncClient {
     public var isOpen: Bool { session.isOpen }
     public var isInSync: Bool { session.isInSync }
     public var hasUnanswered: Bool { session.hasUnanswered }
+
+    /// While it is held nothing is read from the server: what comes waits in the kernel, and then
+    /// at the server. Deadlines go on.
+    public var isHeld = false {
+        didSet { connection?.isHeld = isHeld }
+    }
 
     // MARK: - The app's events
 
@@ -154,8 +164,12 @@ public final class SyncClient {
         guard from === connection else { return }
         switch event {
         case .connected: with { $0.connected(now: $1) }
-        case .frame(let frame): with { $0.received(frame, now: $1) }
+        case .frame(let frame):
+            isGathering = true
+            with { $0.received(frame, now: $1) }
+        case .allFrames: applyGathered()
         case .closed(let why):
+            applyGathered()
             connection = nil
             events.connectionEnded(why)
             with { $0.closed(now: $1) }
@@ -183,30 +197,72 @@ public final class SyncClient {
         do throws(LocalStoreError) {
             try carryOut(action)
         } catch {
-            // None after one that failed: a later page would leave a gap below its cursor.
-            waiting.removeAll { action in
-                if case .apply = action { true } else { false }
-            }
-            with { $0.storeFailed(error, now: $1) }
+            storeFailed(error)
         }
     }
 
+    private func storeFailed(_ error: LocalStoreError) {
+        // None after one that failed: a later page would leave a gap below its cursor.
+        gathered = []
+        waiting.removeAll { action in
+            if case .apply = action { true } else { false }
+        }
+        with { $0.storeFailed(error, now: $1) }
+    }
+
+    private func applyGathered() {
+        guard !isClosed else { return }
+        do throws(LocalStoreError) {
+            try endGathering()
+        } catch {
+            storeFailed(error)
+        }
+    }
+
+    private func endGathering() throws(LocalStoreError) {
+        isGathering = false
+        guard var whole = gathered.first else { return }
+        for change in gathered.dropFirst() {
+            whole.entries += change.entries
+            whole.to = change.to
+        }
+        let count = gathered.count
+        gathered = []
+        try apply(whole, standingFor: count)
+    }
+
+    private func apply(
+        _ change: LocalChange, standingFor count: Int = 1
+    ) throws(LocalStoreError) {
+        let applied = try store.apply(change)
+        for _ in 0..<count { with { $0.committed(now: $1) } }
+        if !applied.isEmpty { events.applied(applied) }
+    }
+
     private func carryOut(_ action: ClientAction) throws(LocalStoreError) {
+        switch action {
+        case .apply, .send, .raiseLimits, .saveResults, .loadMutations, .report: break
+        default: try endGathering()
+        }
         switch action {
         case .connect:
             connection?.leave()
             connection = ClientConnection(loop: loop, endpoint: endpoint, tls: tls) {
                 [weak self] from, event in self?.heard(from, event)
             }
+            connection?.isHeld = isHeld
         case .send(let frame): connection?.send(frame)
         case .raiseLimits(let limits): connection?.raise(limits)
         case .disconnect:
             connection?.leave()
             connection = nil
         case .apply(let change):
-            let applied = try store.apply(change)
-            with { $0.committed(now: $1) }
-            if !applied.isEmpty { events.applied(applied) }
+            if isGathering, !change.marksStale, !change.sweeps {
+                gathered.append(change)
+            } else {
+                try endGathering()
+                try apply(change)
+            }
         case .saveResults(let results):
             try store.saveResults(results)
             events.results(results)

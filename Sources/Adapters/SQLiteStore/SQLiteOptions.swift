@@ -25,9 +25,10 @@ public struct SQLiteOptions: Sendable {
     /// step. Readers are short: one that holds its snapshot lets the journal grow.
     public var journalLimit = 64 << 20
     public var check = Check.afterUncleanStop
-    /// Every commit is on disk before it returns. Off: a commit survives the process but not a
-    /// loss of power; for simulated devices, hundreds of which would share one disk's syncs.
-    public var syncsEveryCommit = true
+    /// Every commit is on disk before it returns. Off: nothing is ever synced, neither commits nor
+    /// checkpoints; a commit survives the end of its process, but a loss of power may take it or
+    /// damage the file. For simulated devices, hundreds of which would share one disk's syncs.
+    public var syncs = true
 
     public init() {}
 }

@@ -31,7 +31,7 @@ enum WriterConnection {
             throw .unavailable("\(connection.path): no write-ahead journal on this file system")
         }
         for pragma in [
-            "synchronous = \(options.syncsEveryCommit ? "FULL" : "NORMAL")",
+            "synchronous = \(options.syncs ? "FULL" : "OFF")",
             "wal_autocheckpoint = 0", "cell_size_check = ON",
             "cache_size = -\(options.cacheSize)",
             "journal_size_limit = \(options.journalLimit)",

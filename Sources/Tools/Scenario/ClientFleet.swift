@@ -102,7 +102,7 @@ final class ClientFleet: DeviceFleet {
         var options = SQLiteOptions()
         // Hundreds of devices share this machine's one disk; a killed server does not lose what
         // its clients' kernel has.
-        options.syncsEveryCommit = false
+        options.syncs = false
         options.cacheSize = 256
         options.check = .never
         let file = folder.appendingPathComponent("device-\(number).db").path

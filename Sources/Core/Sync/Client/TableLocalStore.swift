@@ -12,6 +12,8 @@ public final class TableLocalStore: LocalStore {
     static let step = 512
 
     private let store: any Store
+    /// As they are durable, once read: every change asks for them. `nil`: not known.
+    private var course: Course?
 
     /// `store` was opened with `LocalSchema.tables` and belongs to this object alone.
     public init(store: any Store) { self.store = store }
@@ -25,6 +27,19 @@ public final class TableLocalStore: LocalStore {
         static let token = "session_token"
         static let user = "user"
         static let lastMutation = "last_mutation"
+    }
+
+    /// Which reset rows are compared with.
+    private struct Course {
+        var round: UInt64 = 0
+        var isResetting = false
+
+        init() {}
+
+        init(_ snapshot: any StoreSnapshot) throws(StoreError) {
+            round = try TableLocalStore.fact(Fact.round, snapshot)?.number ?? 0
+            isResetting = try TableLocalStore.fact(Fact.resetting, snapshot)?.number ?? 0 != 0
+        }
     }
 
     // MARK: - LocalStore
@@ -50,10 +65,16 @@ public final class TableLocalStore: LocalStore {
     }
 
     public func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
-        try write { transaction throws(StoreError) in
+        let known = course
+        // Not known again until this is committed.
+        course = nil
+        let (applied, next) = try write {
+            transaction throws(StoreError) -> (applied: [Entry], course: Course) in
             var applied: [Entry] = []
-            var round = try Self.fact(Fact.round, transaction)?.number ?? 0
-            let wasResetting = try Self.fact(Fact.resetting, transaction)?.number ?? 0 != 0
+            var course = Course()
+            if let known { course = known } else { course = try Course(transaction) }
+            var round = course.round
+            let wasResetting = course.isResetting
             if change.marksStale {
                 round += 1
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
@@ -67,16 +88,23 @@ public final class TableLocalStore: LocalStore {
             }
             if change.sweeps { try Self.sweep(before: round, transaction) }
             let isResetting = (change.marksStale || wasResetting) && !change.sweeps
-            try transaction.put(
-                LocalStateRecord(name: Fact.resetting, number: isResetting ? 1 : 0))
+            if isResetting != wasResetting {
+                try transaction.put(
+                    LocalStateRecord(name: Fact.resetting, number: isResetting ? 1 : 0))
+            }
             try transaction.put(
                 LocalStateRecord(
                     name: Fact.cursor, number: change.to.seq, bytes: change.to.epoch.bytes))
-            return applied
+            course.round = round
+            course.isResetting = isResetting
+            return (applied, course)
         }
+        course = next
+        return applied
     }
 
     public func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
+        course = nil
         try write { transaction throws(StoreError) in
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
             if !former.isEmpty && former != Array(user.utf8) {

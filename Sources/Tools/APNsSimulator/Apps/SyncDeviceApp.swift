@@ -130,7 +130,7 @@ final class SyncDeviceApp: DeviceApp {
         options.journalStep = 1 << 20
         // What the system was given survives the end of this process, which is what a phone's
         // app has to survive here; hundreds of devices share one disk.
-        options.syncsEveryCommit = false
+        options.syncs = false
         options.check = .never
         let file = try SQLiteStore(
             path: configuration.path, tables: LocalSchema.tables, options: options)
