@@ -27,6 +27,7 @@ final class RecordingApp: DeviceApp {
     func suspend() { record("suspend") }
     func terminate() { record("terminate") }
     func networkChanged(isUp: Bool) { record("network \(isUp)") }
+    func hold(_ isHeld: Bool) { record("hold \(isHeld)") }
     func createConversation(_ conversation: ConversationID, participants: [String]) {}
     func addParticipants(_ users: [String], to conversation: ConversationID) {}
     func send(

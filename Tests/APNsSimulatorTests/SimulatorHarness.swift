@@ -14,7 +14,9 @@ final class SimulatorHarness {
     let client: SimulatorClient
     let key = PrivateKey.generate(.p256)
 
-    init(maximumStreams: UInt32 = 1_000) throws {
+    init(
+        maximumStreams: UInt32 = 1_000, change: (inout SimulatorOptions) -> Void = { _ in }
+    ) throws {
         let made = try #require(Self.certificates)
         var template = Array("/tmp/rouse-simulator-XXXXXX".utf8CString)
         let name = try #require(mkdtemp(&template))
@@ -26,6 +28,7 @@ final class SimulatorHarness {
         options.controlPort = 0
         options.directory = directory
         options.maximumStreams = maximumStreams
+        change(&options)
         let chosen = options
         (thread, ports) = try LoopThread.startReturning(name: "simulator") { loop in
             let simulator = try Simulator(loop: loop, options: chosen)

@@ -27,7 +27,7 @@ import Testing
         }
         #expect(ledger.verdict().lost == 0 && ledger.verdict().duplicated == 0)
         #expect(ledger.outOfOrder == 0 && ledger.acknowledged == 2)
-        #expect(ledger.delay(atShare: 0.99) == 19 && ledger.deliveries == 4)
+        #expect(ledger.delays(atShares: [0.99]) == [19] && ledger.deliveries == 4)
     }
 
     @Test("a message missing on one device is lost, whatever the server says of joining")
@@ -73,5 +73,17 @@ import Testing
         #expect(ledger.unacknowledged == 1)
         ledger.answered(id(3), position: 0, at: 41)
         #expect(ledger.unacknowledged == 0 && ledger.refused == 1 && ledger.acknowledged == 2)
+    }
+
+    @Test("what a device slept through does not count as delay to open apps")
+    func sleepers() {
+        var ledger = ledger()
+        ledger.opened(1, at: 10)
+        ledger.applied(1, id(1), position: 1, at: 31)
+        ledger.slept(1)
+        ledger.opened(1, at: 50)
+        ledger.applied(1, id(2), position: 2, at: 92)
+        #expect(ledger.delays(atShares: [0, 0.99]) == [20, 80])
+        #expect(ledger.delays(atShares: [0, 0.99], awake: true) == [20, 20])
     }
 }

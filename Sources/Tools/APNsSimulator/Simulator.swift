@@ -28,6 +28,7 @@ public final class Simulator {
     private var deadlines: [String: Timestamp] = [:]
     private var timer: LoopTimer?
     private var isClosed = false
+    private var isHolding = false
 
     /// Listens on everything that `options` names.
     ///
@@ -69,7 +70,11 @@ public final class Simulator {
         try control.listen(
             path: options.controlPath, port: options.controlPort,
             answer: { commands.answer($0) },
-            events: { [unowned self] after, limit in log.events(after: after, limit: limit) })
+            source: EventSource(
+                limit: options.logLimit, patience: options.subscriberPatience,
+                head: { [unowned self] in log.head },
+                events: { [unowned self] in log.events(after: $0, limit: $1) },
+                hold: { [unowned self] in hold($0) }))
     }
 
     /// Ends everything; the stores of devices stay on disk.
@@ -192,6 +197,7 @@ public final class Simulator {
             now: { [unowned self] in now }, tell: { [unowned self] in tell($0) },
             deadlineChanged: { [unowned self] in deadlineChanged($0) })
         host.app = try makeApp(token, host.hooks)
+        if isHolding { host.app?.hold(true) }
         devices[name] = host
         deviceByToken[token] = host
         return token
@@ -200,6 +206,12 @@ public final class Simulator {
     func device(_ name: String) throws(SimulatorState.Problem) -> DeviceHost {
         guard let host = devices[name] else { throw .unknown("device `\(name)`") }
         return host
+    }
+
+    /// Lets all apps wait for a subscriber that is to miss nothing, or go on.
+    private func hold(_ isHeld: Bool) {
+        isHolding = isHeld
+        for host in devices.values { host.app?.hold(isHeld) }
     }
 
     var deviceNames: [String] { devices.keys.sorted() }

@@ -18,6 +18,9 @@ public struct SimulatorOptions: Sendable {
     public var directory: String?
     public var devicesMax = 20_000
     public var logLimit = 65_536
+    /// How long, in milliseconds, the devices wait for a subscriber of the log that is to miss
+    /// nothing and takes nothing.
+    public var subscriberPatience: UInt64 = 60_000
 
     public init(certificateChain: [UInt8], privateKey: [UInt8]) {
         self.certificateChain = certificateChain

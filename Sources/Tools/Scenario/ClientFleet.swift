@@ -12,6 +12,9 @@ import Wire
 final class ClientFleet: DeviceFleet {
     var onEvent: (FleetEvent) -> Void = { _ in }
 
+    private(set) var syncRequests = 0
+    private(set) var deltas = 0
+
     private let loop: Loop
     private let endpoint: SyncEndpoint
     private let tls: TLSContext
@@ -91,6 +94,8 @@ final class ClientFleet: DeviceFleet {
         device.messages[mutation] = line.message
     }
 
+    func count(then: @escaping () -> Void) { then() }
+
     func stop() {
         for device in devices {
             device.client?.terminate()
@@ -134,19 +139,18 @@ final class ClientFleet: DeviceFleet {
 
     private func reported(_ number: Int, _ event: ClientEvent) {
         switch event {
-        case .opened: onEvent(.opened(device: number))
-        case .synced: onEvent(.inSync(device: number))
-        case .syncRequested: onEvent(.syncRequest(device: number))
-        case .delta: onEvent(.delta(device: number))
+        case .syncRequested: syncRequests += 1
+        case .delta: deltas += 1
         case .reset:
             devices[number].resets += 1
             onEvent(.reset(device: number, isFirst: devices[number].resets == 1))
-        case .closed: onEvent(.closed(device: number))
         case .refused(let code, _), .loginRefused(let code):
             onEvent(.failed(device: number, "refused with \(code)"))
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
-        case .pushTokenRefused, .drained, .retrying, .parked, .loggedOut: break
+        case .opened, .synced, .closed, .pushTokenRefused, .drained, .retrying, .parked,
+            .loggedOut:
+            break
         }
     }
 

@@ -11,6 +11,11 @@ protocol DeviceFleet: AnyObject {
     /// Puts the app to sleep; `forced`: the user swipes it away.
     func sleep(_ device: Int, forced: Bool)
     func send(_ device: Int, _ line: OutgoingLine) throws
+    /// Has `syncRequests` and `deltas` counted up to now.
+    func count(then: @escaping () -> Void)
+    /// What the devices have got from the server, as of the last `count`.
+    var syncRequests: Int { get }
+    var deltas: Int { get }
     /// All devices' local stores are closed and nothing more is heard of them.
     func stop()
 }
@@ -25,16 +30,12 @@ struct OutgoingLine {
 
 /// What happened on a device. Times are milliseconds of the machine's monotonic clock.
 enum FleetEvent {
-    case opened(device: Int)
-    case closed(device: Int)
-    /// Everything up to the feed's head is applied.
-    case inSync(device: Int)
-    case syncRequest(device: Int)
-    case delta(device: Int)
     case reset(device: Int, isFirst: Bool)
     /// The device's own participant entry.
     case joined(device: Int, ConversationID, position: UInt64)
     case applied(device: Int, ConversationID, MessageID, position: UInt64, at: UInt64)
     case answered(device: Int, MessageID, position: UInt64, code: UInt32, at: UInt64)
     case failed(device: Int, String)
+    /// Nothing more is heard of any device.
+    case ended(String)
 }

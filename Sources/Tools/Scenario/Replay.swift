@@ -33,7 +33,7 @@ public final class Replay {
     static let app = "irc"
     static let keyID = "replay"
     /// Lines sent and not acknowledged; above it log time waits.
-    static let unacknowledgedMax = 400
+    static let unacknowledgedMax = 50
     /// Without any delivery for so long, what is missing is lost.
     static let patience: UInt64 = 40_000
     /// How long a settled run is watched for doubles.
@@ -72,6 +72,7 @@ public final class Replay {
     private var lastLineMinute: [Int] = []
     private var lastIdleMinute = -1
     private var isEnding = false
+    private var isCounting = false
     let pushKey = PrivateKey.generate(.p256)
 
     /// Log minutes without a line after which an app sleeps, in logs that tell no parts.
@@ -211,11 +212,15 @@ public final class Replay {
         report.unacknowledged = ledger.unacknowledged
         report.refused = ledger.refused
         report.deliveries = ledger.deliveries
+        report.syncRequests = fleet?.syncRequests ?? 0
+        report.deltas = fleet?.deltas ?? 0
         report.lost = verdict.lost
         report.duplicated = verdict.duplicated
         report.outOfOrder = ledger.outOfOrder
-        report.p50Milliseconds = ledger.delay(atShare: 0.5)
-        report.p99Milliseconds = ledger.delay(atShare: 0.99)
+        let all = ledger.delays(atShares: [0.5, 0.99])
+        (report.p50Milliseconds, report.p99Milliseconds) = (all[0], all[1])
+        let awake = ledger.delays(atShares: [0.5, 0.99], awake: true)
+        (report.awakeP50Milliseconds, report.awakeP99Milliseconds) = (awake[0], awake[1])
         report.seconds = Double(SystemClock.monotonicMilliseconds() - started) / 1000
         var failures: [String] = []
         if verdict.lost > 0 {
@@ -311,12 +316,14 @@ public final class Replay {
     private func fallAsleep(_ device: Int) {
         guard !options.isAwake, !isAsleep[device], isAdded[device] else { return }
         isAsleep[device] = true
+        ledger.slept(device)
         fleet?.sleep(device, forced: random.next() % 3 == 0)
     }
 
     private func wakeUp(_ device: Int) {
         guard isAsleep[device] else { return }
         isAsleep[device] = false
+        ledger.opened(device, at: SystemClock.monotonicMilliseconds())
         fleet?.open(device)
     }
 
@@ -331,6 +338,7 @@ public final class Replay {
         do {
             try fleet?.add(user: user, device: DeviceID(high: random.next(), low: random.next()))
             fleet?.open(number)
+            ledger.opened(number, at: SystemClock.monotonicMilliseconds())
         } catch {
             fail("\(error)")
         }
@@ -360,8 +368,6 @@ public final class Replay {
 
     private func heard(_ event: FleetEvent) {
         switch event {
-        case .syncRequest: report.syncRequests += 1
-        case .delta: report.deltas += 1
         case .reset(_, let isFirst): if !isFirst { report.resets += 1 }
         case .joined(let device, let place, let position):
             if place == conversation { ledger.joined(device, position: position) }
@@ -373,7 +379,7 @@ public final class Replay {
             ledger.answered(message, position: code == 0 ? position : 0, at: time)
         case .failed(let device, let why):
             if report.failures.count < 10 { report.failures.append("device \(device): \(why)") }
-        case .opened, .closed, .inSync: break
+        case .ended(let why): fail(why)
         }
     }
 
@@ -430,7 +436,9 @@ public final class Replay {
             settledSince = now
         }
         if let settledSince, now - settledSince < Self.watch { return }
-        loop.stop()
+        guard !isCounting else { return }
+        isCounting = true
+        fleet?.count { [unowned self] in self.loop.stop() }
     }
 
     private func tellProgress(_ now: UInt64) {

@@ -18,6 +18,8 @@ public struct ReplayLedger: Sendable {
     struct Device: Sendable {
         var joinedPosition: UInt64?
         var addedAt: UInt64?
+        /// Since when its app is open without a break; `nil`: it sleeps.
+        var awakeSince: UInt64?
         /// Messages in the order applied.
         var applied: [Int] = []
         var firstPosition: UInt64?
@@ -33,6 +35,8 @@ public struct ReplayLedger: Sendable {
     /// Applied on a device, but no line of this replay.
     private(set) var unknown = 0
     private var delays: [UInt64] = []
+    /// Those among them of devices that were awake all the time.
+    private var awakeDelays: [UInt64] = []
     public private(set) var acknowledged = 0
     public private(set) var refused = 0
 
@@ -42,6 +46,12 @@ public struct ReplayLedger: Sendable {
         devices.append(Device())
         return devices.count - 1
     }
+
+    public mutating func opened(_ device: Int, at time: UInt64) {
+        if devices[device].awakeSince == nil { devices[device].awakeSince = time }
+    }
+
+    public mutating func slept(_ device: Int) { devices[device].awakeSince = nil }
 
     /// The joining of a device's user was acknowledged.
     public mutating func added(_ device: Int, at time: UInt64) {
@@ -91,10 +101,17 @@ public struct ReplayLedger: Sendable {
         }
         devices[device].lastOrdinals[sent.sender] = sent.ordinal
         devices[device].applied.append(index)
-        if sent.sender != device { delays.append(time > sent.sentAt ? time - sent.sentAt : 0) }
+        guard sent.sender != device else { return }
+        let delay = time > sent.sentAt ? time - sent.sentAt : 0
+        delays.append(delay)
+        if let awake = devices[device].awakeSince, awake <= sent.sentAt,
+            let added = devices[device].addedAt, added <= sent.sentAt
+        {
+            awakeDelays.append(delay)
+        }
     }
 
-    public var unacknowledged: Int { messages.count { $0.acknowledgedAt == nil } }
+    public var unacknowledged: Int { messages.count - acknowledged - refused }
 
     /// What is missing on each device now, and what is there twice.
     public func verdict() -> (lost: Int, duplicated: Int, missing: [Int]) {
@@ -122,11 +139,13 @@ public struct ReplayLedger: Sendable {
         return false
     }
 
-    /// Milliseconds from sending to being applied on another device, at this share of all.
-    public func delay(atShare share: Double) -> UInt64 {
-        guard !delays.isEmpty else { return 0 }
-        let sorted = delays.sorted()
-        return sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    /// Milliseconds from sending to being applied on another device, at these shares of all; with
+    /// `awake` only where the device was open from the sending on, so that no sleep counts.
+    public func delays(atShares shares: [Double], awake: Bool = false) -> [UInt64] {
+        let sorted = (awake ? awakeDelays : delays).sorted()
+        return shares.map { share in
+            sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+        }
     }
 
     public var deliveries: Int { devices.reduce(0) { $0 + $1.applied.count } }

@@ -47,6 +47,9 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     public var outOfOrder = 0
     public var p50Milliseconds: UInt64 = 0
     public var p99Milliseconds: UInt64 = 0
+    /// The same where the device was open from the sending on.
+    public var awakeP50Milliseconds: UInt64 = 0
+    public var awakeP99Milliseconds: UInt64 = 0
     public var seconds = 0.0
     public var kills: [Kill] = []
     /// What failed, in words; empty: the run is good.
@@ -65,6 +68,8 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         case outOfOrder = "out_of_order"
         case p50Milliseconds = "p50_milliseconds"
         case p99Milliseconds = "p99_milliseconds"
+        case awakeP50Milliseconds = "awake_p50_milliseconds"
+        case awakeP99Milliseconds = "awake_p99_milliseconds"
     }
 
     public init() {}
@@ -101,6 +106,10 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         text += row("lost", lost) + row("duplicated", duplicated)
         text += row("out of order", outOfOrder)
         text += row("send to applied", "p50 \(p50Milliseconds) ms, p99 \(p99Milliseconds) ms")
+        if !isAwake {
+            text += row(
+                "to open apps", "p50 \(awakeP50Milliseconds) ms, p99 \(awakeP99Milliseconds) ms")
+        }
         text += row("duration", "\((seconds * 10).rounded() / 10) s")
         for (number, kill) in kills.enumerated() {
             text += row(

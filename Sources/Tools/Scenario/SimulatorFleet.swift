@@ -20,10 +20,11 @@ final class SimulatorFleet: DeviceFleet {
     }
 
     var onEvent: (FleetEvent) -> Void = { _ in }
+    private(set) var syncRequests = 0
+    private(set) var deltas = 0
     private(set) var silentWakes = 0
     private(set) var alerts = 0
     private(set) var badges = 0
-    private(set) var shown = 0
     private(set) var lints: [String] = []
 
     private let commands: LineConnection
@@ -31,7 +32,8 @@ final class SimulatorFleet: DeviceFleet {
     private let surroundings: Surroundings
     private var waiting: [(ControlResponse) -> Void] = []
     private var firstWaiting = 0
-    private var lastEvent: UInt64 = 0
+    private let decoder = JSONDecoder()
+    private let encoder = JSONEncoder()
     private var resets: Set<Int> = []
 
     init(loop: Loop, control: String, surroundings: Surroundings) {
@@ -39,12 +41,16 @@ final class SimulatorFleet: DeviceFleet {
         commands = LineConnection(loop: loop, path: control)
         events = LineConnection(loop: loop, path: control)
         commands.onLine = { [unowned self] line in self.answer(line) }
-        commands.onEnd = { [unowned self] why in self.onEvent(.failed(device: -1, why)) }
-        events.onLine = { [unowned self] line in self.event(line) }
-        events.onEnd = { [unowned self] why in self.onEvent(.failed(device: -1, why)) }
+        commands.onEnd = { [unowned self] why in self.onEvent(.ended(why)) }
+        events.onLine = { [unowned self] line in self.heard(line) }
+        events.onEnd = { [unowned self] why in self.onEvent(.ended(why)) }
         var subscribe = ControlRequest(.events)
         subscribe.after = 0
-        events.send(Self.line(subscribe))
+        // One that is missing could be a delivery: the devices are to wait for this reader.
+        subscribe.lossless = true
+        subscribe.compact = true
+        subscribe.kinds = [.push, .reset, .joined, .applied, .acknowledged, .failed]
+        events.send(line(subscribe))
     }
 
     // MARK: - Commands
@@ -52,7 +58,7 @@ final class SimulatorFleet: DeviceFleet {
     /// Sends a command; answers come in order.
     func call(_ request: ControlRequest, then: @escaping (ControlResponse) -> Void = { _ in }) {
         waiting.append(then)
-        commands.send(Self.line(request))
+        commands.send(line(request))
     }
 
     func add(user: String, device: DeviceID) throws {
@@ -89,20 +95,31 @@ final class SimulatorFleet: DeviceFleet {
         call(request)
     }
 
+    func count(then: @escaping () -> Void) {
+        call(ControlRequest(.counts)) { [unowned self] response in
+            func count(_ kind: SimulatorEvent.Kind) -> Int {
+                Int(clamping: response.counts?[kind.rawValue] ?? 0)
+            }
+            self.syncRequests = count(.syncRequest)
+            self.deltas = count(.delta)
+            then()
+        }
+    }
+
     func stop() {
         commands.close()
         events.close()
     }
 
-    private static func line(_ request: ControlRequest) -> Data {
-        (try? JSONEncoder().encode(request)) ?? Data("{}".utf8)
+    private func line(_ request: ControlRequest) -> Data {
+        (try? encoder.encode(request)) ?? Data("{}".utf8)
     }
 
     // MARK: - What comes back
 
     private func answer(_ line: Data) {
         guard firstWaiting < waiting.count,
-            let response = try? JSONDecoder().decode(ControlResponse.self, from: line)
+            let response = try? decoder.decode(ControlResponse.self, from: line)
         else { return onEvent(.failed(device: -1, String(decoding: line, as: UTF8.self))) }
         let then = waiting[firstWaiting]
         firstWaiting += 1
@@ -116,42 +133,39 @@ final class SimulatorFleet: DeviceFleet {
         then(response)
     }
 
-    private func event(_ line: Data) {
-        guard let response = try? JSONDecoder().decode(ControlResponse.self, from: line) else {
-            return onEvent(
-                .failed(device: -1, "no event: \(String(decoding: line, as: UTF8.self))"))
+    private func heard(_ line: Data) {
+        guard let response = try? decoder.decode(ControlResponse.self, from: line), response.ok
+        else {
+            return onEvent(.ended("no event: \(String(decoding: line, as: UTF8.self))"))
         }
-        guard let event = response.event else { return }
-        // The stream tells every event once: one that is missing could be a delivery.
-        if event.n != lastEvent + 1 {
-            onEvent(.failed(device: -1, "events \(lastEvent + 1) to \(event.n) are missing"))
+        if let lost = response.lost { onEvent(.ended("\(lost) events are missing")) }
+        if let batch = response.applied { applied(batch) }
+        if let event = response.event { self.event(event) }
+    }
+
+    private func applied(_ batch: AppliedBatch) {
+        guard let rows = batch.rows, let place = ConversationID(text: batch.conversation) else {
+            return onEvent(.ended("a batch that cannot be read"))
         }
-        lastEvent = event.n
+        for row in rows {
+            guard let device = Int(row.device), let message = MessageID(text: row.message) else {
+                return onEvent(.ended("no delivery: \(row)"))
+            }
+            onEvent(
+                .applied(device: device, place, message, position: row.position, at: row.uptime))
+        }
+    }
+
+    private func event(_ event: SimulatorEvent) {
         let device = event.device.flatMap { Int($0) } ?? -1
         switch event.kind {
         case .push: pushed(event)
-        case .shown: if event.local != true { shown += 1 }
-        case .online: onEvent(.opened(device: device))
-        case .offline: onEvent(.closed(device: device))
-        case .synced: onEvent(.inSync(device: device))
-        case .applied:
-            for applied in event.messages ?? [] {
-                guard let conversation = ConversationID(text: applied.conversation),
-                    let message = MessageID(text: applied.message)
-                else { continue }
-                onEvent(
-                    .applied(
-                        device: device, conversation, message, position: applied.position,
-                        at: event.uptime))
-            }
         case .acknowledged:
             guard let message = event.message.flatMap({ MessageID(text: $0) }) else { return }
             onEvent(
                 .answered(
                     device: device, message, position: event.position ?? 0, code: event.code ?? 0,
                     at: event.uptime))
-        case .syncRequest: onEvent(.syncRequest(device: device))
-        case .delta: onEvent(.delta(device: device))
         case .reset:
             onEvent(.reset(device: device, isFirst: resets.insert(device).inserted))
         case .joined:

@@ -23,11 +23,12 @@ extension Rouse {
                     "rouse replay 2007-06-04.txt --kill-server 5 --json",
                 ],
                 notes: """
-                    Every nick is a user with a device; its lines are mutations on that device's
-                    own connection. A part puts the app to sleep (a third is swiped away); its next
-                    line opens it. The exit status is 0 only if every line was acknowledged,
-                    nothing was lost, doubled or out of order, and, unless --awake is given, there
-                    were wakes, demotions, alerts and recoveries.
+                    At the default factor a minute of the log takes a second, more if the server is
+                    behind: log time waits for it. Every nick is a user with a device; its lines
+                    are mutations on that device's own connection. A part puts the app to sleep (a
+                    third is swiped away); its next line opens it. The exit status is 0 only if
+                    every line was acknowledged, nothing was lost, doubled or out of order, and,
+                    unless --awake is given, there were wakes, demotions, alerts and recoveries.
                     """),
             run: { try replay($0) })
     ]

@@ -84,6 +84,9 @@ public protocol DeviceApp: AnyObject {
     /// It is gone from memory; what it has stored stays.
     func terminate()
     func networkChanged(isUp: Bool)
+    /// While it is held the app reads nothing of what its server sends: somebody who must not miss
+    /// what it applies is behind.
+    func hold(_ isHeld: Bool)
 
     func createConversation(_ conversation: ConversationID, participants: [String])
         throws(DeviceAppError)

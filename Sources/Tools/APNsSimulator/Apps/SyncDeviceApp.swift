@@ -33,6 +33,7 @@ final class SyncDeviceApp: DeviceApp {
     /// Whether the system lets it run.
     private var isRunning = false
     private var hasNetwork = true
+    private var isHeld = false
     private var state = AppState(phase: .inactive)
     /// It runs because of a push and stops when it has synced.
     private var wasWoken = false
@@ -94,6 +95,11 @@ final class SyncDeviceApp: DeviceApp {
             return
         }
         dropClient("no coverage")
+    }
+
+    func hold(_ isHeld: Bool) {
+        self.isHeld = isHeld
+        client?.isHeld = isHeld
     }
 
     /// The phone's sockets are gone without a word to anybody.
@@ -158,6 +164,7 @@ final class SyncDeviceApp: DeviceApp {
             loop: loop, endpoint: configuration.endpoint, tls: configuration.tls,
             store: try openStore(), configuration: configuration.client, seed: seed,
             events: events)
+        made.isHeld = isHeld
         client = made
         return made
     }

@@ -57,6 +57,9 @@ final class ControlCommands {
             response.events = Array(events)
             response.next = events.last?.n ?? after
             if lost > 0 { response.lost = lost }
+        case .counts:
+            response.counts = [:]
+            for (kind, count) in simulator.log.counts { response.counts?[kind.rawValue] = count }
         case .fault: try fault(request)
         case .events: break
         }

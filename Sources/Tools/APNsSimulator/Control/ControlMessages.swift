@@ -25,6 +25,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceRead = "device_read"
         case deviceForget = "device_forget"
         case log
+        case counts
         case events
         case fault
     }
@@ -71,6 +72,9 @@ public struct ControlRequest: Codable, Equatable, Sendable {
 
     public var after: UInt64?
     public var limit: Int?
+    public var kinds: [SimulatorEvent.Kind]?
+    public var lossless: Bool?
+    public var compact: Bool?
 
     public var fault: FaultKind?
     public var count: Int?
@@ -104,7 +108,7 @@ public struct DeviceReport: Codable, Equatable, Sendable {
     public var app: DeviceAppStatus?
 }
 
-/// One line from the control socket: an answer, or an event if `event` is there.
+/// One line from the control socket: an answer, or events if `event` or `applied` is there.
 public struct ControlResponse: Codable, Equatable, Sendable {
     public var id: UInt64?
     public var ok = true
@@ -123,7 +127,10 @@ public struct ControlResponse: Codable, Equatable, Sendable {
     public var next: UInt64?
     /// Events that were wanted and are no longer kept.
     public var lost: UInt64?
+    /// Events of each kind since the simulator was started, by the kind's name.
+    public var counts: [String: UInt64]?
     public var event: SimulatorEvent?
+    public var applied: AppliedBatch?
 
     public init() {}
 }

@@ -13,10 +13,11 @@ final class ControlServer {
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private var answer: (ControlRequest) -> ControlResponse = { _ in ControlResponse() }
-    private var events: (UInt64, Int) -> (events: ArraySlice<SimulatorEvent>, lost: UInt64) = {
-        _, _ in ([], 0)
-    }
+    fileprivate private(set) var source = EventSource()
     private var isPumping = false
+    /// Events wait for a subscriber that is to miss nothing.
+    private var isHolding = false
+    private var patience: LoopTimer?
     /// The loopback port, if there is one.
     private(set) var port: UInt16?
 
@@ -24,10 +25,11 @@ final class ControlServer {
 
     func listen(
         path: String?, port: UInt16?, answer: @escaping (ControlRequest) -> ControlResponse,
-        events: @escaping (UInt64, Int) -> (events: ArraySlice<SimulatorEvent>, lost: UInt64)
+        source: EventSource
     ) throws(StreamError) {
         self.answer = answer
-        self.events = events
+        self.source = source
+        patience = loop.timer { [unowned self] in giveUp() }
         if let path { listeners.append(try Listener.listen(loop: loop, path: path)) }
         if let port {
             let listener = try Listener.listen(loop: loop, host: "127.0.0.1", port: port)
@@ -43,7 +45,10 @@ final class ControlServer {
         for listener in listeners { listener.close() }
         for connection in connections.values { connection.close() }
         connections = [:]
+        patience?.close()
+        patience = nil
         answer = { _ in ControlResponse() }
+        source = EventSource()
     }
 
     private func accept(_ stream: EventLoop.Stream) {
@@ -58,22 +63,61 @@ final class ControlServer {
 
     fileprivate func closed(_ connection: ControlConnection) {
         connections[ObjectIdentifier(connection)] = nil
+        release()
     }
 
     fileprivate func answered(_ request: ControlRequest) -> ControlResponse { answer(request) }
 
-    fileprivate func events(after: UInt64) -> (events: ArraySlice<SimulatorEvent>, lost: UInt64) {
-        events(after, Self.eventsPerStep)
-    }
-
     /// The log has grown: subscribers are told once per turn of the loop.
     func eventsArrived() {
+        holdIfBehind()
         guard !isPumping, connections.values.contains(where: \.isSubscribed) else { return }
         isPumping = true
         loop.nextTurn { [weak self] in
             guard let self else { return }
             self.isPumping = false
             for connection in Array(self.connections.values) { connection.pump() }
+        }
+    }
+}
+
+extension ControlServer {
+    // MARK: Nothing is lost
+
+    /// How far behind a subscriber that is to miss nothing may be before the devices wait; what
+    /// happens all the same (commands, pushes, time) has the other half of the log.
+    private var holdAbove: UInt64 { UInt64(source.limit) / 2 }
+
+    private func isBehind(_ connection: ControlConnection, _ most: UInt64) -> Bool {
+        connection.lag(source.head()) > most
+    }
+
+    private func holdIfBehind() {
+        guard !isHolding else { return }
+        let behind = connections.values.filter { isBehind($0, holdAbove) }
+        guard !behind.isEmpty else { return }
+        // Perhaps nobody has asked it yet in this turn of the loop.
+        for connection in behind { connection.pump() }
+        guard connections.values.contains(where: { isBehind($0, holdAbove) }) else { return }
+        isHolding = true
+        patience?.start(afterMilliseconds: source.patience)
+        source.hold(true)
+    }
+
+    /// A subscriber took something, or has gone.
+    fileprivate func release() {
+        guard isHolding else { return }
+        guard connections.values.contains(where: { isBehind($0, holdAbove / 2) }) else {
+            isHolding = false
+            patience?.stop()
+            return source.hold(false)
+        }
+        patience?.start(afterMilliseconds: source.patience)
+    }
+
+    private func giveUp() {
+        for connection in connections.values where isBehind(connection, holdAbove / 2) {
+            connection.close()
         }
     }
 }
@@ -87,10 +131,18 @@ private final class ControlConnection {
     private var pending: [UInt8] = []
     /// How much of `pending` is known to hold no line end.
     private var searched = 0
-    private var cursor: UInt64?
+    private var subscription: Subscription?
     private var isClosed = false
 
-    var isSubscribed: Bool { cursor != nil }
+    var isSubscribed: Bool { subscription != nil }
+
+    /// Events it has not had and must not miss.
+    func lag(_ head: UInt64) -> UInt64 {
+        guard let subscription, subscription.isLossless, subscription.cursor < head else {
+            return 0
+        }
+        return head - subscription.cursor
+    }
 
     init(stream: EventLoop.Stream, server: ControlServer) {
         self.stream = stream
@@ -102,11 +154,7 @@ private final class ControlConnection {
         stream.onBytes = { [unowned self] bytes in received(bytes) }
         stream.onEnd = { [unowned self] in close() }
         stream.onFailure = { [unowned self] _ in close() }
-        stream.onDrained = { [unowned self] in
-            takeLines()
-            pump()
-            if !isClosed { stream.startReading() }
-        }
+        stream.onDrained = { [unowned self] in drained() }
         stream.startReading()
     }
 
@@ -115,6 +163,12 @@ private final class ControlConnection {
         isClosed = true
         stream.close()
         server.closed(self)
+    }
+
+    private func drained() {
+        takeLines()
+        pump()
+        if !isClosed { stream.startReading() }
     }
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
@@ -152,7 +206,7 @@ private final class ControlConnection {
             return
         }
         if request.cmd == .events {
-            cursor = request.after ?? 0
+            subscription = Subscription(request)
             var response = ControlResponse()
             response.id = request.id
             send(response)
@@ -172,16 +226,17 @@ private final class ControlConnection {
 
     /// Sends a subscriber what it has not had, as far as it reads.
     func pump() {
-        while !isClosed, let cursor, stream.unsentBytes < ControlServer.unsentMax {
-            let (events, lost) = server.events(after: cursor)
-            guard let last = events.last else { return }
-            for event in events {
-                var response = ControlResponse()
-                response.event = event
-                if lost > 0, event.n == events.first?.n { response.lost = lost }
-                send(response)
-            }
-            self.cursor = last.n
+        var hasMoved = false
+        while !isClosed, let cursor = subscription?.cursor,
+            stream.unsentBytes < ControlServer.unsentMax
+        {
+            let (events, lost) = server.source.events(cursor, ControlServer.eventsPerStep)
+            guard !events.isEmpty, let isLossless = subscription?.isLossless else { break }
+            // Better an end that it notices than a gap.
+            if lost > 0, isLossless { return close() }
+            for line in subscription?.lines(events, lost: lost) ?? [] { send(line) }
+            hasMoved = true
         }
+        if hasMoved { server.release() }
     }
 }

@@ -110,9 +110,18 @@ public final class SimulatorClient {
     }
 
     /// Turns this connection into a stream of events above `after`; no more commands on it.
-    public func subscribe(after: UInt64 = 0) throws(SimulatorClientError) {
+    ///
+    /// - Parameters:
+    ///   - kinds: only these; `nil`: all.
+    ///   - isLossless: the simulated devices wait for this reader rather than that it misses one;
+    ///     if that does not help, the stream ends.
+    public func subscribe(
+        after: UInt64 = 0, kinds: [SimulatorEvent.Kind]? = nil, isLossless: Bool = false
+    ) throws(SimulatorClientError) {
         var request = ControlRequest(.events)
         request.after = after
+        request.kinds = kinds
+        request.lossless = isLossless
         try call(request)
     }
 

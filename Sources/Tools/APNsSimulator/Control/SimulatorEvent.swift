@@ -79,10 +79,56 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     }
 }
 
+/// Messages of many `applied` events in the order applied, a column for each field: a line of it
+/// costs its reader a small part of what a line for each event does.
+public struct AppliedBatch: Codable, Equatable, Sendable {
+    /// All its messages are of this conversation.
+    public var conversation: String
+    public private(set) var devices: [String] = []
+    /// When the message was durable on the device: milliseconds of the machine's monotonic clock.
+    public private(set) var uptimes: [UInt64] = []
+    public private(set) var positions: [UInt64] = []
+    public private(set) var messages: [String] = []
+
+    /// One message on one device.
+    public struct Row: Equatable, Sendable {
+        public var device: String
+        public var uptime: UInt64
+        public var position: UInt64
+        public var message: String
+    }
+
+    public init(conversation: String) { self.conversation = conversation }
+
+    /// How many messages.
+    public var count: Int { messages.count }
+
+    mutating func append(_ message: SimulatorEvent.AppliedMessage, _ event: SimulatorEvent) {
+        devices.append(event.device ?? "")
+        uptimes.append(event.uptime)
+        positions.append(message.position)
+        messages.append(message.message)
+    }
+
+    /// Row by row; `nil`: the columns differ in length, so it is none of a simulator's.
+    public var rows: [Row]? {
+        guard devices.count == count, uptimes.count == count, positions.count == count else {
+            return nil
+        }
+        return messages.indices.map { index in
+            Row(
+                device: devices[index], uptime: uptimes[index], position: positions[index],
+                message: messages[index])
+        }
+    }
+}
+
 /// The last events, in order. A plain value of bounded size.
 public struct EventLog: Sendable {
     private var events: [SimulatorEvent] = []
     private var next: UInt64 = 1
+    /// Events of each kind since the beginning, also those no longer kept.
+    public private(set) var counts: [SimulatorEvent.Kind: UInt64] = [:]
     public let limit: Int
 
     public init(limit: Int = 65_536) {
@@ -101,6 +147,7 @@ public struct EventLog: Sendable {
         event.at = milliseconds
         event.uptime = uptime
         next += 1
+        counts[event.kind, default: 0] += 1
         // A quarter at once: removing from the front moves all that stay.
         if events.count >= limit { events.removeFirst(max(1, limit / 4)) }
         events.append(event)
