@@ -99,9 +99,12 @@ final class Story {
     /// Waits until it is so.
     func wait(_ what: String, until isSo: () throws -> Bool) throws {
         let deadline = Date().addingTimeInterval(Self.patience)
+        var pause: UInt32 = 30_000
         while try !isSo() {
             guard Date() < deadline else { throw StoryError("not in time: \(what)") }
-            usleep(80_000)
+            usleep(pause)
+            // Two processors look after all stories.
+            pause = min(pause + pause / 2, 400_000)
             try revive()
         }
     }

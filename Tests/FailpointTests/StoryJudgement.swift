@@ -118,7 +118,8 @@ extension Story {
         for room in rooms {
             let told = feed.filter { $0.kind == .message && $0.conversation == room }
                 .map(\.position)
-            let there = messages.filter { $0.conversation == room }.map(\.position).sorted()
+            let there = messages.filter { $0.app == user.app && $0.conversation == room }
+                .map(\.position).sorted()
             if told != there {
                 problems.append("\(user.user): messages \(told) of \(there) in the feed")
             }
