@@ -119,6 +119,11 @@ struct ModelDevice {
         case .message: "m \(row.object)"
         case .receipt: "r \(row.conversation) \(name)"
         case .readMark: "d \(row.conversation)"
+        case .tombstone: "m \(row.object)"
+        case .metadata: "k \(row.conversation)"
+        case .announcement: "a \(row.object)"
+        case .conversationSettings: "s \(row.conversation)"
+        case .block: "b \(name)"
         }
     }
 }

@@ -8,6 +8,7 @@ public struct ConversationRecord: Record, Equatable {
         values: [
             Column("creator", .text), Column("created_at", .integer), Column("position", .integer),
             Column("revision", .integer), Column("participants", .integer),
+            Column("distinct_key", .text), Column("receipts_off", .integer),
         ])
 
     public var app: AppID
@@ -21,6 +22,10 @@ public struct ConversationRecord: Record, Equatable {
     public var revision: UInt64
     /// How many take part.
     public var participants: UInt64
+    /// Under what it is the only one with exactly these participants; empty: it need not be.
+    public var distinctKey: String
+    /// Nobody is told how far others got.
+    public var receiptsOff: Bool
 
     public init(
         app: AppID,
@@ -29,7 +34,9 @@ public struct ConversationRecord: Record, Equatable {
         createdAt: Timestamp,
         position: UInt64 = 0,
         revision: UInt64 = 0,
-        participants: UInt64 = 0
+        participants: UInt64 = 0,
+        distinctKey: String = "",
+        receiptsOff: Bool = false
     ) {
         self.app = app
         self.conversation = conversation
@@ -38,6 +45,8 @@ public struct ConversationRecord: Record, Equatable {
         self.position = position
         self.revision = revision
         self.participants = participants
+        self.distinctKey = distinctKey
+        self.receiptsOff = receiptsOff
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -49,6 +58,8 @@ public struct ConversationRecord: Record, Equatable {
         position = try reader.unsigned()
         revision = try reader.unsigned()
         participants = try reader.unsigned()
+        distinctKey = try reader.text()
+        receiptsOff = try reader.flag()
     }
 
     public var row: [ColumnValue] {
@@ -60,6 +71,8 @@ public struct ConversationRecord: Record, Equatable {
             .unsigned(position),
             .unsigned(revision),
             .unsigned(participants),
+            .text(distinctKey),
+            .flag(receiptsOff),
         ]
     }
 }

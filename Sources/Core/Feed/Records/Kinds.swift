@@ -27,10 +27,16 @@ public enum EntryKind: UInt64, Sendable, CaseIterable {
     case message = 2
     case receipt = 3
     case readMark = 4
+    case tombstone = 5
+    case metadata = 6
+    case announcement = 7
+    case conversationSettings = 8
+    case block = 9
 }
 
 /// What a fan-out job writes into the feeds.
 public enum FanOutKind: UInt64, Sendable {
     case message = 1
     case join = 2
+    case metadata = 3
 }

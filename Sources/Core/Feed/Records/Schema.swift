@@ -13,14 +13,17 @@ public enum Schema {
         ConversationRecord.table, ParticipantRecord.table, MessageRecord.table,
         EntryRecord.table, ReceiptRecord.table, ReadMarkRecord.table, ReceiptDueRecord.table,
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
+        MetadataRecord.table, DistinctRecord.table, AliasRecord.table, SettingsRecord.table,
+        BlockRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.
     /// Rows of other tables are waited for last.
     public static let lockRanks: [String: Int] = [
-        IdempotencyRecord.table.name: 0, ConversationRecord.table.name: 1,
-        MessageRecord.table.name: 2, UserRecord.table.name: 3, DeviceRecord.table.name: 4,
+        IdempotencyRecord.table.name: 0, DistinctRecord.table.name: 1,
+        ConversationRecord.table.name: 2, MessageRecord.table.name: 3, UserRecord.table.name: 4,
+        DeviceRecord.table.name: 5,
     ]
 }
 

@@ -22,6 +22,11 @@ extension UserRecord {
     func receiptable(_ applied: UInt64) -> UInt64 { min(applied, receiptHead) }
 }
 
+extension ConversationID {
+    /// Of an entry that belongs to no conversation; nobody may choose it (MSG-1).
+    static var none: ConversationID { ConversationID(high: 0, low: 0) }
+}
+
 /// What a feed is told of: one object, of which it holds at most one entry.
 struct FeedObject {
     var kind: EntryKind
@@ -52,6 +57,24 @@ struct FeedObject {
         FeedObject(
             kind: .receipt, conversation: record.conversation,
             object: Array(record.user.name.utf8), version: record.version)
+    }
+
+    static func metadata(_ record: MetadataRecord) -> FeedObject {
+        FeedObject(
+            kind: .metadata, conversation: record.conversation, object: [],
+            version: record.version)
+    }
+
+    static func settings(_ record: SettingsRecord) -> FeedObject {
+        FeedObject(
+            kind: .conversationSettings, conversation: record.conversation, object: [],
+            version: record.version)
+    }
+
+    static func block(_ record: BlockRecord) -> FeedObject {
+        FeedObject(
+            kind: .block, conversation: .none, object: Array(record.other.name.utf8),
+            version: record.version)
     }
 
     static func readMark(_ record: ReadMarkRecord) -> FeedObject {
@@ -97,8 +120,11 @@ extension Work {
         tellsReceipts: Bool = false
     ) throws(RuleFailure) {
         let (app, user) = (feed.user.app, feed.user.user)
-        // Versions rise with each change: the first has nothing to supersede.
-        if object.version > 1 { try supersede(object, in: feed.user) }
+        // Versions rise with each change: the first has nothing to supersede. But metadata is told
+        // as it is when a job runs, to a newcomer too, so that a version may come twice.
+        if object.version > 1 || object.kind == .metadata {
+            try supersede(object, in: feed.user)
+        }
         feed.user.head += 1
         if isVisible { feed.user.visibleHead = feed.user.head }
         if tellsReceipts { feed.user.awaitReceipt() }
@@ -128,10 +154,12 @@ extension Work {
         }
     }
 
-    /// Whether a message may alert: somebody else's, with push text, not already read.
+    /// Whether a message may alert: somebody else's, with push text, in a conversation that is
+    /// not muted, not already read.
     func isVisible(_ message: MessageRecord, to user: UserID) throws(RuleFailure) -> Bool {
         guard message.sender != user.name else { return false }
         guard !message.pushTitle.isEmpty || !message.pushBody.isEmpty else { return false }
+        if try isMuted(message.conversation, for: user, message.app) { return false }
         let mark = try record(
             ReadMarkRecord.self,
             [.app(message.app), .user(user), .identifier(message.conversation)])

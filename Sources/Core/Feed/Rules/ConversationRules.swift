@@ -44,8 +44,8 @@ extension Work {
         guard let conversation else {
             throw .refused(.missingField, "no conversation id")
         }
-        guard let found = try lockConversation(app, conversation),
-            try reaches(app, conversation, actor)
+        guard let found = try lockConversation(app, try target(app, conversation)),
+            try reaches(app, found.conversation, actor)
         else {
             throw .refused(.notFound, "no such conversation")
         }
@@ -58,6 +58,7 @@ extension Work {
         guard let id = request.conversation else {
             throw .refused(.missingField, "no conversation id")
         }
+        guard id != .none else { throw .refused(.malformed, "an id of zeros") }
         var names = request.participants
         var creator = ""
         if case .user(let user) = actor {
@@ -65,6 +66,12 @@ extension Work {
             creator = user.name
         }
         let users = try validUsers(names)
+        try refuseBlocked(users, by: actor, app)
+        var distinctKey = ""
+        if request.distinct {
+            distinctKey = try self.distinctKey(users)
+            if let existing = try distinct(app, distinctKey, asked: id) { return existing }
+        }
         if try lockConversation(app, id) != nil {
             // An id in use cannot be refused without telling that it is in use; to those out of
             // reach nothing more is told (MSG-15).
@@ -73,7 +80,17 @@ extension Work {
                 : .refused(.forbidden, "the conversation cannot be created")
         }
         var conversation = ConversationRecord(
-            app: app, conversation: id, creator: creator, createdAt: now)
+            app: app, conversation: id, creator: creator, createdAt: now,
+            distinctKey: distinctKey, receiptsOff: request.receiptsOff)
+        if request.distinct {
+            try put(DistinctRecord(app: app, participants: distinctKey, conversation: id))
+        }
+        if !request.metadata.isEmpty {
+            // Told with the conversation itself.
+            var metadata = MetadataRecord(app: app, conversation: id)
+            try change(&metadata, by: request.metadata)
+            try put(metadata)
+        }
         try join(users, &conversation)
         return conversation
     }
@@ -84,6 +101,10 @@ extension Work {
         let users = try validUsers(request.users)
         guard !users.isEmpty else { throw .refused(.missingField, "no users") }
         var conversation = try reachableConversation(app, request.conversation, actor)
+        guard conversation.distinctKey.isEmpty else {
+            throw .refused(.conflict, "a distinct conversation keeps its participants")
+        }
+        try refuseBlocked(users, by: actor, app)
         var added: [UserID] = []
         for user in users
         where try participant(app, conversation.conversation, user) == nil {

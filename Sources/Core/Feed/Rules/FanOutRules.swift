@@ -55,6 +55,7 @@ extension Work {
         switch job.change {
         case .message: try serveMessage(&job, conversation, budget: &budget)
         case .join: try serveJoin(&job, conversation, budget: &budget)
+        case .metadata: try serveMetadata(&job, conversation, budget: &budget)
         }
     }
 
@@ -85,6 +86,7 @@ extension Work {
                 budget -= 1
                 // Who joined with or after the message does not see it.
                 guard recipient.joinedRevision < job.revision else { continue }
+                if try isUnwanted(message, by: recipient.user) { continue }
                 var feed = try openFeed(job.app, recipient.user)
                 try append(
                     .message(message), to: &feed,
@@ -97,7 +99,37 @@ extension Work {
         return false
     }
 
-    /// A user who joins gets the conversation, then every participant; one who was there gets
+    /// MSG-27.
+    private func isUnwanted(
+        _ message: MessageRecord, by user: UserID
+    ) throws(RuleFailure) -> Bool {
+        guard !message.sender.isEmpty, message.sender != user.name else { return false }
+        return try isBlocked(UserID(message.sender), by: user, message.app)
+    }
+
+    /// Everyone gets the present state: a later change's job finds nothing newer to tell.
+    private func serveMetadata(
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let metadata = try metadata(of: conversation)
+        while budget > 0 {
+            let limit = min(budget, limits.fanOutStep)
+            let recipients = try participants(after: job.cursor, in: job, limit: limit)
+            for recipient in recipients {
+                job.cursor = recipient.user.name
+                budget -= 1
+                // Who joined later was told with the conversation.
+                guard recipient.joinedRevision < job.revision else { continue }
+                var feed = try openFeed(job.app, recipient.user)
+                try append(.metadata(metadata), to: &feed)
+                try close(feed)
+            }
+            if recipients.count < limit { return true }
+        }
+        return false
+    }
+
+    /// A user who joins gets the conversation, its metadata, then every participant; one who was there gets
     /// those who join. One step writes at most one recipient's newcomers above its budget.
     private func serveJoin(
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
@@ -141,7 +173,11 @@ extension Work {
         _ job: inout FanOutRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         var feed = try openFeed(job.app, recipient.user)
-        if job.member.isEmpty { try append(.conversation(conversation), to: &feed) }
+        if job.member.isEmpty {
+            try append(.conversation(conversation), to: &feed)
+            let metadata = try metadata(of: conversation)
+            if metadata.version > 0 { try append(.metadata(metadata), to: &feed) }
+        }
         while budget > 0 {
             let limit = min(budget, limits.fanOutStep)
             let members = try participants(after: job.member, in: job, limit: limit)

@@ -10,7 +10,7 @@ extension Work {
         _ app: AppID, _ request: SendMessage, from sender: String, by actor: Actor
     ) throws(RuleFailure) -> MessageRecord {
         guard let id = request.message else { throw .refused(.missingField, "no message id") }
-        try checkContent(of: request)
+        try checkContent(request.parts, request.push)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
         if let existing = try record(
@@ -44,13 +44,13 @@ extension Work {
     }
 
     /// MSG-3.
-    private func checkContent(of request: SendMessage) throws(RuleFailure) {
-        guard !request.parts.isEmpty else { throw .refused(.missingField, "no parts") }
-        guard request.parts.count <= limits.parts else {
+    func checkContent(_ parts: [Part], _ push: PushText?) throws(RuleFailure) {
+        guard !parts.isEmpty else { throw .refused(.missingField, "no parts") }
+        guard parts.count <= limits.parts else {
             throw .refused(.limit, "more than \(limits.parts) parts")
         }
         var bytes = 0
-        for part in request.parts {
+        for part in parts {
             let type = part.mimeType.utf8
             guard !type.isEmpty else { throw .refused(.missingField, "a part without MIME type") }
             guard type.count <= limits.mimeTypeBytes,
@@ -59,23 +59,45 @@ extension Work {
                 throw .refused(.malformed, "a part whose MIME type is not one")
             }
             bytes += type.count + part.content.count
+            if let reference = part.reference {
+                try checkReference(reference, of: part)
+                bytes += reference.url.utf8.count + reference.digest.count
+            }
         }
         guard bytes <= limits.messageBytes else {
             throw .refused(.tooLarge, "more than \(limits.messageBytes) bytes of parts")
         }
         // No engine's text column is sure to hold a zero byte.
-        guard !request.hasZeroInPushText else {
+        guard push?.hasZero != true else {
             throw .refused(.malformed, "a push text with a zero byte")
         }
-        let text = (request.push?.title.utf8.count ?? 0) + (request.push?.body.utf8.count ?? 0)
+        let text = (push?.title.utf8.count ?? 0) + (push?.body.utf8.count ?? 0)
         guard text <= limits.pushTextBytes else {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
         }
     }
+
+    /// MSG-23: the form only; nobody here fetches it.
+    private func checkReference(
+        _ reference: PartReference, of part: Part
+    ) throws(RuleFailure) {
+        guard part.content.isEmpty else {
+            throw .refused(.malformed, "a part with content and a reference")
+        }
+        guard !reference.url.isEmpty, reference.size > 0 else {
+            throw .refused(.missingField, "a reference without url or size")
+        }
+        guard reference.url.utf8.count <= limits.referenceBytes else {
+            throw .refused(.tooLarge, "a url of more than \(limits.referenceBytes) bytes")
+        }
+        guard reference.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            reference.digest.count == 32
+        else {
+            throw .refused(.malformed, "a url or digest that is not one")
+        }
+    }
 }
 
-extension SendMessage {
-    fileprivate var hasZeroInPushText: Bool {
-        push.map { $0.title.utf8.contains(0) || $0.body.utf8.contains(0) } ?? false
-    }
+extension PushText {
+    fileprivate var hasZero: Bool { title.utf8.contains(0) || body.utf8.contains(0) }
 }

@@ -65,9 +65,9 @@ extension Work {
             return mutation.result(.unavailable, retryAfter: limits.retryAfter)
         }
         var code: Code?
-        var position: UInt64 = 0
+        var effect = MutationEffect()
         do throws(RuleFailure) {
-            position = try savepoint { () throws(RuleFailure) in
+            effect = try savepoint { () throws(RuleFailure) in
                 try self.carryOut(mutation, session)
             }
         } catch {
@@ -75,36 +75,39 @@ extension Work {
             code = refusal
         }
         if let code, code.isTemporary { return try postpone(mutation, code, session) }
-        return try take(mutation, code, position, session, floor: device.mutationFloor)
+        return try take(mutation, code, effect, session, floor: device.mutationFloor)
     }
 
-    /// The position of a message sent; else 0.
     private func carryOut(
         _ mutation: Mutation, _ session: SessionKey
-    ) throws(RuleFailure) -> UInt64 {
+    ) throws(RuleFailure) -> MutationEffect {
         let actor = Actor.user(session.user)
         switch mutation.operation {
         case .createConversation(let request):
-            _ = try createConversation(session.app, request, by: actor)
+            let made = try createConversation(session.app, request, by: actor)
+            return MutationEffect(object: made.conversation.bytes)
         case .addParticipants(let request):
             _ = try addParticipants(session.app, request, by: actor)
         case .sendMessage(let request):
-            return try sendMessage(
-                session.app, request, from: session.user.name, by: actor
-            ).position
+            let message = try sendMessage(
+                session.app, request, from: session.user.name, by: actor)
+            return MutationEffect(position: message.position)
         case .forgetDevice:
             var device = try lockDevice(session)
             try forget(&device)
-        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation,
-            .changeMetadata, .muteConversation, .blockUser, nil:
+        case .changeMetadata(let request):
+            _ = try changeMetadata(session.app, request, by: actor)
+        case .muteConversation(let request): try muteConversation(request, session)
+        case .blockUser(let request): try blockUser(request, session)
+        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation, nil:
             throw .refused(.missingField, "no operation this server knows")
         }
-        return 0
+        return MutationEffect()
     }
 
     /// Takes the number and stores the result, final from now on.
     private func take(
-        _ mutation: Mutation, _ code: Code?, _ position: UInt64, _ session: SessionKey,
+        _ mutation: Mutation, _ code: Code?, _ effect: MutationEffect, _ session: SessionKey,
         floor: UInt64
     ) throws(RuleFailure) -> MutationResult {
         var device = try lockDevice(session)
@@ -118,8 +121,9 @@ extension Work {
         try put(device)
         let stored = MutationRecord(
             app: session.app, user: session.user, device: session.device,
-            number: mutation.number, code: UInt64(code?.rawValue ?? 0), object: mutation.object,
-            position: position, expiresAt: now + limits.mutationLifetime,
+            number: mutation.number, code: UInt64(code?.rawValue ?? 0),
+            object: effect.object ?? mutation.object, position: effect.position,
+            expiresAt: now + limits.mutationLifetime,
             ordinal: device.mutationsTaken)
         try put(stored)
         try dropOldResults(session, newest: device.mutationsTaken)
@@ -165,6 +169,14 @@ extension Work {
         }
         return mutation.result(code, retryAfter: limits.retryAfter)
     }
+}
+
+/// What a mutation's result tells of what it did.
+private struct MutationEffect {
+    /// Of the message sent; else 0.
+    var position: UInt64 = 0
+    /// `nil`: the object that the mutation names.
+    var object: [UInt8]?
 }
 
 extension Code {

@@ -64,7 +64,8 @@ struct PageReader {
             entry.object = row.conversation.bytes
             entry.body = .conversationState(
                 ConversationState(
-                    createdMs: state.createdAt.milliseconds, creator: state.creator))
+                    createdMs: state.createdAt.milliseconds, creator: state.creator,
+                    distinct: !state.distinctKey.isEmpty, receiptsOff: state.receiptsOff))
             size += state.creator.utf8.count
         case .participant:
             let state = try participant(row)
@@ -95,6 +96,9 @@ struct PageReader {
             entry.body = .readMark(
                 ReadMarkState(through: positions.through, ranges: positions.ranges))
             size += positions.ranges.count * 26
+        case .metadata, .conversationSettings, .block: try joinState(row, &entry, &size)
+        case .tombstone, .announcement:
+            throw .corrupt("entry: kind \(row.kind) is not written yet")
         }
         return (entry, size)
     }
@@ -115,7 +119,7 @@ struct PageReader {
         return state
     }
 
-    private func found<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) -> R {
+    func found<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) -> R {
         guard let record = try snapshot.record(type, key) else {
             throw .corrupt("entry: no \(R.table.name)")
         }

@@ -10,6 +10,20 @@ public struct RuleLimits: Equatable, Sendable {
     /// Bytes of all parts of one message together, MIME types included.
     public var messageBytes = 64 << 10
     public var mimeTypeBytes = 128
+    /// Of the address of content by reference.
+    public var referenceBytes = 2048
+    /// Keys of one path of metadata, bytes of one key and of one value.
+    public var metadataDepth = 8
+    public var metadataKeyBytes = 64
+    public var metadataValueBytes = 2048
+    /// Values of one conversation's metadata, and their bytes together.
+    public var metadataValues = 64
+    public var metadataBytes = 8192
+    /// Bytes of the names of a distinct conversation's participants together: they are a key, and
+    /// an index of PostgreSQL takes a third of a page.
+    public var distinctBytes = 2000
+    /// Users one user blocks.
+    public var blocks = 1000
     /// Title and body of a push text together.
     public var pushTextBytes = 2048
     /// Above so many recipients a change is fanned out in the background.

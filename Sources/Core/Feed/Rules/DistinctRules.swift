@@ -1,0 +1,42 @@
+import Model
+import Wire
+
+// Conversations of which there is one for the same participants (MSG-24). Two who make it at the
+// same time, or offline, end in the same one: who comes second gets its id as the result, and what
+// still comes under the id he chose goes there.
+extension Work {
+    func distinctKey(_ users: [UserID]) throws(RuleFailure) -> String {
+        // Names hold no control characters: this is unambiguous.
+        let key = users.map(\.name).joined(separator: "\n")
+        guard key.utf8.count <= limits.distinctBytes else {
+            throw .refused(.limit, "too many participants for a distinct conversation")
+        }
+        return key
+    }
+
+    /// The conversation there is already, locked; `asked` names it too from now on.
+    func distinct(
+        _ app: AppID, _ key: String, asked: ConversationID
+    ) throws(RuleFailure) -> ConversationRecord? {
+        // Waiting for the absent row keeps a second one from being made meanwhile.
+        let known = try record(DistinctRecord.self, [.app(app), .text(key)], lock: .wait)
+        guard let known, let existing = try lockConversation(app, known.conversation) else {
+            return nil
+        }
+        guard asked != existing.conversation else { return existing }
+        if try record(ConversationRecord.self, [.app(app), .identifier(asked)]) != nil {
+            throw .refused(.forbidden, "the conversation cannot be created")
+        }
+        if try target(app, asked) == asked {
+            try put(
+                AliasRecord(
+                    app: app, alias: asked, conversation: existing.conversation, createdAt: now))
+        }
+        return existing
+    }
+
+    /// The conversation an id stands for: itself, unless it was merged into another.
+    func target(_ app: AppID, _ id: ConversationID) throws(RuleFailure) -> ConversationID {
+        try record(AliasRecord.self, [.app(app), .identifier(id)])?.conversation ?? id
+    }
+}

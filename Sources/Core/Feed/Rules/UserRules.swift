@@ -1,0 +1,92 @@
+import Model
+import Wire
+
+// What a user sets for himself: mutes and blocks. Both are entries of the own feed, so that every
+// own device shows the same.
+extension Work {
+    /// MSG-26.
+    func muteConversation(
+        _ request: MuteConversation, _ session: SessionKey
+    ) throws(RuleFailure) {
+        let conversation = try reachableConversation(
+            session.app, request.conversation, .user(session.user))
+        var feed = try openFeed(session.app, session.user)
+        let id = conversation.conversation
+        var settings =
+            try record(SettingsRecord.self, settingsKey(session.app, session.user, id))
+            ?? SettingsRecord(app: session.app, user: session.user, conversation: id)
+        settings.isMuted = request.muted
+        settings.mutedUntil =
+            request.muted && request.forMs > 0 ? now + min(request.forMs, .max >> 2) : nil
+        settings.version += 1
+        try put(settings)
+        try append(.settings(settings), to: &feed)
+        try close(feed)
+    }
+
+    /// MSG-27.
+    func blockUser(_ request: BlockUser, _ session: SessionKey) throws(RuleFailure) {
+        let other = UserID(request.user)
+        guard other.isValid, other != session.user else {
+            throw .refused(.malformed, "not another user's name")
+        }
+        var feed = try openFeed(session.app, session.user)
+        var block =
+            try record(BlockRecord.self, blockKey(session.app, session.user, other))
+            ?? BlockRecord(app: session.app, user: session.user, other: other)
+        guard block.isBlocked != request.blocked else { return }
+        if block.version == 0 {
+            let known = try records(
+                BlockRecord.self,
+                Scan(prefix: [.app(session.app), .user(session.user)], limit: limits.blocks))
+            guard known.count < limits.blocks else {
+                throw .refused(.limit, "more than \(limits.blocks) blocks")
+            }
+        }
+        block.isBlocked = request.blocked
+        block.version += 1
+        try put(block)
+        try append(.block(block), to: &feed)
+        try close(feed)
+    }
+
+    /// Who is blocked by one of the users cannot bring that one into a conversation.
+    func refuseBlocked(
+        _ users: [UserID], by actor: Actor, _ app: AppID
+    ) throws(RuleFailure) {
+        guard case .user(let actor) = actor else { return }
+        for user in users where user != actor {
+            if try isBlocked(actor, by: user, app) {
+                throw .refused(.forbidden, "the participants cannot be added")
+            }
+        }
+    }
+
+    /// Whether `user` wants nothing of `other`.
+    func isBlocked(
+        _ other: UserID, by user: UserID, _ app: AppID
+    ) throws(RuleFailure) -> Bool {
+        try record(BlockRecord.self, blockKey(app, user, other))?.isBlocked ?? false
+    }
+
+    func isMuted(
+        _ conversation: ConversationID, for user: UserID, _ app: AppID
+    ) throws(RuleFailure) -> Bool {
+        try record(SettingsRecord.self, settingsKey(app, user, conversation))?
+            .isMuted(now: now) ?? false
+    }
+
+    private func settingsKey(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
+    ) -> [ColumnValue] {
+        [.app(app), .user(user), .identifier(conversation)]
+    }
+
+    private func blockKey(_ app: AppID, _ user: UserID, _ other: UserID) -> [ColumnValue] {
+        [.app(app), .user(user), .user(other)]
+    }
+}
+
+extension SettingsRecord {
+    func isMuted(now: Timestamp) -> Bool { isMuted && mutedUntil.map { now < $0 } ?? true }
+}
