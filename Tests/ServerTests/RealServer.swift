@@ -151,10 +151,14 @@ final class RealServer {
         return (String(decoding: output, as: UTF8.self), peer.terminationStatus)
     }
 
-    /// Ends the server, orderly and at once.
+    /// Ends the server, orderly and at once; one that hangs is killed, and the test that made it
+    /// hang has failed by then.
     func stop() {
         guard process.isRunning else { return }
+        let server = identifier
         try? input.fileHandleForWriting.close()
+        for _ in 0..<600 where process.isRunning { Thread.sleep(forTimeInterval: 0.05) }
+        if process.isRunning { kill(server, SIGKILL) }
         process.waitUntilExit()
     }
 
