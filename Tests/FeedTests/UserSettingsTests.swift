@@ -1,6 +1,7 @@
 import Feed
 import Model
 import Testing
+import Wake
 import Wire
 
 /// Mutes, blocks, conversations without receipts (MSG-26 to MSG-28).
@@ -52,6 +53,27 @@ struct UserSettingsTests {
         let hidden = try world.converse(["carl"])
         #expect(
             try world.mutate(anna, 4, mute(hidden, true)).code == Code.notFound.rawValue)
+    }
+
+    @Test func whatIsMutedOrBlockedIsNotCountedAsUnread() throws {
+        let id = try world.converse(["anna", "bert", "carl"])
+        func count() throws -> UInt64? {
+            try world.all(UnreadRecord.self).first { $0.user.name == "anna" }?.count
+        }
+        for text in ["1", "2", "3"] { try world.publish(text, to: id, from: "bert") }
+        #expect(try count() == 3)
+        #expect(try world.mutate(anna, 1, mute(id, true)).code == 0)
+        #expect(try count() == nil)
+        #expect(try world.mutate(anna, 2, mute(id, false)).code == 0)
+        try world.publish("4", to: id, from: "carl")
+        try world.publish("5", to: id, from: "bert")
+        #expect(try world.mutate(anna, 3, block("bert")).code == 0)
+        _ = try world.ask(
+            .acknowledge(
+                Acknowledge(
+                    session: anna, applied: 0,
+                    reads: [ReadReceipt(conversation: id, through: 1)], completesSync: false)))
+        #expect(try count() == 1)
     }
 
     @Test func whoIsBlockedReachesTheBlockerNoMore() throws {

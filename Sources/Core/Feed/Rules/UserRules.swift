@@ -22,6 +22,11 @@ extension Work {
         try put(settings)
         try append(.settings(settings), to: &feed)
         try close(feed)
+        try waking { () throws(StoreError) in
+            let read = try self.transaction.readPositions(session.app, session.user, id)
+            try self.transaction.recountUnread(
+                session.app, session.user, id, read: read, now: self.now)
+        }
     }
 
     /// MSG-27.

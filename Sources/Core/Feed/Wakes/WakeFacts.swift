@@ -123,12 +123,24 @@ extension StoreTransaction {
         try put(row)
     }
 
+    private func blockedUsers(_ app: AppID, _ user: UserID) throws(StoreError) -> Set<String> {
+        let blocks = try records(
+            BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
+        return Set(blocks.filter(\.isBlocked).map(\.other.name))
+    }
+
     /// The read mark moved: counts what is left above it, at most as much as a badge shows.
     func recountUnread(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID, read: PositionSet
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, read: PositionSet,
+        now: Timestamp
     ) throws(StoreError) {
         let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
         guard try record(UnreadRecord.self, key) != nil else { return }
+        // A muted conversation counts nothing, and who is blocked does not either.
+        let settings = try record(
+            SettingsRecord.self, [.app(app), .user(user), .identifier(conversation)])
+        if settings?.isMuted(now: now) == true { return try delete(UnreadRecord.self, key) }
+        let blocked = try blockedUsers(app, user)
         let participant = try record(
             ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
         var row = UnreadRecord(
@@ -142,7 +154,11 @@ extension StoreTransaction {
                     after: [.unsigned(row.through)], limit: 128))
             for message in messages {
                 row.through = message.position
-                if message.alerts(user), !read.contains(message.position) { row.count += 1 }
+                if message.alerts(user), !read.contains(message.position),
+                    !blocked.contains(message.sender)
+                {
+                    row.count += 1
+                }
             }
             if messages.count < 128 { break }
         }

@@ -113,7 +113,7 @@ public enum WakeRules {
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         let read = try transaction.readPositions(app, user, conversation)
-        try transaction.recountUnread(app, user, conversation, read: read)
+        try transaction.recountUnread(app, user, conversation, read: read, now: now)
         var unread: UInt64?
         for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
