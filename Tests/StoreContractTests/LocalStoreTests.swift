@@ -134,3 +134,95 @@ import Wire
         }
     }
 }
+
+/// What tombstones leave on a device.
+extension LocalStoreTests {
+    private func tombstone(_ number: UInt64, version: UInt64) -> Entry {
+        Entry(
+            seq: 50, conversation: Self.room, object: MessageID(high: 2, low: number).bytes,
+            version: version,
+            body: .tombstone(TombstoneState(position: number, forEveryone: true, by: "anna")))
+    }
+
+    private func room(_ version: UInt64) -> Entry {
+        Entry(
+            seq: 60, conversation: Self.room, object: Self.room.bytes, version: version,
+            body: .conversationState(ConversationState(creator: "anna")))
+    }
+
+    private func end(_ position: UInt64, version: UInt64, everyone: Bool) -> Entry {
+        Entry(
+            seq: 70, conversation: Self.room, object: Self.room.bytes, version: version,
+            body: .tombstone(
+                TombstoneState(position: position, conversation: true, forEveryone: everyone)))
+    }
+
+    private func participant(_ user: String) -> Entry {
+        Entry(
+            seq: 1, conversation: Self.room, version: 1,
+            body: .participant(ParticipantState(user: user)))
+    }
+
+    private func kinds(_ local: TableLocalStore) throws -> [String] {
+        try local.messages(of: Self.room, limit: .max).map { entry in
+            switch entry.body {
+            case .message(let state): "message \(state.position)"
+            case .tombstone(let state): "tombstone \(state.position)"
+            default: "other"
+            }
+        }
+    }
+
+    @Test(
+        "a tombstone takes its message's place, and no older version comes back", arguments: engines
+    )
+    func messageTombstone(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            _ = try local.apply(
+                LocalChange(entries: [message(1), message(2)], to: cursor(2)))
+            _ = try local.apply(
+                LocalChange(
+                    entries: [tombstone(1, version: 3), message(1, version: 2)], to: cursor(4)))
+            #expect(try kinds(local) == ["tombstone 1", "message 2"])
+        }
+    }
+
+    @Test("a conversation deleted for oneself comes back with later messages", arguments: engines)
+    func conversationTombstone(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            _ = try local.apply(
+                LocalChange(
+                    entries: [room(1), participant("anna"), message(1), message(2), message(3)],
+                    to: cursor(5)))
+            try local.addRead(ReadReceipt(conversation: Self.room, through: 1))
+            _ = try local.apply(
+                LocalChange(entries: [end(2, version: 2, everyone: false)], to: cursor(6)))
+            #expect(try local.conversations().isEmpty)
+            #expect(try kinds(local) == ["message 3"])
+            _ = try local.apply(LocalChange(entries: [room(1)], to: cursor(7)))
+            #expect(try local.conversations().isEmpty, "an older version")
+            _ = try local.apply(LocalChange(entries: [room(3), message(4)], to: cursor(8)))
+            #expect(try local.conversations().count == 1)
+            #expect(try kinds(local) == ["message 3", "message 4"])
+            #expect(try local.load().pendingReads.count == 1)
+        }
+    }
+
+    @Test("of a conversation deleted for everyone nothing stays", arguments: engines)
+    func conversationEnd(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let many = (1...1_100).map { message(UInt64($0)) }
+            _ = try local.apply(
+                LocalChange(entries: [room(1), participant("anna")] + many, to: cursor(5)))
+            try local.addRead(ReadReceipt(conversation: Self.room, through: 1))
+            _ = try local.apply(
+                LocalChange(entries: [end(2, version: 2, everyone: true)], to: cursor(6)))
+            #expect(try local.conversations().isEmpty)
+            #expect(try kinds(local).isEmpty)
+            #expect(try local.load().pendingReads.isEmpty)
+            // The participant is gone too: the same version is news again.
+            let again = try local.apply(LocalChange(entries: [participant("anna")], to: cursor(7)))
+            #expect(again.count == 1)
+        }
+    }
+}

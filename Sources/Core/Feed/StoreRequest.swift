@@ -15,6 +15,12 @@ public enum StoreRequest: Equatable, Sendable {
     case createConversation(app: AppID, CreateConversation, idempotency: Idempotency?)
     case addParticipants(app: AppID, AddParticipants, idempotency: Idempotency?)
     case publish(app: AppID, Publication, idempotency: Idempotency?)
+    case removeParticipants(app: AppID, RemoveParticipants, idempotency: Idempotency?)
+    case editMessage(app: AppID, EditMessage, idempotency: Idempotency?)
+    /// For everyone.
+    case deleteMessage(app: AppID, MessageID, idempotency: Idempotency?)
+    /// For everyone.
+    case deleteConversation(app: AppID, ConversationID, idempotency: Idempotency?)
 
     case administer(Administration)
 
@@ -22,7 +28,8 @@ public enum StoreRequest: Equatable, Sendable {
     case continueFanOut(recipients: Int)
     /// Writes the receipts that are due, of at most `users` users.
     case coalesceReceipts(users: Int)
-    /// Deletes rows past their retention, at most `rows` of each table.
+    /// Deletes rows past their retention and what deletions left behind, at most `rows` of each
+    /// table.
     case enforceRetention(rows: Int)
     /// Start of a process: makes the store's epoch half if there is none, and sets
     /// `expectedUntil` on the sessions of every other boot.
@@ -231,6 +238,8 @@ public enum StoreAnswer: Equatable, Sendable {
     case mutated(MutationResult, floor: UInt64)
     case conversation(ConversationRecord)
     case published(MessageRecord)
+    /// Of a message edited: what the edit came to, also where later ones followed.
+    case edited(MessageRecord)
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)

@@ -18,6 +18,7 @@ public import Model
 /// | event | wakeable, nothing owed | wake due | sending | waiting | unreachable |
 /// |---|---|---|---|---|---|
 /// | visible change, no session counts | wake due | raise | raise | raise | alert |
+/// | visible change moved up | - | raise | raise | raise | - |
 /// | visible change, a session counts; invisible change | - | - | - | - | - |
 /// | claim, behind | | send, or put off, or alert at once | | | alerts |
 /// | claim, not behind or a session counts | | drop | | | drop |
@@ -90,6 +91,18 @@ public struct Reachability: Equatable, Sendable {
         if isUnreachable || isRefreshOff { return [.queueAlert] }
         oweWake(change, now: now)
         return []
+    }
+
+    /// The entry of a visible change that the device lacks moved up the feed: only there is it
+    /// covered. Nothing is owed that was not.
+    public mutating func moved(_ change: VisibleChange) {
+        guard row.phase != .none else { return }
+        if change.seq >= row.visibleTarget {
+            row.conversation = change.conversation
+            row.message = change.message
+        }
+        row.target = max(row.target, change.seq)
+        row.visibleTarget = max(row.visibleTarget, change.seq)
     }
 
     /// The row of the app's session went and `change` is the newest the device has not seen:

@@ -82,6 +82,8 @@ extension StoreRequest {
         case .createConversation: [.createConversation]
         case .addParticipants: [.addParticipants]
         case .publish: [.publish]
+        // None has a point of its own yet.
+        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation: []
         case .administer(let request): [request.commitKind]
         case .continueFanOut: [.fanOut]
         case .coalesceReceipts: [.receipts]
@@ -119,7 +121,7 @@ extension Mutation {
         case .addParticipants: [.clientParticipants]
         case .sendMessage: [.clientMessage]
         case .forgetDevice: [.logout]
-        // Refused so far: what is taken and committed is the refusal.
+        // None has a point of its own yet.
         case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation,
             .changeMetadata, .muteConversation, .blockUser, nil:
             []

@@ -9,6 +9,7 @@ public struct ConversationRecord: Record, Equatable {
             Column("creator", .text), Column("created_at", .integer), Column("position", .integer),
             Column("revision", .integer), Column("participants", .integer),
             Column("distinct_key", .text), Column("receipts_off", .integer),
+            Column("deleted_at", .integer, optional: true), Column("deleted_by", .text),
         ])
 
     public var app: AppID
@@ -26,6 +27,10 @@ public struct ConversationRecord: Record, Equatable {
     public var distinctKey: String
     /// Nobody is told how far others got.
     public var receiptsOff: Bool
+    /// Deleted for everyone; the row stays, for the id is final.
+    public var deletedAt: Timestamp?
+    /// The user who deleted it; empty: the backend, or nobody.
+    public var deletedBy: String
 
     public init(
         app: AppID,
@@ -36,7 +41,9 @@ public struct ConversationRecord: Record, Equatable {
         revision: UInt64 = 0,
         participants: UInt64 = 0,
         distinctKey: String = "",
-        receiptsOff: Bool = false
+        receiptsOff: Bool = false,
+        deletedAt: Timestamp? = nil,
+        deletedBy: String = ""
     ) {
         self.app = app
         self.conversation = conversation
@@ -47,6 +54,8 @@ public struct ConversationRecord: Record, Equatable {
         self.participants = participants
         self.distinctKey = distinctKey
         self.receiptsOff = receiptsOff
+        self.deletedAt = deletedAt
+        self.deletedBy = deletedBy
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -60,6 +69,8 @@ public struct ConversationRecord: Record, Equatable {
         participants = try reader.unsigned()
         distinctKey = try reader.text()
         receiptsOff = try reader.flag()
+        deletedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        deletedBy = try reader.text()
     }
 
     public var row: [ColumnValue] {
@@ -73,11 +84,13 @@ public struct ConversationRecord: Record, Equatable {
             .unsigned(participants),
             .text(distinctKey),
             .flag(receiptsOff),
+            .optional(deletedAt) { .timestamp($0) },
+            .text(deletedBy),
         ]
     }
 }
 
-/// Who takes part in a conversation, since when.
+/// Who takes part in a conversation, since when; also who did, until when.
 public struct ParticipantRecord: Record, Equatable {
     public static let table = Table(
         "participant",
@@ -85,10 +98,14 @@ public struct ParticipantRecord: Record, Equatable {
         values: [
             Column("joined_position", .integer), Column("joined_revision", .integer),
             Column("version", .integer),
+            Column("left_revision", .integer, optional: true), Column("left_position", .integer),
+            Column("cleared_position", .integer), Column("cleared_at", .integer),
+            Column("conversation_version", .integer), Column("is_gone", .integer),
         ],
         indexes: [
             TableIndex("participant_by_user", columns: [0, 2, 1]),
             TableIndex("participant_by_revision", columns: [0, 1, 4]),
+            TableIndex("participant_by_leaving", columns: [0, 1, 6], presentColumn: 6),
         ])
 
     public var app: AppID
@@ -99,6 +116,19 @@ public struct ParticipantRecord: Record, Equatable {
     /// Receives changes above it.
     public var joinedRevision: UInt64
     public var version: UInt64
+    /// Receives changes up to it, its own removal being the last; `nil`: takes part.
+    public var leftRevision: UInt64?
+    /// Saw messages up to it; 0 while taking part.
+    public var leftPosition: UInt64
+    /// Deleted the messages up to it for the own devices.
+    public var clearedPosition: UInt64
+    /// When; 1970: never.
+    public var clearedAt: Timestamp
+    /// Of the conversation, or its tombstone, in this user's feed: it rises when the user deletes
+    /// it and when it comes back.
+    public var conversationVersion: UInt64
+    /// The user deleted the conversation, and no message has brought it back.
+    public var isGone: Bool
 
     public init(
         app: AppID,
@@ -106,7 +136,13 @@ public struct ParticipantRecord: Record, Equatable {
         user: UserID,
         joinedPosition: UInt64,
         joinedRevision: UInt64,
-        version: UInt64
+        version: UInt64,
+        leftRevision: UInt64? = nil,
+        leftPosition: UInt64 = 0,
+        clearedPosition: UInt64 = 0,
+        clearedAt: Timestamp = Timestamp(milliseconds: 0),
+        conversationVersion: UInt64 = 1,
+        isGone: Bool = false
     ) {
         self.app = app
         self.conversation = conversation
@@ -114,6 +150,12 @@ public struct ParticipantRecord: Record, Equatable {
         self.joinedPosition = joinedPosition
         self.joinedRevision = joinedRevision
         self.version = version
+        self.leftRevision = leftRevision
+        self.leftPosition = leftPosition
+        self.clearedPosition = clearedPosition
+        self.clearedAt = clearedAt
+        self.conversationVersion = conversationVersion
+        self.isGone = isGone
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -124,6 +166,12 @@ public struct ParticipantRecord: Record, Equatable {
         joinedPosition = try reader.unsigned()
         joinedRevision = try reader.unsigned()
         version = try reader.unsigned()
+        leftRevision = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
+        leftPosition = try reader.unsigned()
+        clearedPosition = try reader.unsigned()
+        clearedAt = try reader.timestamp()
+        conversationVersion = try reader.unsigned()
+        isGone = try reader.flag()
     }
 
     public var row: [ColumnValue] {
@@ -134,6 +182,12 @@ public struct ParticipantRecord: Record, Equatable {
             .unsigned(joinedPosition),
             .unsigned(joinedRevision),
             .unsigned(version),
+            .optional(leftRevision) { .unsigned($0) },
+            .unsigned(leftPosition),
+            .unsigned(clearedPosition),
+            .timestamp(clearedAt),
+            .unsigned(conversationVersion),
+            .flag(isGone),
         ]
     }
 }
@@ -147,6 +201,8 @@ public struct MessageRecord: Record, Equatable {
             Column("conversation", .blob), Column("position", .integer), Column("sender", .text),
             Column("sent_at", .integer), Column("parts", .blob), Column("push_title", .text),
             Column("push_body", .text), Column("version", .integer),
+            Column("revision", .integer), Column("edited_at", .integer, optional: true),
+            Column("deleted_at", .integer, optional: true), Column("deleted_by", .text),
         ],
         indexes: [TableIndex("message_by_position", columns: [0, 2, 3])])
 
@@ -162,6 +218,13 @@ public struct MessageRecord: Record, Equatable {
     public var pushTitle: String
     public var pushBody: String
     public var version: UInt64
+    /// The conversation's at the last change of the message: who took part then may see it.
+    public var revision: UInt64
+    public var editedAt: Timestamp?
+    /// Deleted for everyone: parts and push text are gone.
+    public var deletedAt: Timestamp?
+    /// The user who deleted it; empty: the backend, or nobody.
+    public var deletedBy: String
 
     public init(
         app: AppID,
@@ -173,7 +236,11 @@ public struct MessageRecord: Record, Equatable {
         parts: [UInt8],
         pushTitle: String,
         pushBody: String,
-        version: UInt64
+        version: UInt64,
+        revision: UInt64,
+        editedAt: Timestamp? = nil,
+        deletedAt: Timestamp? = nil,
+        deletedBy: String = ""
     ) {
         self.app = app
         self.message = message
@@ -185,6 +252,10 @@ public struct MessageRecord: Record, Equatable {
         self.pushTitle = pushTitle
         self.pushBody = pushBody
         self.version = version
+        self.revision = revision
+        self.editedAt = editedAt
+        self.deletedAt = deletedAt
+        self.deletedBy = deletedBy
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -199,6 +270,10 @@ public struct MessageRecord: Record, Equatable {
         pushTitle = try reader.text()
         pushBody = try reader.text()
         version = try reader.unsigned()
+        revision = try reader.unsigned()
+        editedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        deletedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        deletedBy = try reader.text()
     }
 
     public var row: [ColumnValue] {
@@ -213,6 +288,10 @@ public struct MessageRecord: Record, Equatable {
             .text(pushTitle),
             .text(pushBody),
             .unsigned(version),
+            .unsigned(revision),
+            .optional(editedAt) { .timestamp($0) },
+            .optional(deletedAt) { .timestamp($0) },
+            .text(deletedBy),
         ]
     }
 }

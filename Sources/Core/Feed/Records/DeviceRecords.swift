@@ -9,6 +9,8 @@ public struct UserRecord: Record, Equatable {
             Column("head", .integer), Column("visible_head", .integer),
             Column("epoch_half", .integer), Column("receipt_head", .integer),
             Column("receipted", .integer), Column("created_at", .integer),
+            Column("moved_head", .integer), Column("cleared_head", .integer),
+            Column("compacted_through", .integer),
         ])
 
     public var app: AppID
@@ -24,6 +26,12 @@ public struct UserRecord: Record, Equatable {
     /// Delivered receipts are written up to this `seq`.
     public var receipted: UInt64
     public var createdAt: Timestamp
+    /// The highest `seq` of a message that stood lower in the feed before it was edited.
+    public var movedHead: UInt64
+    /// The head when the user last deleted a conversation: entries above it are of nothing deleted.
+    public var clearedHead: UInt64
+    /// The highest `seq` of an entry removed for its age: a cursor below it cannot go on.
+    public var compactedThrough: UInt64
 
     public init(
         app: AppID,
@@ -33,7 +41,10 @@ public struct UserRecord: Record, Equatable {
         epochHalf: UInt64,
         receiptHead: UInt64 = 0,
         receipted: UInt64 = 0,
-        createdAt: Timestamp
+        createdAt: Timestamp,
+        movedHead: UInt64 = 0,
+        clearedHead: UInt64 = 0,
+        compactedThrough: UInt64 = 0
     ) {
         self.app = app
         self.user = user
@@ -43,6 +54,9 @@ public struct UserRecord: Record, Equatable {
         self.receiptHead = receiptHead
         self.receipted = receipted
         self.createdAt = createdAt
+        self.movedHead = movedHead
+        self.clearedHead = clearedHead
+        self.compactedThrough = compactedThrough
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -55,6 +69,9 @@ public struct UserRecord: Record, Equatable {
         receiptHead = try reader.unsigned()
         receipted = try reader.unsigned()
         createdAt = try reader.timestamp()
+        movedHead = try reader.unsigned()
+        clearedHead = try reader.unsigned()
+        compactedThrough = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -67,6 +84,9 @@ public struct UserRecord: Record, Equatable {
             .unsigned(receiptHead),
             .unsigned(receipted),
             .timestamp(createdAt),
+            .unsigned(movedHead),
+            .unsigned(clearedHead),
+            .unsigned(compactedThrough),
         ]
     }
 }
@@ -89,6 +109,7 @@ public struct DeviceRecord: Record, Equatable {
             Column("last_silent_at", .blob), Column("delivery_failures", .integer),
             Column("session_generation", .integer), Column("refused_mutation", .integer),
             Column("mutations_taken", .integer), Column("expires_at", .integer, optional: true),
+            Column("reset_base", .integer),
         ],
         indexes: [
             TableIndex("device_by_id", columns: [0, 2]),
@@ -134,6 +155,8 @@ public struct DeviceRecord: Record, Equatable {
     public var mutationsTaken: UInt64
     /// Set when the device was forgotten: the row only keeps its counters from repeating.
     public var expiresAt: Timestamp?
+    /// The user's `compactedThrough` when this device began at 0, until its cursor is above it.
+    public var resetBase: UInt64
 
     public init(
         app: AppID,
@@ -160,7 +183,8 @@ public struct DeviceRecord: Record, Equatable {
         sessionGeneration: UInt64 = 0,
         refusedMutation: UInt64 = 0,
         mutationsTaken: UInt64 = 0,
-        expiresAt: Timestamp? = nil
+        expiresAt: Timestamp? = nil,
+        resetBase: UInt64 = 0
     ) {
         self.app = app
         self.user = user
@@ -187,6 +211,7 @@ public struct DeviceRecord: Record, Equatable {
         self.refusedMutation = refusedMutation
         self.mutationsTaken = mutationsTaken
         self.expiresAt = expiresAt
+        self.resetBase = resetBase
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -217,6 +242,7 @@ public struct DeviceRecord: Record, Equatable {
         refusedMutation = try reader.unsigned()
         mutationsTaken = try reader.unsigned()
         expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        resetBase = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -246,6 +272,7 @@ public struct DeviceRecord: Record, Equatable {
             .unsigned(refusedMutation),
             .unsigned(mutationsTaken),
             .optional(expiresAt) { .timestamp($0) },
+            .unsigned(resetBase),
         ]
     }
 }

@@ -9,20 +9,30 @@ public struct EntryRecord: Record, Equatable {
             Column("kind", .integer), Column("conversation", .blob), Column("object", .blob),
             Column("version", .integer), Column("is_visible", .integer),
             Column("position", .integer),
+            Column("first_seq", .integer), Column("expires_at", .integer, optional: true),
         ],
-        indexes: [TableIndex("entry_by_object", columns: [0, 1, 3, 4, 5])])
+        indexes: [
+            TableIndex("entry_by_object", columns: [0, 1, 3, 4, 5]),
+            TableIndex("entry_by_expiry", columns: [10], presentColumn: 10),
+        ])
 
     public var app: AppID
     public var user: UserID
     public var seq: UInt64
     public var kind: EntryKind
     public var conversation: ConversationID
-    /// The message's id, or a user's name in UTF-8; empty for a conversation and a read mark.
+    /// The message's id, or a user's name in UTF-8; empty for a conversation, its tombstone and a
+    /// read mark.
     public var object: [UInt8]
     public var version: UInt64
     public var isVisible: Bool
-    /// Of the message; 0 for other kinds.
+    /// Of the message, also of its tombstone; 0 for other kinds.
     public var position: UInt64
+    /// Where its object first stood in this feed; below `seq` if it was superseded since. The same
+    /// as `seq` for kinds that nobody waits for.
+    public var firstSeq: UInt64
+    /// Of what only says that something is gone: when the entry may go, if no device needs it.
+    public var expiresAt: Timestamp?
 
     public init(
         app: AppID,
@@ -33,7 +43,9 @@ public struct EntryRecord: Record, Equatable {
         object: [UInt8],
         version: UInt64,
         isVisible: Bool,
-        position: UInt64
+        position: UInt64,
+        firstSeq: UInt64,
+        expiresAt: Timestamp? = nil
     ) {
         self.app = app
         self.user = user
@@ -44,6 +56,8 @@ public struct EntryRecord: Record, Equatable {
         self.version = version
         self.isVisible = isVisible
         self.position = position
+        self.firstSeq = firstSeq
+        self.expiresAt = expiresAt
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -57,6 +71,8 @@ public struct EntryRecord: Record, Equatable {
         version = try reader.unsigned()
         isVisible = try reader.flag()
         position = try reader.unsigned()
+        firstSeq = try reader.unsigned()
+        expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
     }
 
     public var row: [ColumnValue] {
@@ -70,6 +86,8 @@ public struct EntryRecord: Record, Equatable {
             .unsigned(version),
             .flag(isVisible),
             .unsigned(position),
+            .unsigned(firstSeq),
+            .optional(expiresAt) { .timestamp($0) },
         ]
     }
 }
@@ -372,5 +390,99 @@ public struct IdempotencyRecord: Record, Equatable {
             .blob(response),
             .timestamp(expiresAt),
         ]
+    }
+}
+
+/// A message that a user deleted for the own devices.
+public struct HiddenRecord: Record, Equatable {
+    public static let table = Table(
+        "hidden",
+        key: [
+            Column("app", .text), Column("user", .text), Column("conversation", .blob),
+            Column("position", .integer),
+        ],
+        values: [Column("message", .blob), Column("hidden_at", .integer)])
+
+    public var app: AppID
+    public var user: UserID
+    public var conversation: ConversationID
+    public var position: UInt64
+    public var message: MessageID
+    public var hiddenAt: Timestamp
+
+    public init(
+        app: AppID,
+        user: UserID,
+        conversation: ConversationID,
+        position: UInt64,
+        message: MessageID,
+        hiddenAt: Timestamp
+    ) {
+        self.app = app
+        self.user = user
+        self.conversation = conversation
+        self.position = position
+        self.message = message
+        self.hiddenAt = hiddenAt
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        user = UserID(try reader.text())
+        conversation = try reader.identifier()
+        position = try reader.unsigned()
+        message = try reader.identifier()
+        hiddenAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .user(user),
+            .identifier(conversation),
+            .unsigned(position),
+            .identifier(message),
+            .timestamp(hiddenAt),
+        ]
+    }
+}
+
+/// What is still to be removed in the background after a deletion.
+public struct PurgeRecord: Record, Equatable {
+    public static let table = Table(
+        "purge",
+        key: [Column("app", .text), Column("conversation", .blob), Column("user", .text)],
+        values: [Column("cursor", .text)])
+
+    public var app: AppID
+    public var conversation: ConversationID
+    /// Who deleted it for the own devices; empty: everything of the conversation goes.
+    public var user: String
+    /// Of everything: the last participant whose entries are gone; empty: none yet.
+    public var cursor: String
+
+    public init(
+        app: AppID,
+        conversation: ConversationID,
+        user: String,
+        cursor: String = ""
+    ) {
+        self.app = app
+        self.conversation = conversation
+        self.user = user
+        self.cursor = cursor
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        conversation = try reader.identifier()
+        user = try reader.text()
+        cursor = try reader.text()
+    }
+
+    public var row: [ColumnValue] {
+        [.app(app), .identifier(conversation), .text(user), .text(cursor)]
     }
 }

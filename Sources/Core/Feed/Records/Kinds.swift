@@ -27,6 +27,7 @@ public enum EntryKind: UInt64, Sendable, CaseIterable {
     case message = 2
     case receipt = 3
     case readMark = 4
+    /// A deleted message (`object`: its id) or conversation (`object`: empty).
     case tombstone = 5
     case metadata = 6
     case announcement = 7
@@ -39,4 +40,9 @@ public enum FanOutKind: UInt64, Sendable {
     case message = 1
     case join = 2
     case metadata = 3
+    case leave = 4
+    /// An edit of a message, or its deletion for everyone.
+    case messageChange = 5
+    /// The deletion of the conversation for everyone.
+    case conversationEnd = 6
 }

@@ -12,6 +12,7 @@ public enum Schema {
         UserRecord.table, DeviceRecord.table, SessionTokenRecord.table, SessionRecord.table,
         ConversationRecord.table, ParticipantRecord.table, MessageRecord.table,
         EntryRecord.table, ReceiptRecord.table, ReadMarkRecord.table, ReceiptDueRecord.table,
+        HiddenRecord.table, PurgeRecord.table,
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
         MetadataRecord.table, DistinctRecord.table, AliasRecord.table, SettingsRecord.table,
         BlockRecord.table,

@@ -8,6 +8,7 @@ struct OpenFeed {
     fileprivate let before: UserRecord?
     fileprivate(set) var kinds: UInt32 = 0
     fileprivate(set) var visible: [EntryRecord] = []
+    fileprivate(set) var replaced: [(older: EntryRecord, newer: EntryRecord)] = []
 }
 
 extension UserRecord {
@@ -35,16 +36,65 @@ struct FeedObject {
     var object: [UInt8]
     var version: UInt64
     var position: UInt64 = 0
+    /// Kinds of entries it takes the place of.
+    var supersedes: [EntryKind]
+    /// Such an entry may exist. Versions rise with each change: the first has nothing to supersede.
+    /// But metadata is told as it is when a job runs, to a newcomer too, so that a version may come
+    /// twice.
+    var mayExist: Bool
+    /// It only says that something is gone: not kept for ever (SYN-30).
+    var isEnd = false
 
-    static func conversation(_ record: ConversationRecord) -> FeedObject {
+    private init(
+        kind: EntryKind, conversation: ConversationID, object: [UInt8], version: UInt64,
+        position: UInt64 = 0, supersedes: [EntryKind]? = nil, isEnd: Bool = false,
+        mayExist: Bool = false
+    ) {
+        self.kind = kind
+        self.conversation = conversation
+        self.object = object
+        self.version = version
+        self.position = position
+        self.supersedes = supersedes ?? [kind]
+        self.mayExist = mayExist || version > 1
+        self.isEnd = isEnd
+    }
+
+    /// - Parameter version: in the feed it is for: a conversation that its user deleted comes back.
+    static func conversation(_ record: ConversationRecord, version: UInt64) -> FeedObject {
         FeedObject(
-            kind: .conversation, conversation: record.conversation, object: [], version: 1)
+            kind: .conversation, conversation: record.conversation, object: [],
+            version: version)
+    }
+
+    /// A deleted conversation. It stays beside the conversation's entry that a later message
+    /// brings back: a device that was away has to learn of both.
+    static func conversationTombstone(_ member: ParticipantRecord) -> FeedObject {
+        FeedObject(
+            kind: .tombstone, conversation: member.conversation, object: [],
+            version: member.conversationVersion, supersedes: [.conversation, .tombstone],
+            isEnd: true)
+    }
+
+    /// - Parameter version: above every one of the message that its feed has had.
+    static func tombstone(_ record: MessageRecord, version: UInt64) -> FeedObject {
+        FeedObject(
+            kind: .tombstone, conversation: record.conversation, object: record.message.bytes,
+            version: version, position: record.position, supersedes: [.message, .tombstone],
+            isEnd: true)
     }
 
     static func participant(_ record: ParticipantRecord) -> FeedObject {
         FeedObject(
             kind: .participant, conversation: record.conversation,
-            object: Array(record.user.name.utf8), version: record.version)
+            object: Array(record.user.name.utf8), version: record.version,
+            isEnd: record.leftRevision != nil)
+    }
+
+    /// The message as it is now: a tombstone if it was deleted for everyone.
+    static func present(_ record: MessageRecord) -> FeedObject {
+        record.deletedAt == nil
+            ? message(record) : tombstone(record, version: record.version)
     }
 
     static func message(_ record: MessageRecord) -> FeedObject {
@@ -62,7 +112,7 @@ struct FeedObject {
     static func metadata(_ record: MetadataRecord) -> FeedObject {
         FeedObject(
             kind: .metadata, conversation: record.conversation, object: [],
-            version: record.version)
+            version: record.version, mayExist: true)
     }
 
     static func settings(_ record: SettingsRecord) -> FeedObject {
@@ -104,6 +154,13 @@ extension Work {
                     try WakeRules.feedGrew(entry, in: self.transaction, now: self.now)
                 })
         }
+        for (older, newer) in feed.replaced {
+            effects.note(
+                try waking { () throws(StoreError) in
+                    try WakeRules.entryReplaced(
+                        older, by: newer, in: self.transaction, now: self.now)
+                })
+        }
         guard feed.kinds != 0 else { return }
         effects.note(
             FeedChange(
@@ -119,39 +176,69 @@ extension Work {
         _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool = false,
         tellsReceipts: Bool = false
     ) throws(RuleFailure) {
-        let (app, user) = (feed.user.app, feed.user.user)
-        // Versions rise with each change: the first has nothing to supersede. But metadata is told
-        // as it is when a job runs, to a newcomer too, so that a version may come twice.
-        if object.version > 1 || object.kind == .metadata {
-            try supersede(object, in: feed.user)
+        if object.mayExist {
+            for kind in object.supersedes {
+                if let older = try entry(of: kind, like: object, in: feed.user) {
+                    try delete(older)
+                }
+            }
         }
-        feed.user.head += 1
-        if isVisible { feed.user.visibleHead = feed.user.head }
+        let entry = try write(object, to: &feed, isVisible: isVisible, firstSeq: nil)
         if tellsReceipts { feed.user.awaitReceipt() }
-        feed.kinds |= 1 << UInt32(truncatingIfNeeded: object.kind.rawValue)
-        let entry = EntryRecord(
-            app: app, user: user, seq: feed.user.head, kind: object.kind,
-            conversation: object.conversation, object: object.object, version: object.version,
-            isVisible: isVisible, position: object.position)
-        try put(entry)
         if isVisible { feed.visible.append(entry) }
     }
 
-    private func supersede(
-        _ object: FeedObject, in user: UserRecord
+    /// Puts the new state of a message into the place of `older`, its entry so far. It alerts
+    /// nobody anew, and whoever lacks the older one still lacks a visible entry.
+    func replace(
+        _ older: EntryRecord, with object: FeedObject, isVisible: Bool, in feed: inout OpenFeed
     ) throws(RuleFailure) {
-        let older = try records(
+        try delete(older)
+        let isUntold = older.seq > feed.user.receipted && older.seq <= feed.user.receiptHead
+        let entry = try write(
+            object, to: &feed, isVisible: isVisible && older.isVisible, firstSeq: older.firstSeq)
+        if object.kind == .message {
+            feed.user.movedHead = feed.user.head
+            if isUntold { feed.user.awaitReceipt() }
+        }
+        feed.replaced.append((older, entry))
+    }
+
+    private func write(
+        _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool, firstSeq: UInt64?
+    ) throws(RuleFailure) -> EntryRecord {
+        feed.user.head += 1
+        if isVisible { feed.user.visibleHead = feed.user.head }
+        feed.kinds |= 1 << UInt32(truncatingIfNeeded: object.kind.rawValue)
+        let entry = EntryRecord(
+            app: feed.user.app, user: feed.user.user, seq: feed.user.head, kind: object.kind,
+            conversation: object.conversation, object: object.object, version: object.version,
+            isVisible: isVisible, position: object.position,
+            firstSeq: firstSeq ?? feed.user.head,
+            expiresAt: object.isEnd ? now + limits.tombstoneLifetime : nil)
+        try put(entry)
+        return entry
+    }
+
+    private func delete(_ entry: EntryRecord) throws(RuleFailure) {
+        try delete(
+            EntryRecord.self, [.app(entry.app), .user(entry.user), .unsigned(entry.seq)])
+    }
+
+    /// The feed's entry of the object under this kind.
+    func entry(
+        of kind: EntryKind, like object: FeedObject, in user: UserRecord
+    ) throws(RuleFailure) -> EntryRecord? {
+        try records(
             EntryRecord.self,
             Scan(
                 index: "entry_by_object",
                 prefix: [
-                    .app(user.app), .user(user.user), .unsigned(object.kind.rawValue),
+                    .app(user.app), .user(user.user), .unsigned(kind.rawValue),
                     .identifier(object.conversation), .blob(object.object),
                 ],
-                limit: 1))
-        for entry in older {
-            try delete(EntryRecord.self, [.app(user.app), .user(user.user), .unsigned(entry.seq)])
-        }
+                limit: 1)
+        ).first
     }
 
     /// Whether a message may alert: somebody else's, with push text, in a conversation that is

@@ -19,7 +19,16 @@ extension Work {
             ConversationRecord.self, [.app(app), .identifier(conversation)], lock: .wait)
     }
 
+    /// The membership of a user who takes part.
     func participant(
+        _ app: AppID, _ conversation: ConversationID, _ user: UserID
+    ) throws(RuleFailure) -> ParticipantRecord? {
+        let found = try membership(app, conversation, user)
+        return found?.leftRevision == nil ? found : nil
+    }
+
+    /// The membership of a user who takes part, or did.
+    func membership(
         _ app: AppID, _ conversation: ConversationID, _ user: UserID
     ) throws(RuleFailure) -> ParticipantRecord? {
         try record(
@@ -48,6 +57,9 @@ extension Work {
             try reaches(app, found.conversation, actor)
         else {
             throw .refused(.notFound, "no such conversation")
+        }
+        guard found.deletedAt == nil else {
+            throw .refused(.gone, "the conversation was deleted")
         }
         return found
     }
@@ -106,16 +118,24 @@ extension Work {
         }
         try refuseBlocked(users, by: actor, app)
         var added: [UserID] = []
-        for user in users
-        where try participant(app, conversation.conversation, user) == nil {
+        for user in users {
+            let known = try membership(app, conversation.conversation, user)
+            if known == nil { added.append(user) }
+            guard let left = known?.leftRevision else { continue }
             added.append(user)
+            // The row is overwritten: a change from before the leaving would miss the user (P1).
+            if let waiting = try oldestJob(app, conversation.conversation),
+                waiting.revision <= left
+            {
+                throw .refused(.rateLimited, "the removal is still on its way")
+            }
         }
         if !added.isEmpty { try join(added, &conversation) }
         return conversation
     }
 
     /// Sorted, each once.
-    private func validUsers(_ names: [String]) throws(RuleFailure) -> [UserID] {
+    func validUsers(_ names: [String]) throws(RuleFailure) -> [UserID] {
         guard names.count <= limits.participantsPerRequest + 1 else {
             throw .refused(.limit, "more than \(limits.participantsPerRequest) users")
         }
@@ -140,11 +160,18 @@ extension Work {
         try deliver(.join, object: [], joining: users.count, in: &conversation) {
             conversation throws(RuleFailure) in
             for user in users {
-                try self.put(
-                    ParticipantRecord(
-                        app: conversation.app, conversation: conversation.conversation,
-                        user: user, joinedPosition: conversation.position,
-                        joinedRevision: conversation.revision, version: 1))
+                let former = try self.membership(
+                    conversation.app, conversation.conversation, user)
+                var member = ParticipantRecord(
+                    app: conversation.app, conversation: conversation.conversation,
+                    user: user, joinedPosition: conversation.position,
+                    joinedRevision: conversation.revision, version: (former?.version ?? 0) + 1)
+                if let former {
+                    member.clearedPosition = former.clearedPosition
+                    member.clearedAt = former.clearedAt
+                    member.conversationVersion = former.conversationVersion + 1
+                }
+                try self.put(member)
             }
         }
     }

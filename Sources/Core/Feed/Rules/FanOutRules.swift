@@ -31,170 +31,21 @@ extension Work {
         }
     }
 
+    /// - Parameter joining: how many join, or leave.
     private func isDirect(_ conversation: ConversationRecord, joining: Int) -> Bool {
         // Both are bounded by the limit of participants.
         let all = Int(clamping: conversation.participants)
         guard all <= limits.directRecipients else { return false }
-        return joining * (all + 1) + (all - joining) * joining <= limits.directEntries
+        return joining * (all + 1) + max(0, all - joining) * joining <= limits.directEntries
     }
 
     /// The first of the conversation's changes that is not in all feeds yet.
-    private func oldestJob(
+    func oldestJob(
         _ app: AppID, _ conversation: ConversationID
     ) throws(RuleFailure) -> FanOutRecord? {
         try records(
             FanOutRecord.self, Scan(prefix: [.app(app), .identifier(conversation)], limit: 1)
         ).first
-    }
-
-    /// Goes on with the change after the last user served, users ascending, until it is in all
-    /// feeds (`true`) or `budget` entries are written.
-    private func serve(
-        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
-    ) throws(RuleFailure) -> Bool {
-        switch job.change {
-        case .message: try serveMessage(&job, conversation, budget: &budget)
-        case .join: try serveJoin(&job, conversation, budget: &budget)
-        case .metadata: try serveMetadata(&job, conversation, budget: &budget)
-        }
-    }
-
-    private func participants(
-        after user: String, in job: FanOutRecord, limit: Int
-    ) throws(RuleFailure) -> [ParticipantRecord] {
-        try records(
-            ParticipantRecord.self,
-            Scan(
-                prefix: [.app(job.app), .identifier(job.conversation)],
-                after: user.isEmpty ? nil : [.text(user)], limit: limit))
-    }
-
-    private func serveMessage(
-        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
-    ) throws(RuleFailure) -> Bool {
-        guard let id = MessageID(job.object),
-            let message = try record(MessageRecord.self, [.app(job.app), .identifier(id)])
-        else {
-            throw .store(.corrupt("fan_out: no message of revision \(job.revision)"))
-        }
-        let tellsReceipts = try tellsReceipts(conversation)
-        while budget > 0 {
-            let limit = min(budget, limits.fanOutStep)
-            let recipients = try participants(after: job.cursor, in: job, limit: limit)
-            for recipient in recipients {
-                job.cursor = recipient.user.name
-                budget -= 1
-                // Who joined with or after the message does not see it.
-                guard recipient.joinedRevision < job.revision else { continue }
-                if try isUnwanted(message, by: recipient.user) { continue }
-                var feed = try openFeed(job.app, recipient.user)
-                try append(
-                    .message(message), to: &feed,
-                    isVisible: try isVisible(message, to: recipient.user),
-                    tellsReceipts: tellsReceipts)
-                try close(feed)
-            }
-            if recipients.count < limit { return true }
-        }
-        return false
-    }
-
-    /// MSG-27.
-    private func isUnwanted(
-        _ message: MessageRecord, by user: UserID
-    ) throws(RuleFailure) -> Bool {
-        guard !message.sender.isEmpty, message.sender != user.name else { return false }
-        return try isBlocked(UserID(message.sender), by: user, message.app)
-    }
-
-    /// Everyone gets the present state: a later change's job finds nothing newer to tell.
-    private func serveMetadata(
-        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
-    ) throws(RuleFailure) -> Bool {
-        let metadata = try metadata(of: conversation)
-        while budget > 0 {
-            let limit = min(budget, limits.fanOutStep)
-            let recipients = try participants(after: job.cursor, in: job, limit: limit)
-            for recipient in recipients {
-                job.cursor = recipient.user.name
-                budget -= 1
-                // Who joined later was told with the conversation.
-                guard recipient.joinedRevision < job.revision else { continue }
-                var feed = try openFeed(job.app, recipient.user)
-                try append(.metadata(metadata), to: &feed)
-                try close(feed)
-            }
-            if recipients.count < limit { return true }
-        }
-        return false
-    }
-
-    /// A user who joins gets the conversation, its metadata, then every participant; one who was there gets
-    /// those who join. One step writes at most one recipient's newcomers above its budget.
-    private func serveJoin(
-        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
-    ) throws(RuleFailure) -> Bool {
-        let joining = try records(
-            ParticipantRecord.self,
-            Scan(
-                index: "participant_by_revision",
-                prefix: [
-                    .app(job.app), .identifier(job.conversation), .unsigned(job.revision),
-                ],
-                limit: limits.participantsPerRequest + 1))
-        while budget > 0 {
-            let limit = limits.fanOutStep
-            let recipients = try participants(after: job.cursor, in: job, limit: limit)
-            for recipient in recipients {
-                guard budget > 0 else { return false }
-                if recipient.joinedRevision == job.revision {
-                    let isServed = try introduce(
-                        recipient, to: conversation, &job, budget: &budget)
-                    if !isServed { return false }
-                } else if recipient.joinedRevision < job.revision {
-                    var feed = try openFeed(job.app, recipient.user)
-                    for newcomer in joining { try append(.participant(newcomer), to: &feed) }
-                    try close(feed)
-                    budget -= joining.count
-                } else {
-                    budget -= 1
-                }
-                job.cursor = recipient.user.name
-            }
-            if recipients.count < limit { return true }
-        }
-        return false
-    }
-
-    /// Tells a user who joins of the conversation and its participants as of the job's revision;
-    /// resumes after `job.member`. `true` when done.
-    private func introduce(
-        _ recipient: ParticipantRecord, to conversation: ConversationRecord,
-        _ job: inout FanOutRecord, budget: inout Int
-    ) throws(RuleFailure) -> Bool {
-        var feed = try openFeed(job.app, recipient.user)
-        if job.member.isEmpty {
-            try append(.conversation(conversation), to: &feed)
-            let metadata = try metadata(of: conversation)
-            if metadata.version > 0 { try append(.metadata(metadata), to: &feed) }
-        }
-        while budget > 0 {
-            let limit = min(budget, limits.fanOutStep)
-            let members = try participants(after: job.member, in: job, limit: limit)
-            for member in members {
-                job.member = member.user.name
-                budget -= 1
-                guard member.joinedRevision <= job.revision else { continue }
-                try append(.participant(member), to: &feed)
-            }
-            if members.count < limit {
-                job.member = ""
-                try close(feed)
-                return true
-            }
-        }
-        try close(feed)
-        return false
     }
 }
 

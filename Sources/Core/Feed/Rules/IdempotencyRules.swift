@@ -34,7 +34,8 @@ extension Work {
         return answer
     }
 
-    /// What the same answer is made of again. A message does not change: its id is enough.
+    /// What the same answer is made of again. What is told of a
+    /// message sent does not change: its id is enough.
     private func stored(_ answer: StoreAnswer) -> (UInt64, [UInt8])? {
         switch answer {
         case .conversation(let record):
@@ -47,6 +48,11 @@ extension Work {
                     + Array(record.creator.utf8)
             )
         case .published(let record): return (2, record.message.bytes)
+        case .edited(let record):
+            let numbers = Identifier<Never>(
+                high: record.version, low: record.editedAt?.milliseconds ?? 0)
+            return (3, record.message.bytes + numbers.bytes)
+        case .done: return (4, [])
         default: return nil
         }
     }
@@ -64,11 +70,18 @@ extension Work {
                     createdAt: Timestamp(milliseconds: numbers.high), position: numbers.low,
                     revision: counts.high, participants: counts.low))
         }
-        if known.status == 2, let id = MessageID(bytes),
-            let message = try record(MessageRecord.self, [.app(known.app), .identifier(id)])
-        {
-            return .published(message)
+        if known.status == 2 || known.status == 3, let id = MessageID(bytes.prefix(16)) {
+            guard
+                var message = try record(MessageRecord.self, [.app(known.app), .identifier(id)])
+            else { throw .refused(.gone, "the conversation was deleted since") }
+            if known.status == 2 { return .published(message) }
+            if let numbers = Identifier<Never>(bytes.dropFirst(16)) {
+                message.version = numbers.high
+                message.editedAt = Timestamp(milliseconds: numbers.low)
+                return .edited(message)
+            }
         }
+        if known.status == 4 { return .done }
         throw .store(.corrupt("idempotency: no answer"))
     }
 }

@@ -25,7 +25,8 @@ extension Work {
             app: app, message: id, conversation: conversation.conversation,
             position: conversation.position, sender: sender, sentAt: now,
             parts: MessageState(parts: request.parts).encoded,
-            pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "", version: 1)
+            pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "", version: 1,
+            revision: conversation.revision + 1)
         try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.put(message)
         }

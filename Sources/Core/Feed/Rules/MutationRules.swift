@@ -99,7 +99,19 @@ extension Work {
             _ = try changeMetadata(session.app, request, by: actor)
         case .muteConversation(let request): try muteConversation(request, session)
         case .blockUser(let request): try blockUser(request, session)
-        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation, nil:
+        case .removeParticipants(let request):
+            _ = try removeParticipants(session.app, request, by: actor)
+        case .editMessage(let request):
+            _ = try editMessage(session.app, request, by: actor)
+        case .deleteMessage(let request) where request.forEveryone:
+            try deleteMessage(session.app, request.message, by: actor)
+        case .deleteMessage(let request):
+            try hideMessage(session.app, request.message, of: session.user)
+        case .deleteConversation(let request) where request.forEveryone:
+            try deleteConversation(session.app, request.conversation, by: actor)
+        case .deleteConversation(let request):
+            try clearConversation(session.app, request.conversation, of: session.user)
+        case nil:
             throw .refused(.missingField, "no operation this server knows")
         }
         return MutationEffect()

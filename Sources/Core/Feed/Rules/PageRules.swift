@@ -23,6 +23,7 @@ struct PageReader {
             to: max(user.head, query.after), head: user.head, more: false, firstVisible: nil)
         let alerted = try WakeRules.AlertedMessages(
             query.app, query.user, query.device, in: snapshot)
+        var reach = Reach(user: user, snapshot: snapshot)
         var bytes = 0
         var elements = 0
         var after = query.after
@@ -33,9 +34,11 @@ struct PageReader {
                     prefix: [.app(query.app), .user(query.user)], after: [.unsigned(after)],
                     limit: Self.chunk))
             for row in rows {
-                var (entry, size) = try join(row)
+                after = row.seq
+                guard let sized = try join(row, &reach) else { continue }
+                var entry = sized.entry
                 entry.alerted = try alerted.contains(row)
-                bytes += size
+                bytes += sized.bytes
                 elements += entry.elements
                 if bytes > query.bytes || elements > Self.elementsMax,
                     let last = page.entries.last
@@ -46,77 +49,50 @@ struct PageReader {
                 }
                 page.entries.append(entry)
                 if row.isVisible && page.firstVisible == nil { page.firstVisible = row.seq }
-                after = row.seq
             }
             if rows.count < Self.chunk { return page }
         }
     }
 
-    /// The entry and a bound on its encoded size, tag and length in the page included.
-    private func join(_ row: EntryRecord) throws(StoreError) -> (Entry, Int) {
-        var entry = Entry(
-            seq: row.seq, conversation: row.conversation, version: row.version)
-        // Tags, lengths and numbers: 7 varints of at most 11 bytes each, and two ids.
-        var size = 128
+    /// `nil`: not for this user any more, or gone.
+    private func join(
+        _ row: EntryRecord, _ reach: inout Reach
+    ) throws(StoreError) -> SizedEntry? {
+        var sized: SizedEntry
         switch row.kind {
         case .conversation:
-            let state = try conversation(row)
-            entry.object = row.conversation.bytes
-            entry.body = .conversationState(
-                ConversationState(
-                    createdMs: state.createdAt.milliseconds, creator: state.creator,
-                    distinct: !state.distinctKey.isEmpty, receiptsOff: state.receiptsOff))
-            size += state.creator.utf8.count
+            sized = entry(of: try conversation(row))
+            sized.entry.version = row.version
         case .participant:
-            let state = try participant(row)
-            entry.version = state.version
-            entry.body = .participant(
-                ParticipantState(
-                    user: state.user.name, joinedPosition: state.joinedPosition))
-            size += state.user.name.utf8.count
+            let record = try participant(row)
+            guard try reach.includes(row, record) else { return nil }
+            sized = entry(of: record)
         case .message:
-            let state = try message(row)
-            entry.object = row.object
-            entry.version = state.version
-            entry.body = .message(try self.state(of: state))
-            size +=
-                state.parts.count + state.sender.utf8.count + state.pushTitle.utf8.count
-                + state.pushBody.utf8.count
+            let record = try message(row)
+            guard try reach.includes(row, record) else { return nil }
+            sized = try entry(of: record)
         case .receipt:
-            let state = try receipt(row)
-            entry.version = state.version
-            entry.body = .receipt(
-                ReceiptState(
-                    user: state.user.name, deliveredThrough: state.announcedDelivered,
-                    readThrough: state.announcedRead))
-            size += state.user.name.utf8.count
-        case .readMark:
-            let (state, positions) = try readMark(row)
-            entry.version = state.version
-            entry.body = .readMark(
-                ReadMarkState(through: positions.through, ranges: positions.ranges))
-            size += positions.ranges.count * 26
-        case .metadata, .conversationSettings, .block: try joinState(row, &entry, &size)
-        case .tombstone, .announcement:
-            throw .corrupt("entry: kind \(row.kind) is not written yet")
+            let record = try receipt(row)
+            guard try reach.includes(row, record) else { return nil }
+            sized = entry(of: record)
+        case .readMark: sized = try entry(of: try readMark(row))
+        case .metadata, .conversationSettings, .block:
+            var entry = Entry(conversation: row.conversation)
+            var bytes = 0
+            try joinState(row, &entry, &bytes)
+            if row.kind == .metadata, entry.version > row.version,
+                try !reach.isPresent(row)
+            {
+                return nil
+            }
+            sized = SizedEntry(entry, bytes: bytes)
+        case .announcement: throw .corrupt("entry: kind \(row.kind) is not written yet")
+        case .tombstone:
+            guard let found = try tombstone(row, &reach) else { return nil }
+            sized = found
         }
-        return (entry, size)
-    }
-
-    private func state(of message: MessageRecord) throws(StoreError) -> MessageState {
-        var state: MessageState
-        do throws(WireError) {
-            state = try MessageState(encoded: message.parts)
-        } catch {
-            throw .corrupt("message: parts: \(error)")
-        }
-        state.position = message.position
-        state.sender = message.sender
-        state.sentMs = message.sentAt.milliseconds
-        if !message.pushTitle.isEmpty || !message.pushBody.isEmpty {
-            state.push = PushText(title: message.pushTitle, body: message.pushBody)
-        }
-        return state
+        sized.entry.seq = row.seq
+        return sized
     }
 
     func found<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) -> R {
@@ -146,29 +122,8 @@ struct PageReader {
             ReceiptRecord.self, [.app(row.app), .identifier(row.conversation), .text(user)])
     }
 
-    private func readMark(
-        _ row: EntryRecord
-    ) throws(StoreError) -> (ReadMarkRecord, PositionSet) {
-        let record = try found(
+    private func readMark(_ row: EntryRecord) throws(StoreError) -> ReadMarkRecord {
+        try found(
             ReadMarkRecord.self, [.app(row.app), .user(row.user), .identifier(row.conversation)])
-        guard let set = PositionSet(through: record.through, rangeBytes: record.ranges) else {
-            throw .corrupt("read_mark: ranges are not pairs")
-        }
-        return (record, set)
-    }
-}
-
-extension Entry {
-    /// What it adds to the repeated fields of its frame, itself included.
-    fileprivate var elements: Int {
-        switch body {
-        case .message(let message): 1 + message.parts.count
-        case .readMark(let mark): 1 + mark.ranges.count
-        case .announcement(let announcement): 1 + announcement.parts.count
-        case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }
-        case .conversationState, .participant, .receipt, .tombstone, .conversationSettings,
-            .block, nil:
-            1
-        }
     }
 }

@@ -30,9 +30,7 @@ extension PageReader {
             return .device(try views(of: devices).first)
         case .conversation(let app, let id):
             let key: [ColumnValue] = [.app(app), .identifier(id)]
-            let participants = try snapshot.records(
-                ParticipantRecord.self,
-                Scan(prefix: key, limit: limits.participantsPerConversation))
+            let participants = try present(key)
             return .conversation(
                 try snapshot.record(ConversationRecord.self, key), participants: participants)
         case .wakes(let app, let id, let limit):
@@ -47,6 +45,20 @@ extension PageReader {
             return .wakes(
                 try WakeRules.wakes(
                     of: device, limit: min(limit, limits.listRows), in: snapshot))
+        }
+    }
+
+    /// The participants, without those who left.
+    private func present(_ key: [ColumnValue]) throws(StoreError) -> [ParticipantRecord] {
+        var found: [ParticipantRecord] = []
+        var last: ParticipantRecord?
+        while true {
+            let rows = try snapshot.records(
+                ParticipantRecord.self,
+                Scan(prefix: key, after: last.map { [.user($0.user)] }, limit: 1000))
+            found += rows.filter { $0.leftRevision == nil }
+            if rows.count < 1000 { return found }
+            last = rows.last
         }
     }
 

@@ -35,7 +35,8 @@ extension Work {
             guard let id = receipt.conversation,
                 let conversation = try record(
                     ConversationRecord.self, [.app(session.app), .identifier(id)]),
-                let participant = try participant(session.app, id, session.user)
+                conversation.deletedAt == nil,
+                let participant = try membership(session.app, id, session.user)
             else { continue }
             try read(receipt, conversation, participant, &feed)
         }
@@ -57,8 +58,11 @@ extension Work {
                 conversation: conversation.conversation, through: 0, version: 0)
         let before = try positions(of: mark)
         var after = before
+        // Who was removed reads what came before; the authors are told no more.
+        let isPresent = participant.leftRevision == nil
         after.add(
-            through: receipt.through, ranges: receipt.ranges, limit: conversation.position,
+            through: receipt.through, ranges: receipt.ranges,
+            limit: isPresent ? conversation.position : participant.leftPosition,
             rangesMax: limits.rangesPerReadMark)
         guard after != before else { return }
         mark.through = after.through
@@ -71,7 +75,7 @@ extension Work {
                 try WakeRules.readElsewhere(
                     mark.app, mark.user, mark.conversation, in: self.transaction, now: self.now)
             })
-        if after.through > before.through {
+        if isPresent, after.through > before.through {
             try raiseReceipt(of: participant, in: conversation) { $0.read = after.through }
         }
     }

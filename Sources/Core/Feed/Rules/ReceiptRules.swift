@@ -98,12 +98,14 @@ extension Work {
             Scan(
                 index: "receipt_due_by_due", through: [.timestamp(now)], limit: max(1, users)))
         for row in due {
-            try step { () throws(RuleFailure) in try self.collectDelivered(row.app, row.user) }
+            let isHeld = try step { () throws(RuleFailure) in
+                try self.collectDelivered(row.app, row.user)
+            }
             let pending = try pendingReceipts(row.app, row.user)
             for receipt in pending {
                 try step { () throws(RuleFailure) in try self.tell(receipt) }
             }
-            try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user) }
+            try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user, isHeld) }
         }
         return .progressed(count: due.count, more: due.count == max(1, users))
     }
@@ -126,20 +128,28 @@ extension Work {
         return user.receiptable(devices.map(\.applied).max() ?? 0)
     }
 
-    private func collectDelivered(_ app: AppID, _ name: UserID) throws(RuleFailure) {
+    /// Whether something delivered could not be told yet.
+    private func collectDelivered(_ app: AppID, _ name: UserID) throws(RuleFailure) -> Bool {
         guard
             var user = try record(UserRecord.self, [.app(app), .user(name)], lock: .wait)
-        else { return }
+        else { return false }
         let applied = try receiptable(user)
-        guard applied > user.receipted else { return }
+        guard applied > user.receipted else { return false }
         let entries = try records(
             EntryRecord.self,
             Scan(
                 prefix: [.app(app), .user(name)], after: [.unsigned(user.receipted)],
                 through: [.unsigned(applied)], limit: limits.receiptStep))
+        let ceilings = try lowestMoved(above: applied, in: user)
         var delivered: [ConversationID: UInt64] = [:]
+        var held: UInt64?
         for entry in entries where entry.kind == .message {
-            // A feed has a conversation's messages in order: what is before this one, is too.
+            if let ceiling = ceilings[entry.conversation], entry.position >= ceiling {
+                held = held ?? entry.seq
+                continue
+            }
+            // But for edited ones a feed has a conversation's messages in order: what is before
+            // this one, is too.
             delivered[entry.conversation] = max(
                 delivered[entry.conversation] ?? 0, entry.position)
         }
@@ -156,7 +166,37 @@ extension Work {
         }
         let last = entries.last?.seq ?? applied
         user.receipted = entries.count < limits.receiptStep ? applied : last
+        // Looked at again when `applied` has risen: `advance` puts the user into the queue.
+        if let held { user.receipted = min(user.receipted, held - 1) }
         try put(user)
+        return held != nil
+    }
+
+    /// An edited message stands higher in the feed than its position says: while no device has
+    /// got there, the user may lack it, and nothing from it on counts as delivered. By
+    /// conversation the lowest such position.
+    private func lowestMoved(
+        above applied: UInt64, in user: UserRecord
+    ) throws(RuleFailure) -> [ConversationID: UInt64] {
+        var lowest: [ConversationID: UInt64] = [:]
+        var after = applied
+        while after < user.movedHead {
+            let entries = try records(
+                EntryRecord.self,
+                Scan(
+                    prefix: [.app(user.app), .user(user.user)], after: [.unsigned(after)],
+                    through: [.unsigned(user.movedHead)], limit: limits.receiptStep))
+            for entry in entries
+            where entry.kind == .message && entry.firstSeq < entry.seq
+                && entry.firstSeq <= applied
+            {
+                lowest[entry.conversation] = min(
+                    lowest[entry.conversation] ?? .max, entry.position)
+            }
+            guard entries.count == limits.receiptStep, let last = entries.last else { break }
+            after = last.seq
+        }
+        return lowest
     }
 
     /// Tells the authors of the messages that are newly covered, and only these.
@@ -218,11 +258,14 @@ extension Work {
     }
 
     /// What was reported since the turn began is due after the interval.
-    private func endTurn(_ app: AppID, _ name: UserID) throws(RuleFailure) {
+    private func endTurn(
+        _ app: AppID, _ name: UserID, _ isHeld: Bool
+    ) throws(RuleFailure) {
         _ = try record(ReceiptDueRecord.self, [.app(app), .user(name)], lock: .wait)
         guard let user = try record(UserRecord.self, [.app(app), .user(name)]) else { return }
         let isPending = try !pendingReceipts(app, name).isEmpty
-        let isMore = try receiptable(user) > user.receipted || isPending
+        let isLeft = try receiptable(user) > user.receipted
+        let isMore = isLeft && !isHeld || isPending
         try put(
             ReceiptDueRecord(
                 app: app, user: name, due: isMore ? now + limits.receiptInterval : nil,

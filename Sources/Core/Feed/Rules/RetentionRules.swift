@@ -1,10 +1,21 @@
 import Model
 
 extension Work {
-    /// Deletes what is past its retention, and the rows of removed apps, at most `rows` of each
-    /// table.
+    /// Deletes what is past its retention, what deletions left behind, and the rows of removed
+    /// apps, at most `rows` of each table; each kind in a step of its own.
     func enforceRetention(rows: Int) throws(RuleFailure) -> StoreAnswer {
         let limit = max(1, rows)
+        var (count, more) = try step { () throws(RuleFailure) in try self.deleteExpired(limit) }
+        let compacted = try step { () throws(RuleFailure) in try self.compact(limit) }
+        let purged = try step { () throws(RuleFailure) in try self.purge(limit) }
+        count += compacted.deleted + purged.deleted
+        more = more || compacted.isMore || purged.isMore
+        return .progressed(count: count, more: more)
+    }
+
+    private func deleteExpired(
+        _ limit: Int
+    ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         var count = 0
         var more = false
         for table in Schema.tables {
@@ -15,7 +26,7 @@ extension Work {
             more = more || deleted == limit
         }
         let (removed, isMore) = try deleteRemovedApp(limit)
-        return .progressed(count: count + removed, more: more || isMore)
+        return (count + removed, more || isMore)
     }
 
     /// One removed app at a time.

@@ -64,6 +64,12 @@ public struct RuleLimits: Equatable, Sendable {
     public var clientNameBytes = 128
     /// Live keys of the backend API of one app.
     public var apiKeys = 2
+    /// Tombstones are kept so long, and until every device seen lately has them.
+    public var tombstoneLifetime: Milliseconds = 30 * 86_400_000
+    /// A device not seen for so long is not waited for: it gets a reset.
+    public var deviceMemory: Milliseconds = 90 * 86_400_000
+    /// When to look again at a tombstone that a device still needs.
+    public var tombstoneDelay: Milliseconds = 86_400_000
     /// Tries of one step that met a conflict.
     public var attempts = 3
     /// Rows a list query gives.

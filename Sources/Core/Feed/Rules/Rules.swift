@@ -51,6 +51,7 @@ extension Work {
         case .coalesceReceipts(let users): try coalesceReceipts(users: users)
         case .claimPushes(let request): try claimPushes(request)
         case .sweepWakes(let rows): try sweepWakes(rows: rows)
+        case .enforceRetention(let rows): try enforceRetention(rows: rows)
         case .keepAlive: try keepAlive()
         default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
         }
@@ -77,12 +78,29 @@ extension Work {
                     try self.sendMessage(
                         app, publication.message, from: publication.sender, by: .backend))
             }
+        case .removeParticipants(let app, let request, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .conversation(try self.removeParticipants(app, request, by: .backend))
+            }
+        case .editMessage(let app, let request, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .edited(try self.editMessage(app, request, by: .backend))
+            }
+        case .deleteMessage(let app, let message, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                try self.deleteMessage(app, message, by: .backend)
+                return .done
+            }
+        case .deleteConversation(let app, let conversation, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                try self.deleteConversation(app, conversation, by: .backend)
+                return .done
+            }
         case .administer(let request): return try administer(request)
-        case .enforceRetention(let rows): return try enforceRetention(rows: rows)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
         case .openSession, .sync, .mutate, .continueFanOut, .coalesceReceipts, .claimPushes,
-            .sweepWakes, .keepAlive:
+            .sweepWakes, .keepAlive, .enforceRetention:
             preconditionFailure("\(request) takes steps of its own")
         }
     }

@@ -57,7 +57,12 @@ extension Work {
             }
             return nil
         }
-        let reset = try resetReason(sync.cursor, feed.user)
+        let reset = try resetReason(sync.cursor, feed.user, device)
+        if reset != nil {
+            device.resetBase = feed.user.compactedThrough
+        } else if (sync.cursor?.seq ?? 0) >= feed.user.compactedThrough {
+            device.resetBase = 0
+        }
         if reset == .cursorAhead { feed.user.epochHalf = freshEpochHalf & .halfMask }
         // What the device says counts, also when it is less than before: a restored phone (P3).
         let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
@@ -68,11 +73,15 @@ extension Work {
     }
 
     private func resetReason(
-        _ cursor: Cursor?, _ user: UserRecord
+        _ cursor: Cursor?, _ user: UserRecord, _ device: DeviceRecord
     ) throws(RuleFailure) -> ResetReason? {
         guard let cursor else { return .noCursor }
         if try cursor.epoch != epoch(of: user) { return .epochChanged }
-        return cursor.seq > user.head ? .cursorAhead : nil
+        if cursor.seq > user.head { return .cursorAhead }
+        // A device on its way up from 0 has nothing that the removed entries told to remove.
+        let isTooOld =
+            cursor.seq < user.compactedThrough && device.resetBase < user.compactedThrough
+        return isTooOld ? .cursorTooOld : nil
     }
 
     /// Where the session stands after its writes.

@@ -145,17 +145,22 @@ extension StoreTransaction {
             ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
         var row = UnreadRecord(
             app: app, user: user, conversation: conversation, count: 0, through: 0)
-        row.through = max(read.through, participant?.joinedPosition ?? 0)
+        row.through = max(
+            read.through, participant?.joinedPosition ?? 0, participant?.clearedPosition ?? 0)
+        let last = participant?.leftRevision == nil ? .max : participant?.leftPosition ?? 0
         for _ in 0..<Self.recountRounds where row.count < UnreadRecord.countMax {
             let messages = try records(
                 MessageRecord.self,
                 Scan(
                     index: "message_by_position", prefix: [.app(app), .identifier(conversation)],
                     after: [.unsigned(row.through)], limit: 128))
-            for message in messages {
+            let hidden = try hiddenPositions(
+                app, user, conversation, after: row.through, through: messages.last?.position ?? 0)
+            for message in messages where message.position <= last {
                 row.through = message.position
                 if message.alerts(user), !read.contains(message.position),
-                    !blocked.contains(message.sender)
+                    !blocked.contains(message.sender),
+                    !hidden.contains(message.position)
                 {
                     row.count += 1
                 }
@@ -168,6 +173,24 @@ extension StoreTransaction {
         } else {
             try put(row)
         }
+    }
+}
+
+extension StoreSnapshot {
+    /// Positions between the bounds, `through` included, that the user deleted for the own
+    /// devices. Called for as many messages at most.
+    func hiddenPositions(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, after: UInt64,
+        through: UInt64
+    ) throws(StoreError) -> Set<UInt64> {
+        guard through > after else { return [] }
+        let rows = try records(
+            HiddenRecord.self,
+            Scan(
+                prefix: [.app(app), .user(user), .identifier(conversation)],
+                after: [.unsigned(after)], through: [.unsigned(through)],
+                limit: Int(clamping: through - after)))
+        return Set(rows.map(\.position))
     }
 }
 

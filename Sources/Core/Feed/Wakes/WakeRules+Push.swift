@@ -296,7 +296,8 @@ extension WakeStep {
     fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, MessageRecord)? {
         guard let alert = try newestAlerts().first(where: { $0.phase.isOpen }),
             let message = try transaction.record(
-                MessageRecord.self, [.app(device.app), .identifier(alert.message)])
+                MessageRecord.self, [.app(device.app), .identifier(alert.message)]),
+            message.alerts(device.user)
         else { return nil }
         return (alert, message)
     }

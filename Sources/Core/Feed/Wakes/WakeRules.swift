@@ -111,6 +111,68 @@ public enum WakeRules {
         _ app: AppID, _ user: UserID, _ conversation: ConversationID,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
+        let read = try transaction.readPositions(app, user, conversation)
+        return try takeBack(app, user, conversation, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            try step.cancelAlerts(of: conversation, read: read)
+        }
+    }
+
+    /// An entry of a message was superseded by a newer state. A device that has the message is
+    /// owed nothing by it; for one that lacks it, the visible entry stands higher now.
+    static func entryReplaced(
+        _ older: EntryRecord, by entry: EntryRecord, in transaction: any StoreTransaction,
+        now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        guard older.isVisible, let message = MessageID(older.object) else { return WakeEffects() }
+        guard entry.isVisible else {
+            return try takeBack(
+                older.app, older.user, older.conversation, in: transaction, now: now
+            ) { (step: inout WakeStep) throws(StoreError) in
+                try step.cancelAlert(of: message)
+            }
+        }
+        var effects = WakeEffects()
+        for device in try devices(entry.app, entry.user, in: transaction)
+        where device.pushToken != nil {
+            var step = try WakeStep(device, in: transaction, now: now)
+            try step.moveAlert(from: older, to: entry, of: message)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
+    /// The user's messages of a conversation are deleted up to `clearedPosition`, or all of them
+    /// with the conversation.
+    static func cleared(
+        _ member: ParticipantRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        let conversation = try transaction.record(
+            ConversationRecord.self, [.app(member.app), .identifier(member.conversation)])
+        let through = conversation?.deletedAt == nil ? member.clearedPosition : .max >> 1
+        guard let all = PositionSet(through: through, rangeBytes: []) else {
+            return WakeEffects()
+        }
+        if conversation?.deletedAt != nil {
+            try transaction.delete(
+                UnreadRecord.self,
+                [.app(member.app), .user(member.user), .identifier(member.conversation)])
+        }
+        return try takeBack(
+            member.app, member.user, member.conversation, in: transaction, now: now
+        ) { (step: inout WakeStep) throws(StoreError) in
+            try step.cancelAlerts(of: member.conversation, read: all)
+        }
+    }
+
+    /// Messages of a conversation are nothing to alert of any more: counts what is left, cancels
+    /// with `cancel`, and icons that show too much are owed a badge push.
+    private static func takeBack(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        in transaction: any StoreTransaction, now: Timestamp,
+        _ cancel: (inout WakeStep) throws(StoreError) -> Void
+    ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         let read = try transaction.readPositions(app, user, conversation)
         try transaction.recountUnread(app, user, conversation, read: read, now: now)
@@ -118,7 +180,7 @@ public enum WakeRules {
         for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
             guard step.hadRow else { continue }
-            try step.cancelAlerts(of: conversation, read: read)
+            try cancel(&step)
             if unread == nil { unread = try transaction.unread(app, user) }
             step.machine.badgeMayBeWrong(unread: unread ?? 0, now: now)
             try step.save()

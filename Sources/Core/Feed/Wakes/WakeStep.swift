@@ -232,6 +232,40 @@ extension WakeStep {
         }
     }
 
+    /// A message is nothing to alert of any more.
+    mutating func cancelAlert(of message: MessageID) throws(StoreError) {
+        guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
+            alert.phase.isOpen
+        else { return }
+        close(alert)
+        alert.phase = .cancelled
+        alert.openPosition = nil
+        try transaction.put(alert)
+    }
+
+    /// A visible entry moved up the feed. What remembers that the device has it, or is owed it,
+    /// moves along.
+    mutating func moveAlert(
+        from older: EntryRecord, to entry: EntryRecord, of message: MessageID
+    ) throws(StoreError) {
+        let known = try transaction.record(AlertRecord.self, alertKey(message))
+        if older.seq <= device.applied {
+            // It stands above `applied` now, and yet the device has the message.
+            if let known { close(known) }
+            var covered = makeAlert(entry, message, .covered)
+            covered.sentAt = known?.sentAt
+            covered.push = known?.push
+            return try transaction.put(covered)
+        }
+        if var known {
+            known.seq = entry.seq
+            try transaction.put(known)
+            if known.phase == .covered { return }
+        }
+        machine.moved(
+            VisibleChange(seq: entry.seq, conversation: entry.conversation, message: message))
+    }
+
     /// Takes an alert out of the device's counts, as it leaves its phase.
     mutating func close(_ alert: AlertRecord) {
         machine.alertsChanged(
@@ -250,7 +284,10 @@ extension WakeStep {
             for var alert in rows {
                 let message = try transaction.record(
                     MessageRecord.self, [.app(device.app), .identifier(alert.message)])
-                if let message, alert.seq > device.applied, !(try transaction.isRead(alert)) {
+                // Its deletion may still be on its way into this feed.
+                if let message, message.alerts(device.user), alert.seq > device.applied,
+                    !(try transaction.isRead(alert))
+                {
                     return (alert, message)
                 }
                 close(alert)

@@ -8,7 +8,8 @@ public import Wire
 /// that nothing of it was written (`.unavailable`: unknown; the caller opens the store anew).
 ///
 /// Rows and what makes them the same object (SYN-3): a conversation by its id; a participant and
-/// a receipt by conversation and user; a message by its id; a read mark by its conversation.
+/// a receipt by conversation and user; a message by its id; a read mark by its conversation. A
+/// tombstone is a version of what it names.
 public protocol LocalStore: AnyObject {
     /// Everything a `ClientSession` needs to begin.
     func load() throws(LocalStoreError) -> LocalState
@@ -18,6 +19,8 @@ public protocol LocalStore: AnyObject {
     /// 2. Each entry, in order: inserted, or replacing the row of the same object if its version
     ///    is higher or that row is stale. A row that is met at all, also by an equal version, is
     ///    not stale any more. An entry with an unknown body changes nothing.
+    ///    A conversation's tombstone that changed a row removes the conversation's messages up to
+    ///    its position (MSG-36), or everything of it but itself (MSG-37).
     /// 3. A read mark at or above a pending read receipt of its conversation removes that receipt
     ///    (both `through`, and every range lies at or below the mark or in the mark's ranges).
     /// 4. `sweeps`: rows still stale are deleted.

@@ -49,8 +49,10 @@ struct LocalEntryRecord: Record, Equatable {
             TableIndex("local_entry_by_round", columns: [5]),
         ])
 
-    /// The field number of `Entry.body`, less 10.
+    /// A number of its own for each kind of object; never renumbered.
     var kind: UInt64
+    /// The highest kind there is.
+    static let kindMax: UInt64 = 8
     var conversation: [UInt8]
     /// The message's id, or a user's name in UTF-8; empty for a conversation and a read mark.
     var object: [UInt8]

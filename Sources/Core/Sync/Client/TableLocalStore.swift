@@ -81,7 +81,12 @@ public final class TableLocalStore: LocalStore {
             }
             for entry in change.entries {
                 guard let row = LocalEntryRecord(entry, round: round) else { continue }
-                if try Self.keep(row, round, transaction) { applied.append(entry) }
+                if try Self.keep(row, round, transaction) {
+                    applied.append(entry)
+                    if case .tombstone(let state) = entry.body, state.conversation {
+                        try Self.remove(state, row.conversation, transaction)
+                    }
+                }
                 if case .readMark(let mark) = entry.body {
                     try Self.settle(row.conversation, mark, transaction)
                 }
@@ -109,7 +114,7 @@ public final class TableLocalStore: LocalStore {
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
             if !former.isEmpty && former != Array(user.utf8) {
                 for table in LocalSchema.tables where table != LocalStateRecord.table {
-                    try Self.clear(table, transaction)
+                    try Self.clear(table, Scan(limit: Self.step), transaction)
                 }
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.resetting)])
@@ -231,7 +236,8 @@ public final class TableLocalStore: LocalStore {
 
     // MARK: - What an app shows
 
-    /// The messages of a conversation above a position, ascending.
+    /// The messages of a conversation above a position, ascending; tombstones of those deleted
+    /// among them.
     public func messages(
         of conversation: ConversationID, after position: UInt64 = 0, limit: Int
     ) throws(LocalStoreError) -> [Entry] {
@@ -242,9 +248,11 @@ public final class TableLocalStore: LocalStore {
                 after: [.unsigned(position)], limit: limit))
     }
 
-    /// All conversations this device knows, by id.
+    /// All conversations this device knows, by id, without deleted ones.
     public func conversations() throws(LocalStoreError) -> [Entry] {
-        try entries(Scan(prefix: [.unsigned(0)], limit: .max))
+        try entries(Scan(prefix: [.unsigned(0)], limit: .max)).filter {
+            if case .tombstone = $0.body { false } else { true }
+        }
     }
 
     /// How far the user has read the conversation.
@@ -292,6 +300,28 @@ extension TableLocalStore {
         return false
     }
 
+    /// What a deleted conversation takes with it.
+    private static func remove(
+        _ tombstone: TombstoneState, _ conversation: [UInt8], _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let messages: UInt64 = 2
+        try clear(
+            LocalEntryRecord.table,
+            Scan(
+                index: "local_entry_by_position",
+                prefix: [.unsigned(messages), .blob(conversation)],
+                through: tombstone.forEveryone ? nil : [.unsigned(tombstone.position)],
+                limit: step),
+            transaction)
+        guard tombstone.forEveryone else { return }
+        for kind in 1...LocalEntryRecord.kindMax where kind != messages {
+            try clear(
+                LocalEntryRecord.table,
+                Scan(prefix: [.unsigned(kind), .blob(conversation)], limit: step), transaction)
+        }
+        try transaction.delete(LocalReadRecord.self, [.blob(conversation)])
+    }
+
     private static func settle(
         _ conversation: [UInt8], _ mark: ReadMarkState, _ transaction: any StoreTransaction
     ) throws(StoreError) {
@@ -316,15 +346,16 @@ extension TableLocalStore {
         }
     }
 
+    /// Deletes what the scan takes, `step` rows at a time.
     private static func clear(
-        _ table: Table, _ transaction: any StoreTransaction
+        _ table: Table, _ scan: Scan, _ transaction: any StoreTransaction
     ) throws(StoreError) {
         while true {
-            let rows = try transaction.rows(table, Scan(limit: step))
+            let rows = try transaction.rows(table, scan)
             for row in rows {
                 try transaction.delete(table, key: Array(row.prefix(table.keyCount)))
             }
-            if rows.count < step { return }
+            if rows.count < scan.limit { return }
         }
     }
 

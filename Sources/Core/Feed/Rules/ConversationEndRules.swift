@@ -1,0 +1,57 @@
+import Model
+import Wire
+
+extension Work {
+    /// For everyone: by who created the conversation, or the backend. Its messages go in the
+    /// background.
+    func deleteConversation(
+        _ app: AppID, _ id: ConversationID?, by actor: Actor
+    ) throws(RuleFailure) {
+        var conversation = try reachableConversation(app, id, actor)
+        if case .user(let user) = actor {
+            guard conversation.creator == user.name else {
+                throw .refused(.forbidden, "the conversation is another user's")
+            }
+            conversation.deletedBy = user.name
+        }
+        conversation.deletedAt = now
+        try deliver(.conversationEnd, object: [], joining: 0, in: &conversation) {
+            conversation throws(RuleFailure) in
+            try self.put(
+                PurgeRecord(
+                    app: conversation.app, conversation: conversation.conversation, user: ""))
+            guard !conversation.distinctKey.isEmpty else { return }
+            try self.delete(
+                DistinctRecord.self, [.app(conversation.app), .text(conversation.distinctKey)])
+        }
+    }
+
+    /// The messages up to now, for this user on all the own devices; the conversation comes back
+    /// with its next message. Who was removed may do it too.
+    func clearConversation(
+        _ app: AppID, _ id: ConversationID?, of user: UserID
+    ) throws(RuleFailure) {
+        guard let named = id else { throw .refused(.missingField, "no conversation id") }
+        let id = try target(app, named)
+        guard let conversation = try lockConversation(app, id),
+            var member = try membership(app, id, user)
+        else { throw .refused(.notFound, "no such conversation") }
+        guard conversation.deletedAt == nil else {
+            throw .refused(.gone, "the conversation was deleted")
+        }
+        if let waiting = try oldestJob(app, id),
+            waiting.revision <= max(member.joinedRevision, member.leftRevision ?? 0)
+        {
+            throw .refused(.rateLimited, "the membership is still on its way")
+        }
+        let through = member.leftRevision == nil ? conversation.position : member.leftPosition
+        if member.isGone, member.clearedPosition == through { return }
+        member.clearedPosition = through
+        member.clearedAt = now
+        member.conversationVersion += 1
+        member.isGone = true
+        try put(member)
+        try endConversation(in: member)
+        try put(PurgeRecord(app: app, conversation: id, user: user.name))
+    }
+}

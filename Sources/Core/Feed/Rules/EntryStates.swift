@@ -1,0 +1,111 @@
+import Model
+import Wire
+
+/// An entry and a bound on its encoded size in bytes, tag and length in its page included.
+struct SizedEntry {
+    var entry: Entry
+    var bytes: Int
+
+    /// Tags, lengths and numbers: 7 varints of at most 11 bytes each, and two ids.
+    private static let fixedBytes = 128
+
+    init(_ entry: Entry, bytes: Int) {
+        self.entry = entry
+        self.bytes = Self.fixedBytes + bytes
+    }
+}
+
+// What a row looks like to a client, in a page of the feed, of history and of a snapshot alike.
+// `seq` is for the feed to fill in.
+extension PageReader {
+    func entry(of record: ConversationRecord) -> SizedEntry {
+        let state = ConversationState(
+            createdMs: record.createdAt.milliseconds, creator: record.creator,
+            distinct: !record.distinctKey.isEmpty, receiptsOff: record.receiptsOff)
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, object: record.conversation.bytes, version: 1,
+                body: .conversationState(state)),
+            bytes: record.creator.utf8.count)
+    }
+
+    func entry(of record: ParticipantRecord) -> SizedEntry {
+        let state = ParticipantState(
+            user: record.user.name, joinedPosition: record.joinedPosition,
+            removed: record.leftRevision != nil)
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, version: record.version,
+                body: .participant(state)),
+            bytes: record.user.name.utf8.count)
+    }
+
+    /// The message, or its tombstone if it was deleted for everyone.
+    func entry(of record: MessageRecord) throws(StoreError) -> SizedEntry {
+        if let deleted = record.deletedAt {
+            let state = TombstoneState(
+                position: record.position, forEveryone: true, by: record.deletedBy,
+                deletedMs: deleted.milliseconds)
+            return SizedEntry(
+                Entry(
+                    conversation: record.conversation, object: record.message.bytes,
+                    version: record.version, body: .tombstone(state)),
+                bytes: record.deletedBy.utf8.count)
+        }
+        var state: MessageState
+        do throws(WireError) {
+            state = try MessageState(encoded: record.parts)
+        } catch {
+            throw .corrupt("message: parts: \(error)")
+        }
+        state.position = record.position
+        state.sender = record.sender
+        state.sentMs = record.sentAt.milliseconds
+        state.editedMs = record.editedAt?.milliseconds ?? 0
+        if !record.pushTitle.isEmpty || !record.pushBody.isEmpty {
+            state.push = PushText(title: record.pushTitle, body: record.pushBody)
+        }
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, object: record.message.bytes,
+                version: record.version, body: .message(state)),
+            bytes: record.parts.count + record.sender.utf8.count + record.pushTitle.utf8.count
+                + record.pushBody.utf8.count)
+    }
+
+    func entry(of record: ReceiptRecord) -> SizedEntry {
+        let state = ReceiptState(
+            user: record.user.name, deliveredThrough: record.announcedDelivered,
+            readThrough: record.announcedRead)
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, version: record.version, body: .receipt(state)),
+            bytes: record.user.name.utf8.count)
+    }
+
+    func entry(of record: ReadMarkRecord) throws(StoreError) -> SizedEntry {
+        guard let set = PositionSet(through: record.through, rangeBytes: record.ranges) else {
+            throw .corrupt("read_mark: ranges are not pairs")
+        }
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, version: record.version,
+                body: .readMark(ReadMarkState(through: set.through, ranges: set.ranges))),
+            bytes: set.ranges.count * 26)
+    }
+}
+
+extension Entry {
+    /// What it adds to the repeated fields of its frame, itself included.
+    var elements: Int {
+        switch body {
+        case .message(let message): 1 + message.parts.count
+        case .readMark(let mark): 1 + mark.ranges.count
+        case .announcement(let announcement): 1 + announcement.parts.count
+        case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }
+        case .conversationState, .participant, .receipt, .tombstone, .conversationSettings,
+            .block, nil:
+            1
+        }
+    }
+}

@@ -1,0 +1,200 @@
+import Model
+
+// What a deletion leaves behind goes in the background, at most `limit` rows a step.
+extension Work {
+    /// Purges looked at to find one that can go on, and participants looked at in one step.
+    private static let purgesMax = 64
+
+    /// One step of one purge.
+    ///
+    /// - Returns: rows deleted, and whether there may be more at once.
+    func purge(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
+        for purge in try records(PurgeRecord.self, Scan(limit: Self.purgesMax)) {
+            guard try lockConversation(purge.app, purge.conversation) != nil else {
+                try delete(purge)
+                continue
+            }
+            // A change on its way still looks at what it is about.
+            if try oldestJob(purge.app, purge.conversation) != nil { continue }
+            if purge.user.isEmpty { return (try purgeAll(purge, limit), true) }
+            return (try purgeCleared(purge, limit), true)
+        }
+        return (0, false)
+    }
+
+    private func delete(_ purge: PurgeRecord) throws(RuleFailure) {
+        try delete(PurgeRecord.self, Array(purge.row.prefix(PurgeRecord.table.keyCount)))
+    }
+
+    private func purgeAll(_ purge: PurgeRecord, _ limit: Int) throws(RuleFailure) -> Int {
+        let key: [ColumnValue] = [.app(purge.app), .identifier(purge.conversation)]
+        let members = try records(
+            ParticipantRecord.self,
+            Scan(
+                prefix: key, after: purge.cursor.isEmpty ? nil : [.text(purge.cursor)],
+                limit: Self.purgesMax))
+        if !members.isEmpty {
+            var purge = purge
+            var deleted = 0
+            for member in members {
+                deleted += try purgeFeed(of: member, limit - deleted)
+                guard deleted < limit else { break }
+                purge.cursor = member.user.name
+            }
+            try put(purge)
+            return deleted
+        }
+        let messages = try records(
+            MessageRecord.self, Scan(index: "message_by_position", prefix: key, limit: limit))
+        for message in messages {
+            try delete(MessageRecord.self, [.app(message.app), .identifier(message.message)])
+        }
+        if messages.count < limit {
+            try delete(MetadataRecord.self, key)
+            try delete(purge)
+        }
+        return messages.count
+    }
+
+    /// Everything of the conversation in the member's feed but its tombstone; of one who left
+    /// before the end what tells of messages.
+    private func purgeFeed(
+        of member: ParticipantRecord, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        _ = try record(UserRecord.self, [.app(member.app), .user(member.user)], lock: .wait)
+        var deleted = 0
+        for kind in EntryKind.allCases {
+            let isMessage = kind == .message || kind == .tombstone
+            guard isMessage || member.leftRevision == nil else { continue }
+            // The conversation's own tombstone is the one with the empty object.
+            let entries = try entries(
+                of: kind, in: member, after: kind == .tombstone ? [] : nil,
+                limit: limit - deleted)
+            for entry in entries { try delete(entry) }
+            deleted += entries.count
+            if deleted >= limit { return limit }
+        }
+        let own: [ColumnValue] = [
+            .app(member.app), .user(member.user), .identifier(member.conversation),
+        ]
+        let hidden = try records(
+            HiddenRecord.self, Scan(prefix: own, limit: limit - deleted))
+        for row in hidden { try delete(HiddenRecord.self, own + [.unsigned(row.position)]) }
+        deleted += hidden.count
+        guard deleted < limit else { return limit }
+        try delete(ReadMarkRecord.self, own)
+        try delete(
+            ReceiptRecord.self,
+            [.app(member.app), .identifier(member.conversation), .user(member.user)])
+        return deleted
+    }
+
+    private func entries(
+        of kind: EntryKind, in member: ParticipantRecord, after object: [UInt8]? = nil,
+        limit: Int
+    ) throws(RuleFailure) -> [EntryRecord] {
+        try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(member.app), .user(member.user), .unsigned(kind.rawValue),
+                    .identifier(member.conversation),
+                ],
+                after: object.map { [.blob($0)] }, limit: limit))
+    }
+
+    private func delete(_ entry: EntryRecord) throws(RuleFailure) {
+        try delete(
+            EntryRecord.self, [.app(entry.app), .user(entry.user), .unsigned(entry.seq)])
+    }
+
+    /// What a user deleted for the own devices. The cursor is the last message looked at: later
+    /// ones stay, and are passed over.
+    private func purgeCleared(_ purge: PurgeRecord, _ limit: Int) throws(RuleFailure) -> Int {
+        let user = UserID(purge.user)
+        _ = try record(UserRecord.self, [.app(purge.app), .user(user)], lock: .wait)
+        guard let member = try membership(purge.app, purge.conversation, user) else {
+            try delete(purge)
+            return 0
+        }
+        for kind in [EntryKind.message, .tombstone] {
+            let word = kind == .message ? "message " : "tombstone "
+            guard purge.cursor.isEmpty || kind == .tombstone || purge.cursor.hasPrefix(word)
+            else { continue }
+            let last = MessageID(text: String(purge.cursor.dropFirst(word.count)))
+            let isSame = purge.cursor.hasPrefix(word)
+            // The conversation's own tombstone has the empty object: it comes first, and stays.
+            let entries = try entries(
+                of: kind, in: member, after: isSame ? last?.bytes ?? [] : [], limit: limit)
+            for entry in entries where entry.position <= member.clearedPosition {
+                try delete(entry)
+            }
+            if entries.count == limit, let object = entries.last?.object,
+                let message = MessageID(object)
+            {
+                var purge = purge
+                purge.cursor = word + message.description
+                try put(purge)
+                return entries.count
+            }
+        }
+        let own: [ColumnValue] = [
+            .app(member.app), .user(member.user), .identifier(member.conversation),
+        ]
+        let hidden = try records(
+            HiddenRecord.self,
+            Scan(prefix: own, through: [.unsigned(member.clearedPosition)], limit: limit))
+        for row in hidden { try delete(HiddenRecord.self, own + [.unsigned(row.position)]) }
+        if hidden.count < limit { try delete(purge) }
+        return hidden.count
+    }
+}
+
+// Tombstones are kept for a while, and longer if a device needs them (SYN-30).
+extension Work {
+    /// Removes entries that are old enough; what goes raises the user's `compactedThrough`.
+    func compact(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
+        let old = try records(
+            EntryRecord.self,
+            Scan(index: "entry_by_expiry", through: [.timestamp(now)], limit: limit))
+        let sorted = old.sorted { left, right in
+            if left.app != right.app {
+                return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
+            }
+            return left.user == right.user ? left.seq < right.seq : left.user < right.user
+        }
+        var feed: OpenFeed?
+        var needed: UInt64 = 0
+        for entry in sorted {
+            if feed?.user.app != entry.app || feed?.user.user != entry.user {
+                if let feed { try close(feed) }
+                feed = try openFeed(entry.app, entry.user)
+                needed = try slowestApplied(entry.app, entry.user)
+            }
+            let key: [ColumnValue] = [.app(entry.app), .user(entry.user), .unsigned(entry.seq)]
+            guard var current = try record(EntryRecord.self, key) else { continue }
+            if current.seq <= needed {
+                try delete(EntryRecord.self, key)
+                if let before = feed?.user.compactedThrough {
+                    feed?.user.compactedThrough = max(before, current.seq)
+                }
+            } else {
+                current.expiresAt = now + limits.tombstoneDelay
+                try put(current)
+            }
+        }
+        if let feed { try close(feed) }
+        return (old.count, old.count == limit)
+    }
+
+    /// The lowest `applied` of the devices seen lately.
+    private func slowestApplied(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UInt64 {
+        let devices = try records(
+            DeviceRecord.self,
+            Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
+        return devices.filter {
+            $0.expiresAt == nil && now < $0.lastSeenAt + limits.deviceMemory
+        }.map(\.applied).min() ?? .max
+    }
+}

@@ -1,0 +1,122 @@
+import Model
+import Wire
+
+extension ParticipantRecord {
+    /// The conversation's at the last change of the membership.
+    var changedRevision: UInt64 { leftRevision ?? joinedRevision }
+}
+
+/// What of a conversation a user may be shown: an entry shows its object's present state, and
+/// who left, or came back, may not see what others changed meanwhile (promise P6, MSG-31).
+struct Reach {
+    let user: UserRecord
+    let snapshot: any StoreSnapshot
+    /// One row a conversation of a page is read once.
+    private var members: [ConversationID: ParticipantRecord?] = [:]
+
+    init(user: UserRecord, snapshot: any StoreSnapshot) {
+        self.user = user
+        self.snapshot = snapshot
+    }
+
+    mutating func membership(
+        of conversation: ConversationID
+    ) throws(StoreError) -> ParticipantRecord? {
+        if let known = members[conversation] { return known }
+        let found = try snapshot.record(
+            ParticipantRecord.self,
+            [.app(user.app), .identifier(conversation), .user(user.user)])
+        members[conversation] = .some(found)
+        return found
+    }
+
+    /// Whether the other's receipt as it is now is for the user: who left learns no more.
+    mutating func includes(
+        _ row: EntryRecord, _ receipt: ReceiptRecord
+    ) throws(StoreError) -> Bool {
+        if row.version >= receipt.version { return true }
+        return try isPresent(row)
+    }
+
+    /// Whether the user takes part.
+    mutating func isPresent(_ row: EntryRecord) throws(StoreError) -> Bool {
+        guard let member = try membership(of: row.conversation) else { return false }
+        return member.leftRevision == nil
+    }
+
+    /// Whether the membership as it is now is for the user.
+    mutating func includes(
+        _ row: EntryRecord, _ other: ParticipantRecord
+    ) throws(StoreError) -> Bool {
+        if row.version >= other.version || other.user == row.user { return true }
+        return try membership(of: row.conversation)?.receives(other.changedRevision) ?? false
+    }
+
+    /// Whether the message as it is now is for the user. Nearly every entry has the version of
+    /// its message and is above every deletion: it needs no look at the membership.
+    mutating func includes(
+        _ row: EntryRecord, _ message: MessageRecord
+    ) throws(StoreError) -> Bool {
+        if row.seq <= user.clearedHead, let member = try membership(of: row.conversation),
+            message.position <= member.clearedPosition
+        {
+            return false
+        }
+        if row.version >= message.version { return true }
+        guard let member = try membership(of: row.conversation) else { return false }
+        return member.receives(message.revision) && member.joinedPosition < message.position
+    }
+}
+
+extension PageReader {
+    /// What says that a message or conversation is deleted, for this user or for everyone.
+    func tombstone(
+        _ row: EntryRecord, _ reach: inout Reach
+    ) throws(StoreError) -> SizedEntry? {
+        if row.object.isEmpty { return try conversationTombstone(row, &reach) }
+        let hidden = try snapshot.record(
+            HiddenRecord.self,
+            [
+                .app(row.app), .user(row.user), .identifier(row.conversation),
+                .unsigned(row.position),
+            ])
+        if let hidden {
+            let state = TombstoneState(
+                position: row.position, by: row.user.name,
+                deletedMs: hidden.hiddenAt.milliseconds)
+            return SizedEntry(
+                Entry(
+                    conversation: row.conversation, object: row.object, version: row.version,
+                    body: .tombstone(state)),
+                bytes: row.user.name.utf8.count)
+        }
+        guard
+            let message = try snapshot.record(
+                MessageRecord.self, [.app(row.app), .blob(row.object)]),
+            message.deletedAt != nil
+        else { return nil }
+        return try entry(of: message)
+    }
+
+    private func conversationTombstone(
+        _ row: EntryRecord, _ reach: inout Reach
+    ) throws(StoreError) -> SizedEntry? {
+        guard let member = try reach.membership(of: row.conversation),
+            let conversation = try snapshot.record(
+                ConversationRecord.self, [.app(row.app), .identifier(row.conversation)])
+        else { return nil }
+        var state = TombstoneState(
+            position: member.clearedPosition, conversation: true, by: row.user.name,
+            deletedMs: member.clearedAt.milliseconds)
+        if let deleted = conversation.deletedAt, member.leftRevision == nil {
+            state = TombstoneState(
+                position: conversation.position, conversation: true, forEveryone: true,
+                by: conversation.deletedBy, deletedMs: deleted.milliseconds)
+        }
+        return SizedEntry(
+            Entry(
+                conversation: row.conversation, object: row.conversation.bytes,
+                version: row.version, body: .tombstone(state)),
+            bytes: state.by.utf8.count)
+    }
+}

@@ -1,0 +1,276 @@
+import Model
+import Wire
+
+extension ParticipantRecord {
+    /// Whether the user took part when the conversation's change of this revision was made; the
+    /// own removal is the last change a user gets.
+    func receives(_ revision: UInt64) -> Bool {
+        joinedRevision < revision && (leftRevision.map { $0 >= revision } ?? true)
+    }
+}
+
+// How a change comes into the feeds: what a fan-out job writes for each participant.
+extension Work {
+    /// Goes on with the change after the last user served, users ascending, until it is in all
+    /// feeds (`true`) or `budget` entries are written.
+    func serve(
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        // What came before the end of a conversation went with it.
+        if conversation.deletedAt != nil, job.change != .conversationEnd { return true }
+        return switch job.change {
+        case .message: try serveMessage(&job, conversation, budget: &budget)
+        case .join: try serveJoin(&job, conversation, budget: &budget)
+        case .metadata: try serveMetadata(&job, conversation, budget: &budget)
+        case .leave: try serveLeave(&job, budget: &budget)
+        case .messageChange: try serveMessageChange(&job, budget: &budget)
+        case .conversationEnd: try serveConversationEnd(&job, budget: &budget)
+        }
+    }
+
+    private func participants(
+        after user: String, in job: FanOutRecord, limit: Int
+    ) throws(RuleFailure) -> [ParticipantRecord] {
+        try records(
+            ParticipantRecord.self,
+            Scan(
+                prefix: [.app(job.app), .identifier(job.conversation)],
+                after: user.isEmpty ? nil : [.text(user)], limit: limit))
+    }
+
+    /// Runs `body` for each who receives the change; it tells how many entries it wrote. One
+    /// step writes at most one recipient's above its budget.
+    private func forEachRecipient(
+        of job: inout FanOutRecord, budget: inout Int,
+        _ body: (ParticipantRecord) throws(RuleFailure) -> Int
+    ) throws(RuleFailure) -> Bool {
+        while budget > 0 {
+            let limit = min(budget, limits.fanOutStep)
+            let recipients = try participants(after: job.cursor, in: job, limit: limit)
+            for recipient in recipients {
+                guard budget > 0 else { return false }
+                let written = recipient.receives(job.revision) ? try body(recipient) : 0
+                job.cursor = recipient.user.name
+                budget -= max(1, written)
+            }
+            if recipients.count < limit { return true }
+        }
+        return false
+    }
+
+    private func message(of job: FanOutRecord) throws(RuleFailure) -> MessageRecord {
+        guard let id = MessageID(job.object),
+            let message = try record(MessageRecord.self, [.app(job.app), .identifier(id)])
+        else {
+            throw .store(.corrupt("fan_out: no message of revision \(job.revision)"))
+        }
+        return message
+    }
+
+    /// The message as it is now: later changes of it find that it has come, and who left before
+    /// one of them gets nothing of it any more (MSG-31).
+    private func serveMessage(
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let message = try message(of: job)
+        let tellsReceipts = try tellsReceipts(conversation)
+        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            guard recipient.receives(message.revision),
+                recipient.clearedPosition < message.position,
+                try !self.isUnwanted(message, by: recipient.user)
+            else { return 0 }
+            var feed = try self.openFeed(message.app, recipient.user)
+            var recipient = recipient
+            if recipient.isGone, message.deletedAt == nil {
+                recipient.isGone = false
+                recipient.conversationVersion += 1
+                try self.put(recipient)
+                try self.append(
+                    .conversation(conversation, version: recipient.conversationVersion), to: &feed)
+            }
+            try self.append(
+                .present(message), to: &feed,
+                isVisible: try self.isVisible(message, to: recipient.user),
+                tellsReceipts: tellsReceipts && message.deletedAt == nil)
+            try self.close(feed)
+            return 1
+        }
+    }
+
+    /// MSG-27.
+    private func isUnwanted(
+        _ message: MessageRecord, by user: UserID
+    ) throws(RuleFailure) -> Bool {
+        guard !message.sender.isEmpty, message.sender != user.name else { return false }
+        return try isBlocked(UserID(message.sender), by: user, message.app)
+    }
+
+    /// Everyone gets the present state: a later change's job finds nothing newer to tell. Who has
+    /// left since gets none: it may be one he is not to see.
+    private func serveMetadata(
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let metadata = try metadata(of: conversation)
+        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            guard recipient.leftRevision == nil else { return 0 }
+            var feed = try self.openFeed(recipient.app, recipient.user)
+            try self.append(.metadata(metadata), to: &feed)
+            try self.close(feed)
+            return 1
+        }
+    }
+
+    /// An edit, or a deletion for everyone. Only those get it who have the message; one that came
+    /// with this change or a later one already is left alone.
+    private func serveMessageChange(
+        _ job: inout FanOutRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let message = try message(of: job)
+        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            // Who has joined again since sees nothing new of what was before (MSG-4).
+            let sees = recipient.joinedPosition < message.position
+            guard recipient.receives(message.revision), sees || message.deletedAt != nil,
+                recipient.clearedPosition < message.position
+            else { return 0 }
+            if message.deletedAt == nil, try self.isUnwanted(message, by: recipient.user) {
+                return 0
+            }
+            var feed = try self.openFeed(message.app, recipient.user)
+            let object = FeedObject.present(message)
+            guard let older = try self.entry(of: .message, like: object, in: feed.user),
+                older.version < message.version
+            else { return 0 }
+            try self.replace(
+                older, with: object, isVisible: message.alerts(recipient.user), in: &feed)
+            try self.close(feed)
+            return 1
+        }
+    }
+
+    /// A user who joins gets the conversation, its metadata, then every participant; one who was
+    /// there gets those who join. One step writes at most one recipient's newcomers above its
+    /// budget.
+    private func serveJoin(
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let joining = try records(
+            ParticipantRecord.self,
+            Scan(
+                index: "participant_by_revision",
+                prefix: [
+                    .app(job.app), .identifier(job.conversation), .unsigned(job.revision),
+                ],
+                limit: limits.participantsPerRequest + 1))
+        while budget > 0 {
+            let limit = limits.fanOutStep
+            let recipients = try participants(after: job.cursor, in: job, limit: limit)
+            for recipient in recipients {
+                guard budget > 0 else { return false }
+                if recipient.joinedRevision == job.revision {
+                    let isServed = try introduce(
+                        recipient, to: conversation, &job, budget: &budget)
+                    if !isServed { return false }
+                } else if recipient.receives(job.revision) {
+                    var feed = try openFeed(job.app, recipient.user)
+                    for newcomer in joining { try append(.participant(newcomer), to: &feed) }
+                    try close(feed)
+                    budget -= joining.count
+                } else {
+                    budget -= 1
+                }
+                job.cursor = recipient.user.name
+            }
+            if recipients.count < limit { return true }
+        }
+        return false
+    }
+
+    /// Tells a user who joins of the conversation and its participants as of the job's revision;
+    /// resumes after `job.member`. `true` when done.
+    ///
+    /// One who comes back has entries of the time before: they are superseded, and who left
+    /// meanwhile is told as such, if known.
+    private func introduce(
+        _ recipient: ParticipantRecord, to conversation: ConversationRecord,
+        _ job: inout FanOutRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let isBack = recipient.version > 1
+        var feed = try openFeed(job.app, recipient.user)
+        if job.member.isEmpty {
+            try append(
+                .conversation(conversation, version: recipient.conversationVersion), to: &feed)
+            let metadata = try metadata(of: conversation)
+            if metadata.version > 0 { try append(.metadata(metadata), to: &feed) }
+        }
+        while budget > 0 {
+            let limit = min(budget, limits.fanOutStep)
+            let members = try participants(after: job.member, in: job, limit: limit)
+            for member in members {
+                job.member = member.user.name
+                budget -= 1
+                guard member.joinedRevision <= job.revision else { continue }
+                var object = FeedObject.participant(member)
+                object.mayExist = object.mayExist || isBack
+                if let left = member.leftRevision, left < job.revision {
+                    guard isBack,
+                        try entry(of: .participant, like: object, in: feed.user) != nil
+                    else { continue }
+                }
+                try append(object, to: &feed)
+            }
+            if members.count < limit {
+                job.member = ""
+                try close(feed)
+                return true
+            }
+        }
+        try close(feed)
+        return false
+    }
+
+    /// Those who stay are told of all who leave, those who leave of themselves.
+    private func serveLeave(
+        _ job: inout FanOutRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        let revision = job.revision
+        let leaving = try records(
+            ParticipantRecord.self,
+            Scan(
+                index: "participant_by_leaving",
+                prefix: [.app(job.app), .identifier(job.conversation), .unsigned(revision)],
+                limit: limits.participantsPerRequest + 1))
+        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            var feed = try self.openFeed(recipient.app, recipient.user)
+            let told = recipient.leftRevision == revision ? [recipient] : leaving
+            for leaver in told { try self.append(.participant(leaver), to: &feed) }
+            try self.close(feed)
+            return told.count
+        }
+    }
+
+    private func serveConversationEnd(
+        _ job: inout FanOutRecord, budget: inout Int
+    ) throws(RuleFailure) -> Bool {
+        try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            var member = recipient
+            member.conversationVersion += 1
+            member.isGone = true
+            try self.put(member)
+            try self.endConversation(in: member)
+            return 1
+        }
+    }
+
+    /// Writes the conversation's tombstone into the member's feed and takes back what was told
+    /// and counted of its messages, up to where the membership says they are deleted.
+    func endConversation(in member: ParticipantRecord) throws(RuleFailure) {
+        var feed = try openFeed(member.app, member.user)
+        try append(.conversationTombstone(member), to: &feed)
+        feed.user.clearedHead = feed.user.head
+        try close(feed)
+        effects.note(
+            try waking { () throws(StoreError) in
+                try WakeRules.cleared(member, in: self.transaction, now: self.now)
+            })
+    }
+}

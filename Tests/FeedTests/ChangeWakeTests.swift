@@ -1,0 +1,99 @@
+import Feed
+import Model
+import Testing
+import Wake
+import Wire
+
+/// What edits and deletions owe a phone: nothing new, and nothing less than before.
+struct ChangeWakeTests {
+    private let pushes: Pushes
+    private let device = DeviceID(high: 1, low: 1)
+    private var world: World { pushes.world }
+
+    init() throws { pushes = try Pushes() }
+
+    /// A phone that has everything up to now and sleeps.
+    private func asleep(_ user: String) throws -> SessionKey {
+        let session = try pushes.open(user, device).session
+        try pushes.acknowledge(session, try world.head(user))
+        try pushes.end(session, applied: try world.head(user), within: 0)
+        try pushes.run(1_000)
+        return session
+    }
+
+    @Test func anEditWakesNobodyWhoHasTheMessage() throws {
+        let id = try world.converse(["a", "b"])
+        let message = try world.publish("x", to: id, from: "a").message
+        _ = try asleep("b")
+        try world.edit(message, "y")
+        #expect(try pushes.run(5_000).isEmpty)
+        // A restart looks for whoever is behind.
+        let session = try pushes.open("b", device).session
+        try pushes.end(session, within: 0)
+        #expect(try pushes.run(5_000).isEmpty)
+        try world.edit(message, "z")
+        let again = try pushes.open("b", device).session
+        try pushes.end(again, within: 0)
+        #expect(try pushes.run(5_000).isEmpty)
+    }
+
+    @Test func whoLacksTheMessageIsStillOwedIt() throws {
+        let id = try world.converse(["a", "b"])
+        let session = try asleep("b")
+        _ = session
+        let message = try world.publish("x", to: id, from: "a").message
+        let before = try world.head("b")
+        try world.publish("quiet", to: id, from: "b")
+        let applied = try world.head("b")
+        try world.edit(message, "y")
+        #expect(try pushes.run(1_000).count == 1)
+        // The phone comes, gets one page that ends below the edited message, and is gone.
+        let woken = try pushes.open("b", device).session
+        #expect(applied > before)
+        try pushes.acknowledge(woken, applied, completes: false)
+        try pushes.end(woken, applied: applied, within: 0)
+        let sent = try pushes.run(90_000)
+        #expect(!sent.isEmpty, "the message is behind what the phone has")
+    }
+
+    @Test func aDeletedMessageIsNotAlertedAndLeavesTheIcon() throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        let first = try world.publish("one", to: id, from: "a").message
+        // It does not come: the phone is alerted.
+        let demoted = try pushes.run(70_000)
+        #expect(demoted.contains { $0.hasPrefix(#"alert "one""#) }, "\(demoted)")
+        let second = try world.publish("two", to: id, from: "a").message
+        try world.delete(second)
+        #expect(try !pushes.run(2_000).contains { $0.hasPrefix(#"alert "two""#) })
+        try world.delete(first)
+        let after = try pushes.run(70_000)
+        #expect(after.contains { $0.hasPrefix("badge") }, "\(after)")
+    }
+
+    @Test func aPushTextThatIsGoneIsNotAlerted() throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        try world.publish("one", to: id, from: "a")
+        _ = try pushes.run(70_000)
+        let second = try world.publish("two", to: id, from: "a").message
+        try world.edit(second, "two", push: "")
+        #expect(try !pushes.run(2_000).contains { $0.hasPrefix("alert") })
+        #expect(try world.all(UnreadRecord.self).first?.count == 1)
+    }
+
+    /// An alert that waits shows the newest text, and is still covered when the phone has it.
+    @Test func anAlertFollowsTheEdit() throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        try world.publish("one", to: id, from: "a")
+        _ = try pushes.run(70_000)
+        let second = try world.publish("two", to: id, from: "a").message
+        try world.edit(second, "three")
+        let sent = try pushes.run(1_000)
+        #expect(sent.count == 1 && sent[0].hasPrefix(#"alert "three"#), "\(sent)")
+        let session = try pushes.open("b", device).session
+        try pushes.acknowledge(session, try world.head("b"))
+        #expect(try world.all(AlertRecord.self).isEmpty)
+    }
+}
