@@ -17,20 +17,50 @@ import Wire
     static let conversation = "0190a1b2-c3d4-7123-8456-789abcdef012"
     static let unknown = "0190a1b2-c3d4-7123-8456-000000000000"
 
-    /// A POST route and bodies for it.
-    struct Post {
+    /// A route that changes something, and bodies for it.
+    struct Write {
+        var method = "POST"
         let path: String
         let good: String
+        /// One that is above a limit.
+        let large: String
     }
 
-    static let posts = [
-        Post(path: "/v1/conversations", good: #"{"participants":["anna","ben"]}"#),
-        Post(
-            path: "/v1/conversations/\(conversation)/participants", good: #"{"users":["dora"]}"#),
-        Post(
+    static let writes = [
+        Write(
+            path: "/v1/conversations", good: #"{"participants":["anna","ben"]}"#,
+            large: #"{"participants":[\#(users)]}"#),
+        Write(
+            path: "/v1/conversations/\(conversation)/participants", good: #"{"users":["dora"]}"#,
+            large: #"{"users":[\#(users)]}"#),
+        Write(
             path: "/v1/conversations/\(conversation)/messages",
-            good: #"{"parts":[{"mime_type":"text/plain","text":"hi"}]}"#),
+            good: #"{"parts":[{"mime_type":"text/plain","text":"hi"}]}"#,
+            large: #"{"parts":[\#(list(33, #"{"mime_type":"a/b","text":""}"#))]}"#),
+        Write(
+            method: "PATCH", path: "/v1/conversations/\(conversation)/metadata",
+            good: #"{"changes":[{"path":["theme","colour"],"value":"green"}]}"#,
+            large: #"{"changes":[\#(list(65, #"{"path":["a"],"value":"b"}"#))]}"#),
     ]
+
+    private static let users = (0..<300).map { "\"u\($0)\"" }.joined(separator: ",")
+
+    private static func list(_ count: Int, _ item: String) -> String {
+        Array(repeating: item, count: count).joined(separator: ",")
+    }
+
+    /// Where only the object's own app finds something, and where everyone finds an empty list.
+    static func reads(_ device: DeviceID) -> [String] {
+        let here = "/v1/conversations/\(conversation)"
+        return [
+            "/v1/devices/\(device)/wakes", "/v1/devices/\(device)", here,
+            here + "/participants", here + "/messages", here + "/receipts",
+            "/v1/messages/\(messageID)", "/v1/users/anna", "/v1/users/anna/conversations",
+            "/v1/users/anna/devices",
+        ]
+    }
+
+    static let messageID = "0190a1b2-c3d4-7123-8456-789abcdef013"
 
     @Test("every route and status of the file, and no other, is what the server does")
     func fileAndServerAgree() throws {
@@ -39,9 +69,7 @@ import Wire
         defer { server.stop() }
         let key = try server.makeApp("shop")
         try prepare(server, device)
-        let gets = [
-            "/v1/users/anna/devices", "/v1/devices/\(device)", "/v1/devices/\(device)/wakes",
-        ]
+        let gets = Self.reads(device)
         try succeed(server, key, gets)
         try refuse(server, key, gets, other: try server.makeApp("other"))
         try refuseBeforeRouting(server, key)
@@ -81,22 +109,38 @@ import Wire
     private func succeed(_ server: TestServer, _ key: String, _ gets: [String]) throws {
         let named =
             #"{"id":"\#(Self.conversation)","participants":["anna","ben"]}"#
-        #expect(try server.send("POST", Self.posts[0].path, key: key, named).status == 201)
-        #expect(
-            try server.send("POST", Self.posts[1].path, key: key, Self.posts[1].good).status == 200)
-        let messages = Self.posts[2].path
-        #expect(try server.send("POST", messages, key: key, Self.posts[2].good).status == 201)
+        #expect(try server.send("POST", Self.writes[0].path, key: key, named).status == 201)
+        for write in Self.writes.dropFirst() {
+            let status = write.path.hasSuffix("messages") ? 201 : 200
+            #expect(
+                try server.send(write.method, write.path, key: key, write.good).status == status)
+        }
         let full = """
-            {"id":"\(UUID().uuidString)","sender":"anna","push":{"title":"A","body":"hi"},
-             "parts":[{"mime_type":"image/png","content":"iVBORw0KGgo="}]}
+            {"id":"\(Self.messageID)","sender":"anna","push":{"title":"A","body":"hi"},
+             "parts":[{"mime_type":"image/png","content":"iVBORw0KGgo="},
+              {"mime_type":"video/mp4","reference":{"url":"https://example.org/1","size":9,
+               "digest":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=",
+               "expires_at":"2027-01-01T00:00:00Z"}}]}
             """
-        #expect(try server.send("POST", messages, key: key, full).status == 201)
+        #expect(try server.send("POST", Self.writes[2].path, key: key, full).status == 201)
+        let distinct = """
+            {"participants":["anna","ben"],"distinct":true,"receipts_off":true,
+             "metadata":[{"path":["title"],"value":"Trip"}]}
+            """
+        #expect(try server.send("POST", Self.writes[0].path, key: key, distinct).status == 201)
         for path in gets { #expect(try server.send("GET", path, key: key).status == 200) }
-        let wakes = try server.send("GET", gets[2] + "?limit=2", key: key).json["wakes"]
+        for path in gets[3...5] + gets[8...8] {
+            let piece = try server.send("GET", path + "?limit=1", key: key)
+            let next = try #require(try piece.json["next"].string, "\(path): there is more")
+            let rest = try server.send("GET", path + "?cursor=\(next)", key: key)
+            #expect(rest.status == 200)
+            #expect(try rest.json["next"].string == nil)
+        }
+        let wakes = try server.send("GET", gets[0] + "?limit=2", key: key).json["wakes"]
         #expect(wakes.count == 2)
         #expect(wakes[0]["outcome"].string == "connected-not-synced", "newest first")
         #expect(wakes[1]["outcome"].string == "pending")
-        #expect(try server.send("GET", gets[2] + "?limit=1", key: key).json["wakes"].count == 1)
+        #expect(try server.send("GET", gets[0] + "?limit=1", key: key).json["wakes"].count == 1)
         for path in ["/livez", "/readyz", "/metrics"] {
             #expect(try server.send("GET", path).status == 200)
         }
@@ -105,44 +149,36 @@ import Wire
     private func refuse(
         _ server: TestServer, _ key: String, _ gets: [String], other: String
     ) throws {
-        for post in Self.posts {
-            #expect(try server.send("POST", post.path, post.good).status == 401)
-            #expect(try server.send("POST", post.path, key: key, "{}").status == 400)
-            let plain = ["content-type": "text/plain"]
-            #expect(
-                try server.send("POST", post.path, key: key, headers: plain, post.good).status
-                    == 415)
+        for write in Self.writes {
+            func send(
+                _ body: String, key: String? = key, path: String = write.path,
+                _ headers: [String: String] = [:]
+            ) throws -> Int {
+                try server.send(write.method, path, key: key, headers: headers, body).status
+            }
+            #expect(try send(write.good, key: nil) == 401)
+            #expect(try send("{}") == 400)
+            #expect(try send(write.good, ["content-type": "text/plain"]) == 415)
+            #expect(try send(write.large) == 422)
             let once = ["idempotency-key": UUID().uuidString]
-            #expect(
-                try server.send("POST", post.path, key: key, headers: once, post.good).status < 300)
-            #expect(
-                try server.send("POST", post.path, key: key, headers: once, post.good + " ").status
-                    == 409)
+            #expect(try send(write.good, once) < 300)
+            #expect(try send(write.good + " ", once) == 409)
+            guard write.path.contains(Self.conversation) else { continue }
+            let elsewhere = write.path.replacingOccurrences(
+                of: Self.conversation, with: Self.unknown)
+            #expect(try send(write.good, path: elsewhere) == 404)
+            #expect(try send(write.good, key: other) == 404)
         }
         for path in gets {
             #expect(try server.send("GET", path, key: "rk_wrong").status == 401)
             #expect(try server.send("GET", path + "?x=1", key: key).status == 400)
-            if path.hasPrefix("/v1/devices") {
+            if path != gets.last {
                 #expect(try server.send("GET", path, key: other).status == 404)
             }
         }
-        let users = (0..<300).map { "\"u\($0)\"" }.joined(separator: ",")
-        let parts = Array(repeating: #"{"mime_type":"a/b","text":""}"#, count: 33)
-            .joined(separator: ",")
-        let bodies = [
-            #"{"participants":[\#(users)]}"#, #"{"users":[\#(users)]}"#, #"{"parts":[\#(parts)]}"#,
-        ]
-        for (post, body) in zip(Self.posts, bodies) {
-            #expect(try server.send("POST", post.path, key: key, body).status == 422)
-        }
-        for post in Self.posts.dropFirst() {
-            let path = post.path.replacingOccurrences(of: Self.conversation, with: Self.unknown)
-            #expect(try server.send("POST", path, key: key, post.good).status == 404)
-            #expect(try server.send("POST", post.path, key: other, post.good).status == 404)
-        }
         let stranger = #"{"sender":"zoe","parts":[{"mime_type":"text/plain","text":"hi"}]}"#
-        #expect(try server.send("POST", Self.posts[2].path, key: key, stranger).status == 403)
-        #expect(try server.send("DELETE", Self.posts[0].path, key: key).status == 405)
+        #expect(try server.send("POST", Self.writes[2].path, key: key, stranger).status == 403)
+        #expect(try server.send("DELETE", Self.writes[0].path, key: key).status == 405)
         #expect(try server.send("POST", "/livez").status == 405)
         #expect(try server.send("GET", "/v2", key: key).status == 404)
         #expect(try server.send("HEAD", "/livez").status == 200)
@@ -153,8 +189,8 @@ import Wire
 
     private func refuseBeforeRouting(_ server: TestServer, _ key: String) throws {
         let big = String(repeating: " ", count: 600 * 1024)
-        for post in Self.posts {
-            #expect(try server.send("POST", post.path, key: key, big).status == 413)
+        for write in Self.writes {
+            #expect(try server.send(write.method, write.path, key: key, big).status == 413)
         }
         #expect(
             try server.sendRaw(
@@ -200,9 +236,9 @@ import Wire
         #expect(
             answers.last
                 == .refused(.rateLimited, detail: "too many changes of the conversation wait"))
-        for post in Self.posts.dropFirst() {
-            let body = post.good.replacingOccurrences(of: "dora", with: "newcomer")
-            #expect(try server.send("POST", post.path, key: key, body).status == 429)
+        for write in Self.writes.dropFirst() {
+            let body = write.good.replacingOccurrences(of: "dora", with: "newcomer")
+            #expect(try server.send(write.method, write.path, key: key, body).status == 429)
         }
     }
 
@@ -213,8 +249,10 @@ import Wire
         ]
         for (error, status) in writes {
             server.faults.failWrites(error)
-            for post in Self.posts {
-                #expect(try server.send("POST", post.path, key: key, post.good).status == status)
+            for write in Self.writes {
+                #expect(
+                    try server.send(write.method, write.path, key: key, write.good).status
+                        == status)
             }
             #expect(try server.send("GET", "/readyz").status == 503)
         }
@@ -231,7 +269,7 @@ import Wire
     /// While an answer is still under way, a stopping server refuses what is new.
     private func stopping(_ server: TestServer, _ key: String, _ gets: [String]) throws {
         let held = server.faults.holdNextWrite()
-        let (port, good) = (server.api.port, Self.posts[0])
+        let (port, good) = (server.api.port, Self.writes[0])
         let pending = Background {
             try HTTPClient.send(
                 "POST", good.path,

@@ -53,6 +53,13 @@ extension Story {
         try ask(
             "POST", "/v1/conversations/\(Self.room)/participants",
             ["users": ["clara", "dora"]], key: "add")
+        struct Change: Encodable {
+            var path = ["theme", "colour"]
+            var value = "green"
+        }
+        try ask(
+            "PATCH", "/v1/conversations/\(Self.room)/metadata", ["changes": [Change()]],
+            key: "metadata")
         if isAbout(.fanOut) {
             // Everybody is told of everybody: too many entries for the request itself.
             try ask(

@@ -21,6 +21,7 @@ public enum StoreRequest: Equatable, Sendable {
     case deleteMessage(app: AppID, MessageID, idempotency: Idempotency?)
     /// For everyone.
     case deleteConversation(app: AppID, ConversationID, idempotency: Idempotency?)
+    case changeMetadata(app: AppID, ChangeMetadata, idempotency: Idempotency?)
 
     case administer(Administration)
 
@@ -240,6 +241,8 @@ public enum StoreAnswer: Equatable, Sendable {
     case published(MessageRecord)
     /// Of a message edited: what the edit came to, also where later ones followed.
     case edited(MessageRecord)
+    /// Of a conversation, after the change.
+    case metadata(MetadataRecord)
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)
@@ -362,6 +365,8 @@ public enum StoreQuery: Equatable, Sendable {
     case conversation(AppID, ConversationID)
     /// The newest pushes of a device, with times and outcomes.
     case wakes(AppID, DeviceID, limit: Int)
+    /// What a backend looks at.
+    case backend(AppID, BackendQuery)
 }
 
 /// One page of a feed for one device, ascending.
@@ -457,6 +462,7 @@ public enum StoreReading: Equatable, Sendable {
     case conversation(ConversationRecord?, participants: [ParticipantRecord])
     /// Newest first.
     case wakes([WakeHistoryRecord])
+    case backend(BackendReading)
     /// The user or object is unknown.
     case nothing
 }

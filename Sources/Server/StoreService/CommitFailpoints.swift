@@ -84,6 +84,7 @@ extension StoreRequest {
         case .publish: [.publish]
         // None has a point of its own yet.
         case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation: []
+        case .changeMetadata: [.changeMetadata]
         case .administer(let request): [request.commitKind]
         case .continueFanOut: [.fanOut]
         case .coalesceReceipts: [.receipts]

@@ -34,41 +34,37 @@ extension Work {
         return answer
     }
 
-    /// What the same answer is made of again. What is told of a
-    /// message sent does not change: its id is enough.
+    /// What the same answer is made of again. What is told of a message sent does not change: its
+    /// id is enough.
     private func stored(_ answer: StoreAnswer) -> (UInt64, [UInt8])? {
         switch answer {
-        case .conversation(let record):
-            let numbers = Identifier<Never>(
-                high: record.createdAt.milliseconds, low: record.position)
-            let counts = Identifier<Never>(high: record.revision, low: record.participants)
-            return (
-                1,
-                record.conversation.bytes + numbers.bytes + counts.bytes
-                    + Array(record.creator.utf8)
+        case .conversation(let record): (1, record.answerBytes)
+        case .published(let record): (2, record.message.bytes)
+        case .metadata(let record):
+            (
+                5,
+                record.conversation.bytes
+                    + Identifier<Never>(high: 0, low: record.version).bytes + record.state
             )
-        case .published(let record): return (2, record.message.bytes)
         case .edited(let record):
-            let numbers = Identifier<Never>(
-                high: record.version, low: record.editedAt?.milliseconds ?? 0)
-            return (3, record.message.bytes + numbers.bytes)
-        case .done: return (4, [])
-        default: return nil
+            (
+                3,
+                record.message.bytes
+                    + Identifier<Never>(
+                        high: record.version, low: record.editedAt?.milliseconds ?? 0
+                    ).bytes
+            )
+        case .done: (4, [])
+        default: nil
         }
     }
 
     private func answer(_ known: IdempotencyRecord) throws(RuleFailure) -> StoreAnswer {
         let bytes = known.response
-        if known.status == 1, bytes.count >= 48, let id = ConversationID(bytes[..<16]),
-            let numbers = Identifier<Never>(bytes[16..<32]),
-            let counts = Identifier<Never>(bytes[32..<48])
+        if known.status == 1,
+            let record = ConversationRecord(answerBytes: bytes, app: known.app)
         {
-            return .conversation(
-                ConversationRecord(
-                    app: known.app, conversation: id,
-                    creator: String(decoding: bytes[48...], as: UTF8.self),
-                    createdAt: Timestamp(milliseconds: numbers.high), position: numbers.low,
-                    revision: counts.high, participants: counts.low))
+            return .conversation(record)
         }
         if known.status == 2 || known.status == 3, let id = MessageID(bytes.prefix(16)) {
             guard
@@ -82,6 +78,40 @@ extension Work {
             }
         }
         if known.status == 4 { return .done }
+        if known.status == 5, bytes.count >= 32, let id = ConversationID(bytes[..<16]),
+            let version = Identifier<Never>(bytes[16..<32])
+        {
+            return .metadata(
+                MetadataRecord(
+                    app: known.app, conversation: id, state: Array(bytes[32...]),
+                    version: version.low))
+        }
         throw .store(.corrupt("idempotency: no answer"))
+    }
+}
+
+extension ConversationRecord {
+    /// The row as it was when it was answered: its numbers change, so they are kept.
+    fileprivate var answerBytes: [UInt8] {
+        let numbers = Identifier<Never>(high: createdAt.milliseconds, low: position)
+        let counts = Identifier<Never>(high: revision, low: participants)
+        // Neither a name nor the key holds a zero byte.
+        return conversation.bytes + numbers.bytes + counts.bytes + [receiptsOff ? 1 : 0]
+            + Array(creator.utf8) + [0] + Array(distinctKey.utf8)
+    }
+
+    fileprivate init?(answerBytes bytes: [UInt8], app: AppID) {
+        guard bytes.count >= 49, let id = ConversationID(bytes[..<16]),
+            let numbers = Identifier<Never>(bytes[16..<32]),
+            let counts = Identifier<Never>(bytes[32..<48])
+        else { return nil }
+        let texts = bytes[49...].split(
+            separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
+        guard texts.count == 2 else { return nil }
+        self.init(
+            app: app, conversation: id, creator: String(decoding: texts[0], as: UTF8.self),
+            createdAt: Timestamp(milliseconds: numbers.high), position: numbers.low,
+            revision: counts.high, participants: counts.low,
+            distinctKey: String(decoding: texts[1], as: UTF8.self), receiptsOff: bytes[48] != 0)
     }
 }

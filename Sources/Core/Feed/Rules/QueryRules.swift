@@ -45,6 +45,9 @@ extension PageReader {
             return .wakes(
                 try WakeRules.wakes(
                     of: device, limit: min(limit, limits.listRows), in: snapshot))
+        case .backend(let app, let query):
+            guard let reading = try read(query, of: app, limits) else { return .nothing }
+            return .backend(reading)
         }
     }
 

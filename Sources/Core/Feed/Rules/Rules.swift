@@ -96,6 +96,10 @@ extension Work {
                 try self.deleteConversation(app, conversation, by: .backend)
                 return .done
             }
+        case .changeMetadata(let app, let request, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .metadata(try self.changeMetadata(app, request, by: .backend))
+            }
         case .administer(let request): return try administer(request)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .finishPush(let request): return try finishPush(request)

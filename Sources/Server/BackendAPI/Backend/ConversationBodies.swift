@@ -5,15 +5,75 @@ import Wire
 
 /// `POST /v1/conversations`.
 struct NewConversation: Decodable {
-    enum Key: String, CodingKey, CaseIterable { case id, participants }
+    enum Key: String, CodingKey, CaseIterable {
+        case id, participants, distinct, metadata
+        case receiptsOff = "receipts_off"
+    }
 
     let id: ConversationID?
     let participants: [String]
+    let distinct: Bool
+    let receiptsOff: Bool
+    let metadata: [NewValue]
 
     init(from decoder: any Decoder) throws {
         let fields = try Fields<Key>(decoder)
         id = try fields.identifier(.id)
         participants = try fields.users(.participants)
+        distinct = try fields.optional(.distinct) ?? false
+        receiptsOff = try fields.optional(.receiptsOff) ?? false
+        metadata = try fields.optional(.metadata) ?? []
+    }
+}
+
+/// A value of metadata that a conversation begins with.
+struct NewValue: Decodable {
+    enum Key: String, CodingKey, CaseIterable { case path, value }
+
+    let change: MetadataChange
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        change = MetadataChange(
+            path: try fields.required(.path), value: try fields.required(.value))
+    }
+}
+
+/// `PATCH /v1/conversations/{id}/metadata`.
+struct NewMetadataChanges: Decodable {
+    enum Key: String, CodingKey, CaseIterable {
+        case changes
+        case baseVersion = "base_version"
+    }
+
+    let changes: [NewMetadataChange]
+    let baseVersion: UInt64
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        changes = try fields.required(.changes)
+        baseVersion = try fields.number(.baseVersion, in: 1...UInt64(Int64.max)) ?? 0
+    }
+}
+
+/// One change: `path` gets `value`, or is removed with everything below it.
+struct NewMetadataChange: Decodable {
+    enum Key: String, CodingKey, CaseIterable { case path, value, removed }
+
+    let change: MetadataChange
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        let path = try fields.required(.path, [String].self)
+        let value = try fields.optional(.value, String.self)
+        let removed = try fields.optional(.removed, Bool.self)
+        switch (value, removed) {
+        case (let value?, nil): change = MetadataChange(path: path, value: value)
+        case (nil, true?): change = MetadataChange(path: path, removed: true)
+        case (nil, nil): throw fields.missing(.value)
+        case (nil, false?): throw fields.refusal(.removed, "must be true, or left out")
+        case (_?, _?): throw fields.refusal(.removed, "must not stand beside value")
+        }
     }
 }
 
@@ -47,11 +107,11 @@ struct NewMessage: Decodable {
     }
 }
 
-/// One part: `mime_type`, and its content as `text` or as `content` in base64.
+/// One part: `mime_type`, and its content as `text`, as `content` in base64, or as a `reference`.
 struct NewPart: Decodable {
     enum Key: String, CodingKey, CaseIterable {
         case mimeType = "mime_type"
-        case text, content
+        case text, content, reference
     }
 
     let part: Part
@@ -61,6 +121,12 @@ struct NewPart: Decodable {
         let mimeType = try fields.required(.mimeType, String.self)
         let text = try fields.optional(.text, String.self)
         let content = try fields.optional(.content, String.self)
+        if let reference = try fields.optional(.reference, NewReference.self) {
+            if content != nil { throw fields.refusal(.content, "must not stand beside reference") }
+            if text != nil { throw fields.refusal(.text, "must not stand beside reference") }
+            part = Part(mimeType: mimeType, reference: reference.reference)
+            return
+        }
         switch (text, content) {
         case (let text?, nil):
             part = Part(mimeType: mimeType, content: Array(text.utf8))
@@ -72,6 +138,32 @@ struct NewPart: Decodable {
         case (nil, nil): throw fields.missing(.text)
         case (_?, _?): throw fields.refusal(.content, "must not stand beside text")
         }
+    }
+}
+
+/// Content that is kept elsewhere (MSG-23).
+struct NewReference: Decodable {
+    enum Key: String, CodingKey, CaseIterable {
+        case url, size, digest
+        case expiresAt = "expires_at"
+    }
+
+    let reference: PartReference
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        let url = try fields.required(.url, String.self)
+        guard let size = try fields.number(.size, in: 1...UInt64(Int64.max)) else {
+            throw fields.missing(.size)
+        }
+        guard let digest = Data(base64Encoded: try fields.required(.digest, String.self)),
+            digest.count == 32
+        else {
+            throw fields.refusal(.digest, "must be a SHA-256, 32 bytes, in base64 with padding")
+        }
+        let expires = try fields.time(.expiresAt)
+        reference = PartReference(
+            url: url, size: size, digest: Array(digest), expiresMs: expires?.milliseconds ?? 0)
     }
 }
 
@@ -97,6 +189,15 @@ extension Fields {
         return id
     }
 
+    fileprivate func time(_ key: Key) throws -> Timestamp? {
+        guard let text = try optional(key, String.self) else { return nil }
+        guard let time = Timestamp(text: text) else {
+            throw refusal(
+                key, "must be a time like \(Timestamp(milliseconds: 1_795_000_000_000).text)")
+        }
+        return time
+    }
+
     fileprivate func users(_ key: Key) throws -> [String] {
         let names = try required(key, [String].self)
         guard names.allSatisfy({ UserID($0).isValid }) else {
@@ -113,11 +214,38 @@ struct ConversationBody: Encodable {
     let id: String
     let createdAt: String
     let participantCount: UInt64
+    let distinct: Bool
+    let receiptsOff: Bool
 
     init(_ record: ConversationRecord) {
         id = record.conversation.description
         createdAt = record.createdAt.text
         participantCount = record.participants
+        distinct = !record.distinctKey.isEmpty
+        receiptsOff = record.receiptsOff
+    }
+}
+
+/// The metadata of a conversation, all of it.
+struct MetadataBody: Encodable {
+    struct Value: Encodable {
+        let path: [String]
+        let value: String
+    }
+
+    /// 0: it never had any.
+    let version: UInt64
+    let values: [Value]
+
+    init(_ record: MetadataRecord) throws(Problem) {
+        version = record.version
+        do throws(WireError) {
+            values = try MetadataState(encoded: record.state).values.map {
+                Value(path: $0.path, value: $0.value)
+            }
+        } catch {
+            throw Problem(StoreError.corrupt("metadata: \(error)"))
+        }
     }
 }
 

@@ -10,12 +10,15 @@ enum ConversationRoutes {
         Route("POST", "/v1/conversations", .keyed(create)),
         Route("POST", "/v1/conversations/{conversation}/participants", .keyed(addParticipants)),
         Route("POST", "/v1/conversations/{conversation}/messages", .keyed(publish)),
+        Route("PATCH", "/v1/conversations/{conversation}/metadata", .keyed(changeMetadata)),
     ]
 
     static func create(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         let body = try call.body(NewConversation.self)
         let request = CreateConversation(
-            conversation: body.id ?? .fresh(at: call.now), participants: body.participants)
+            conversation: body.id ?? .fresh(at: call.now), participants: body.participants,
+            distinct: body.distinct, metadata: body.metadata.map(\.change),
+            receiptsOff: body.receiptsOff)
         let idempotency = try call.idempotency()
         return .commit(.createConversation(app: app, request, idempotency: idempotency)) {
             answer throws(Problem) in
@@ -53,6 +56,19 @@ enum ConversationRoutes {
             answer throws(Problem) in
             guard case .published(let record) = answer else { throw .unexpected(answer) }
             return .answer(.json(201, MessageBody(record)))
+        }
+    }
+
+    static func changeMetadata(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let body = try call.body(NewMetadataChanges.self)
+        let request = ChangeMetadata(
+            conversation: id, changes: body.changes.map(\.change), baseVersion: body.baseVersion)
+        let idempotency = try call.idempotency()
+        return .commit(.changeMetadata(app: app, request, idempotency: idempotency)) {
+            answer throws(Problem) in
+            guard case .metadata(let record) = answer else { throw .unexpected(answer) }
+            return .answer(.json(200, try MetadataBody(record)))
         }
     }
 }

@@ -28,10 +28,7 @@ enum DeviceRoutes {
     }
 
     static func wakes(_ call: Call, _ app: AppID) throws(Problem) -> Step {
-        let text = call.request.queryValue("limit") ?? String(wakesDefault)
-        guard let limit = Int(text), (1...wakesMax).contains(limit) else {
-            throw .malformed("limit: must be a number from 1 to \(wakesMax)")
-        }
+        let limit = try call.limit(default: wakesDefault, max: wakesMax)
         let device = try call.identifier("device", as: DeviceID.self)
         return .read(.wakes(app, device, limit: limit)) { reading throws(Problem) in
             switch reading {

@@ -19,9 +19,24 @@ extension HTTPResponse {
 }
 
 extension Timestamp {
+    /// Of the year 9999: four digits hold no more.
+    private static let last: UInt64 = 253_402_300_799_999
+
+    /// Reads RFC 3339 in UTC, with milliseconds or without; from 1970 to the year 9999.
+    init?(text: String) {
+        guard text.hasSuffix("Z"), text.utf8.count == 20 || text.utf8.count == 24 else {
+            return nil
+        }
+        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: text.utf8.count == 24)
+        guard let date = try? style.parse(text) else { return nil }
+        let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+        guard milliseconds >= 0, milliseconds <= Double(Self.last) else { return nil }
+        self.init(milliseconds: UInt64(milliseconds))
+    }
+
     /// RFC 3339 in UTC with milliseconds; at most the year 9999.
     var text: String {
-        let milliseconds = min(milliseconds, 253_402_300_799_999)
+        let milliseconds = min(milliseconds, Self.last)
         let date = Date(timeIntervalSince1970: Double(milliseconds / 1000))
         let fraction = String(milliseconds % 1000)
         let zeros = String(repeating: "0", count: 3 - fraction.count)

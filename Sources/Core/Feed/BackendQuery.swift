@@ -1,0 +1,87 @@
+public import Model
+
+/// What an app's backend reads. Lists are given a piece at a time; each piece begins after the
+/// last row of the one before it, so that rows that come or go meanwhile move no others.
+///
+/// A deleted conversation and what was in it is answered like one that does not exist.
+public enum BackendQuery: Equatable, Sendable {
+    case conversation(ConversationID)
+    case participants(ConversationID, after: UserID?, limit: Int)
+    case messages(ConversationID, MessageRange)
+    case message(MessageID)
+    /// How far each participant got, by name.
+    case receipts(ConversationID, after: UserID?, limit: Int)
+    case user(UserID)
+    /// The conversations a user takes part in, by id.
+    case conversations(UserID, after: ConversationID?, limit: Int)
+}
+
+/// A piece of a conversation's messages.
+public struct MessageRange: Equatable, Sendable {
+    /// Newest first.
+    public var descending: Bool
+    /// The position the piece begins beside, itself left out; `nil`: the first or the newest.
+    public var beside: UInt64?
+    public var limit: Int
+    /// Bytes of content the piece should not exceed; one message is always given.
+    public var bytes: Int
+
+    public init(descending: Bool, beside: UInt64?, limit: Int, bytes: Int) {
+        self.descending = descending
+        self.beside = beside
+        self.limit = limit
+        self.bytes = bytes
+    }
+}
+
+/// What a backend's query found. `next`: the list goes on after it; a piece may be shorter than
+/// asked for, or empty, and yet have one, where rows were passed over.
+public enum BackendReading: Equatable, Sendable {
+    case conversation(ConversationRecord, metadata: MetadataRecord)
+    case participants([ParticipantRecord], next: UserID?)
+    case messages([MessageRecord], next: UInt64?)
+    case message(MessageRecord)
+    case receipts([ParticipantProgress], next: UserID?)
+    case user(UserView)
+    case conversations([UserConversation], next: ConversationID?)
+}
+
+/// How far a participant got. Before anything was told it is where he joined.
+public struct ParticipantProgress: Equatable, Sendable {
+    public var user: UserID
+    /// Up to this position every message is durably stored on one of the user's devices.
+    public var delivered: UInt64
+    public var read: UInt64
+
+    public init(user: UserID, delivered: UInt64, read: UInt64) {
+        self.user = user
+        self.delivered = delivered
+        self.read = read
+    }
+}
+
+/// A user as a backend sees him.
+public struct UserView: Equatable, Sendable {
+    public var user: UserRecord
+    /// Those logged in.
+    public var devices: Int
+    /// The number on the icon.
+    public var unread: UInt64
+
+    public init(user: UserRecord, devices: Int, unread: UInt64) {
+        self.user = user
+        self.devices = devices
+        self.unread = unread
+    }
+}
+
+/// A conversation and one user's part in it.
+public struct UserConversation: Equatable, Sendable {
+    public var conversation: ConversationRecord
+    public var participant: ParticipantRecord
+
+    public init(conversation: ConversationRecord, participant: ParticipantRecord) {
+        self.conversation = conversation
+        self.participant = participant
+    }
+}

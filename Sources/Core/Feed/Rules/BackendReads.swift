@@ -1,0 +1,168 @@
+import Model
+
+// What a backend reads of one snapshot. `nil`: the conversation, message or user is unknown.
+extension PageReader {
+    func read(
+        _ query: BackendQuery, of app: AppID, _ limits: RuleLimits
+    ) throws(StoreError) -> BackendReading? {
+        switch query {
+        case .conversation(let id):
+            guard let conversation = try conversation(app, id) else { return nil }
+            return .conversation(conversation, metadata: try metadata(of: conversation))
+        case .participants(let id, let after, let limit):
+            guard let conversation = try conversation(app, id) else { return nil }
+            let (rows, next) = try participants(
+                of: conversation, after: after, min(limit, limits.listRows))
+            return .participants(rows, next: next)
+        case .messages(let id, let range):
+            guard let conversation = try conversation(app, id) else { return nil }
+            return try messages(of: conversation, range, limits)
+        case .message(let id):
+            guard
+                let message = try snapshot.record(
+                    MessageRecord.self, [.app(app), .identifier(id)]),
+                try conversation(app, message.conversation) != nil
+            else { return nil }
+            return .message(message)
+        case .receipts(let id, let after, let limit):
+            guard let conversation = try conversation(app, id) else { return nil }
+            let (rows, next) = try participants(
+                of: conversation, after: after, min(limit, limits.listRows))
+            var all: [ParticipantProgress] = []
+            for participant in rows { all.append(try progress(of: participant)) }
+            return .receipts(all, next: next)
+        case .user(let user): return try view(of: user, app, limits).map { .user($0) }
+        case .conversations(let user, let after, let limit):
+            return try conversations(
+                of: user, app, after: after, min(limit, limits.listRows))
+        }
+    }
+
+    /// Also under an id that was merged into it (MSG-24).
+    private func conversation(
+        _ app: AppID, _ id: ConversationID
+    ) throws(StoreError) -> ConversationRecord? {
+        let alias = try snapshot.record(AliasRecord.self, [.app(app), .identifier(id)])
+        let found = try snapshot.record(
+            ConversationRecord.self, [.app(app), .identifier(alias?.conversation ?? id)])
+        return found?.deletedAt == nil ? found : nil
+    }
+
+    private func metadata(
+        of conversation: ConversationRecord
+    ) throws(StoreError) -> MetadataRecord {
+        try snapshot.record(
+            MetadataRecord.self,
+            [.app(conversation.app), .identifier(conversation.conversation)])
+            ?? MetadataRecord(app: conversation.app, conversation: conversation.conversation)
+    }
+
+    /// Of those who take part; who did stays as a row, and is passed over.
+    private func participants(
+        of conversation: ConversationRecord, after: UserID?, _ limit: Int
+    ) throws(StoreError) -> ([ParticipantRecord], next: UserID?) {
+        let (rows, last) = cut(
+            try snapshot.records(
+                ParticipantRecord.self,
+                Scan(
+                    prefix: [.app(conversation.app), .identifier(conversation.conversation)],
+                    after: after.map { [.user($0)] }, limit: limit + 1)),
+            to: limit)
+        return (rows.filter { $0.leftRevision == nil }, last?.user)
+    }
+
+    /// One row more than asked for was read: whether there is more is then known.
+    private func cut<Row>(_ rows: [Row], to limit: Int) -> ([Row], last: Row?) {
+        rows.count > limit ? (Array(rows.prefix(limit)), rows[limit - 1]) : (rows, nil)
+    }
+
+    /// Messages read at a time: what is read beyond the piece's bytes is thrown away.
+    private static let messagesChunk = 16
+
+    private func messages(
+        of conversation: ConversationRecord, _ range: MessageRange, _ limits: RuleLimits
+    ) throws(StoreError) -> BackendReading {
+        let limit = min(range.limit, limits.listRows)
+        var found: [MessageRecord] = []
+        var bytes = 0
+        var beside = range.beside
+        while true {
+            // Positions begin at 1.
+            if range.descending, let beside, beside <= 1 {
+                return .messages(found, next: nil)
+            }
+            let rows = try snapshot.records(
+                MessageRecord.self,
+                Scan(
+                    index: "message_by_position",
+                    prefix: [.app(conversation.app), .identifier(conversation.conversation)],
+                    after: range.descending ? nil : beside.map { [.unsigned($0)] },
+                    through: range.descending ? beside.map { [.unsigned($0 - 1)] } : nil,
+                    descending: range.descending, limit: Self.messagesChunk))
+            for message in rows {
+                bytes += message.contentBytes
+                if found.count == limit || bytes > range.bytes && !found.isEmpty {
+                    return .messages(found, next: found.last?.position)
+                }
+                found.append(message)
+                beside = message.position
+            }
+            if rows.count < Self.messagesChunk { return .messages(found, next: nil) }
+        }
+    }
+
+    private func progress(
+        of participant: ParticipantRecord
+    ) throws(StoreError) -> ParticipantProgress {
+        let receipt = try snapshot.record(
+            ReceiptRecord.self,
+            [
+                .app(participant.app), .identifier(participant.conversation),
+                .user(participant.user),
+            ])
+        return ParticipantProgress(
+            user: participant.user, delivered: receipt?.delivered ?? participant.joinedPosition,
+            read: receipt?.read ?? participant.joinedPosition)
+    }
+
+    private func view(
+        of user: UserID, _ app: AppID, _ limits: RuleLimits
+    ) throws(StoreError) -> UserView? {
+        let key: [ColumnValue] = [.app(app), .user(user)]
+        guard let known = try snapshot.record(UserRecord.self, key) else { return nil }
+        let devices = try snapshot.records(
+            DeviceRecord.self, Scan(prefix: key, limit: limits.listRows))
+        return UserView(
+            user: known, devices: devices.filter { $0.expiresAt == nil }.count,
+            unread: try snapshot.unread(app, user))
+    }
+
+    private func conversations(
+        of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int
+    ) throws(StoreError) -> BackendReading? {
+        guard try snapshot.record(UserRecord.self, [.app(app), .user(user)]) != nil else {
+            return nil
+        }
+        let (rows, last) = cut(
+            try snapshot.records(
+                ParticipantRecord.self,
+                Scan(
+                    index: "participant_by_user", prefix: [.app(app), .user(user)],
+                    after: after.map { [.identifier($0)] }, limit: limit + 1)),
+            to: limit)
+        var all: [UserConversation] = []
+        for participant in rows where participant.leftRevision == nil {
+            let conversation = try found(
+                ConversationRecord.self, [.app(app), .identifier(participant.conversation)])
+            guard conversation.deletedAt == nil else { continue }
+            all.append(UserConversation(conversation: conversation, participant: participant))
+        }
+        return .conversations(all, next: last?.conversation)
+    }
+}
+
+extension MessageRecord {
+    fileprivate var contentBytes: Int {
+        parts.count + pushTitle.utf8.count + pushBody.utf8.count
+    }
+}

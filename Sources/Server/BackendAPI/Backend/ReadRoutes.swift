@@ -1,0 +1,148 @@
+import Feed
+import HTTP1
+import Model
+import Wire
+
+/// What a backend reads of conversations, messages and users.
+enum ReadRoutes {
+    static let all: [Route] = [
+        Route("GET", "/v1/conversations/{conversation}", .keyed(conversation)),
+        Route(
+            "GET", "/v1/conversations/{conversation}/participants", query: paging,
+            .keyed(participants)),
+        Route(
+            "GET", "/v1/conversations/{conversation}/messages", query: paging.union(["order"]),
+            .keyed(messages)),
+        Route(
+            "GET", "/v1/conversations/{conversation}/receipts", query: paging, .keyed(receipts)),
+        Route("GET", "/v1/messages/{message}", .keyed(message)),
+        Route("GET", "/v1/users/{user}", .keyed(user)),
+        Route("GET", "/v1/users/{user}/conversations", query: paging, .keyed(conversations)),
+    ]
+
+    private static let paging: Set<String> = ["limit", "cursor"]
+
+    /// Rows of a list unless the request says how many, and the most it can say.
+    static let rowsDefault = 100
+    static let rowsMax = 1000
+    /// The same for messages, which are larger.
+    static let messagesDefault = 50
+    static let messagesMax = 100
+    /// Content in one list of messages. Base64 makes it a third more, and the answer is built as
+    /// a whole.
+    static let messagesBytes = 1 << 20
+
+    private static func read(
+        _ app: AppID, _ query: BackendQuery, orNo thing: String,
+        _ answer: @escaping (BackendReading) throws(Problem) -> HTTPResponse?
+    ) -> Step {
+        .read(.backend(app, query)) { reading throws(Problem) in
+            switch reading {
+            case .nothing: throw .noSuch(thing)
+            case .backend(let found):
+                guard let response = try answer(found) else { throw .unexpected(reading) }
+                return .answer(response)
+            default: throw .unexpected(reading)
+            }
+        }
+    }
+
+    static func conversation(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        return read(app, .conversation(id), orNo: "conversation") { reading throws(Problem) in
+            guard case .conversation(let record, let metadata) = reading else { return nil }
+            return .json(200, ConversationStateBody(record, try MetadataBody(metadata)))
+        }
+    }
+
+    static func participants(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let query = BackendQuery.participants(
+            id, after: try call.userCursor(.participants), limit: try rows(call))
+        return read(app, query, orNo: "conversation") { reading throws(Problem) in
+            guard case .participants(let records, let next) = reading else { return nil }
+            return .json(
+                200,
+                ParticipantListBody(
+                    participants: records.map { ParticipantBody($0) },
+                    next: next.map { .name(.participants, $0) }))
+        }
+    }
+
+    static func messages(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let descending: Bool
+        switch call.request.queryValue("order") {
+        case nil, "descending": descending = true
+        case "ascending": descending = false
+        default: throw .malformed("order: must be ascending or descending")
+        }
+        let list = descending ? PageCursor.List.messagesFalling : .messagesRising
+        let range = MessageRange(
+            descending: descending, beside: try call.positionCursor(list),
+            limit: try call.limit(default: messagesDefault, max: messagesMax),
+            bytes: messagesBytes)
+        return read(app, .messages(id, range), orNo: "conversation") { reading throws(Problem) in
+            guard case .messages(let records, let next) = reading else { return nil }
+            var bodies: [FullMessageBody] = []
+            for record in records { bodies.append(try FullMessageBody(record)) }
+            return .json(
+                200,
+                MessageListBody(
+                    messages: bodies, next: next.map { PageCursor(list, position: $0).text }))
+        }
+    }
+
+    static func message(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("message", as: MessageID.self)
+        return read(app, .message(id), orNo: "message") { reading throws(Problem) in
+            guard case .message(let record) = reading else { return nil }
+            return .json(200, try FullMessageBody(record))
+        }
+    }
+
+    static func receipts(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let query = BackendQuery.receipts(
+            id, after: try call.userCursor(.receipts), limit: try rows(call))
+        return read(app, query, orNo: "conversation") { reading throws(Problem) in
+            guard case .receipts(let all, let next) = reading else { return nil }
+            return .json(
+                200,
+                ReceiptListBody(
+                    receipts: all.map { ReceiptBody($0) },
+                    next: next.map { .name(.receipts, $0) }))
+        }
+    }
+
+    static func user(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        read(app, .user(try call.user()), orNo: "user") { reading throws(Problem) in
+            guard case .user(let view) = reading else { return nil }
+            return .json(200, UserBody(view))
+        }
+    }
+
+    static func conversations(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let query = BackendQuery.conversations(
+            try call.user(), after: try call.conversationCursor(.conversations),
+            limit: try rows(call))
+        return read(app, query, orNo: "user") { reading throws(Problem) in
+            guard case .conversations(let all, let next) = reading else { return nil }
+            let cursor = next.map { PageCursor(.conversations, $0.bytes).text }
+            return .json(
+                200,
+                UserConversationListBody(
+                    conversations: all.map { UserConversationBody($0) }, next: cursor))
+        }
+    }
+
+    private static func rows(_ call: Call) throws(Problem) -> Int {
+        try call.limit(default: rowsDefault, max: rowsMax)
+    }
+}
+
+extension String {
+    fileprivate static func name(_ list: PageCursor.List, _ user: UserID) -> String {
+        PageCursor(list, Array(user.name.utf8)).text
+    }
+}

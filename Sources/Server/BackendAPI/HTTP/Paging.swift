@@ -1,0 +1,90 @@
+import Crypto
+import Feed
+import HTTP1
+import Model
+
+/// Where a list goes on: the last row that was given. Callers give it back as they got it.
+///
+/// It is not signed: it only says where to begin in a list the caller may read anyway.
+struct PageCursor: Equatable {
+    /// Which list it belongs to.
+    enum List: UInt8 {
+        case participants = 1
+        case messagesRising = 2
+        case messagesFalling = 3
+        case receipts = 4
+        case conversations = 5
+    }
+
+    let list: List
+    let last: [UInt8]
+
+    var text: String { Base64URL.encode([list.rawValue] + last) }
+
+    init(_ list: List, _ last: [UInt8]) {
+        self.list = list
+        self.last = last
+    }
+
+    init?(text: String) {
+        guard let bytes = Base64URL.decode(Array(text.utf8)), let first = bytes.first,
+            let list = List(rawValue: first)
+        else { return nil }
+        self.list = list
+        last = Array(bytes.dropFirst())
+    }
+}
+
+extension Call {
+    /// `limit`, from 1 to `max`.
+    func limit(default ordinary: Int, max: Int) throws(Problem) -> Int {
+        guard let text = request.queryValue("limit") else { return ordinary }
+        guard let limit = Int(text), (1...max).contains(limit) else {
+            throw .malformed("limit: must be a number from 1 to \(max)")
+        }
+        return limit
+    }
+
+    /// What `cursor` holds; `nil`: the list is asked for from its start.
+    private func cursor(_ list: PageCursor.List) throws(Problem) -> [UInt8]? {
+        guard let text = request.queryValue("cursor") else { return nil }
+        guard let cursor = PageCursor(text: text), cursor.list == list else {
+            throw .badCursor
+        }
+        return cursor.last
+    }
+
+    func userCursor(_ list: PageCursor.List) throws(Problem) -> UserID? {
+        guard let bytes = try cursor(list) else { return nil }
+        guard let name = String(validating: bytes, as: UTF8.self), UserID(name).isValid else {
+            throw .badCursor
+        }
+        return UserID(name)
+    }
+
+    func conversationCursor(_ list: PageCursor.List) throws(Problem) -> ConversationID? {
+        guard let bytes = try cursor(list) else { return nil }
+        guard let id = ConversationID(bytes) else { throw .badCursor }
+        return id
+    }
+
+    func positionCursor(_ list: PageCursor.List) throws(Problem) -> UInt64? {
+        guard let bytes = try cursor(list) else { return nil }
+        // Positions are stored as signed numbers.
+        guard let pair = Identifier<Never>(bytes), pair.high == 0, pair.low <= .max >> 1 else {
+            throw .badCursor
+        }
+        return pair.low
+    }
+}
+
+extension PageCursor {
+    init(_ list: List, position: UInt64) {
+        self.init(list, Identifier<Never>(high: 0, low: position).bytes)
+    }
+}
+
+extension Problem {
+    fileprivate static let badCursor = Problem.malformed(
+        "cursor: must be the `next` of an answer of this address")
+}
