@@ -220,12 +220,6 @@ import Wire
         #expect(desk.receive(.sync(sync(10)), request: 3) == ["send ERROR 4006 @3"])
     }
 
-    @Test func peekIsNotServed() {
-        var desk = Desk.open()
-        #expect(
-            desk.receive(.sync(SyncFrame(mode: .peek)), request: 3) == ["send ERROR 4009 @3"])
-    }
-
     @Test func readReceiptsAreWrittenAtOnceAndMerged() {
         var desk = Desk.open()
         let one = ConversationID(high: 1, low: 1)

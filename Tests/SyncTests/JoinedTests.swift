@@ -162,6 +162,20 @@ final class Joined {
             } else {
                 Issue.record("\(query) gave \(reading)")
             }
+        case .readHistory(let tag, let query):
+            var reading = StoreReading.nothing
+            do throws(StoreError) {
+                try store.read { snapshot throws(StoreError) in
+                    reading = try Rules.read(.history(query), in: snapshot, now: wall)
+                }
+            } catch {
+                Issue.record("\(error)")
+            }
+            if case .history(let history) = reading {
+                run(link) { $0.historyRead(tag, history, now: $1) }
+            } else {
+                Issue.record("\(query) gave \(reading)")
+            }
         case .verify(let tag, let token, _):
             let claims = IdentityClaims(
                 issuer: "t", subject: Self.user.name, audience: [Self.app.name], nonce: token,
@@ -179,7 +193,7 @@ final class Joined {
             case .send(let frame):
                 watch(frame, link)
                 link.toClient.append(frame.encoded)
-            case .store, .read, .verify: link.questions.append(action)
+            case .store, .read, .readHistory, .verify: link.questions.append(action)
             case .enterHub(let key): link.key = key
             case .leaveHub: link.key = nil
             case .raiseLimits(let limits): link.serverDecoder.limits = limits

@@ -59,14 +59,14 @@ import Wire
         .open: [
             .sync: "store sync applied 0", .ack: "", .mutate: "store mutate 1",
             .appState: "store state dormant 0 with switches", .ping: "send PONG @9", .pong: "",
-            .close: "leave anna", .fetch: "send ERROR 4009 @9", .snapshot: "send ERROR 4009 @9",
-            .digest: "send ERROR 4009 @9", .signal: "",
+            .close: "leave anna", .fetch: "history FETCH 65536 bytes",
+            .snapshot: "history SNAPSHOT 32768 bytes", .digest: "history DIGEST", .signal: "",
         ],
         .openExtension: [
             .sync: "send ERROR 4003 @9", .ack: "", .mutate: "send ERROR 4003 @9",
             .appState: "send ERROR 4003 @9", .ping: "send PONG @9", .pong: "",
-            .close: "leave anna", .fetch: "send ERROR 4009 @9", .snapshot: "send ERROR 4009 @9",
-            .digest: "send ERROR 4009 @9", .signal: "",
+            .close: "leave anna", .fetch: "send ERROR 4003 @9", .snapshot: "send ERROR 4003 @9",
+            .digest: "send ERROR 4003 @9", .signal: "",
         ],
     ]
 
@@ -99,6 +99,8 @@ import Wire
             { $0.storeFailed(other, .full(""), now: $1) },
             { $0.pageRead(other, Desk.page(0, [1]), now: $1) },
             { $0.readFailed(other, .full(""), now: $1) },
+            { $0.historyRead(other, .page(PageFrame()), now: $1) },
+            { $0.historyFailed(other, .full(""), now: $1) },
             {
                 $0.identityVerified(
                     other, LoginTests.claims(), now: $1, wall: Timestamp(milliseconds: 1))

@@ -39,7 +39,9 @@ struct Desk {
         actions = input(&session, now)
         for action in actions {
             switch action {
-            case .store(let asked, _), .read(let asked, _), .verify(let asked, _, _): tag = asked
+            case .store(let asked, _), .read(let asked, _), .verify(let asked, _, _),
+                .readHistory(let asked, _):
+                tag = asked
             default: continue
             }
         }
@@ -66,6 +68,20 @@ struct Desk {
     mutating func give(_ page: Page, to tag: RequestTag? = nil) -> [String] {
         let tag = tag ?? self.tag
         return run { $0.pageRead(tag, page, now: $1) }
+    }
+
+    @discardableResult
+    mutating func tell(_ reading: HistoryReading, to tag: RequestTag? = nil) -> [String] {
+        let tag = tag ?? self.tag
+        return run { $0.historyRead(tag, reading, now: $1) }
+    }
+
+    /// The DELTA among the last actions.
+    var delta: Delta? {
+        for case .send(let frame) in actions {
+            if case .delta(let delta) = frame.body { return delta }
+        }
+        return nil
     }
 
     /// Lets time pass to each deadline in turn, at most until `duration` is over.
@@ -150,7 +166,11 @@ func line(_ action: SessionAction, log: Bool = false) -> String? {
     switch action {
     case .send(let frame): "send \(line(frame))"
     case .store(_, let request): "store \(line(request))"
-    case .read(_, let query): "read above \(query.after), \(query.bytes) bytes"
+    case .read(_, let query):
+        "read \(query.newestFirst ? "newest " : "")above \(query.after), \(query.bytes) bytes"
+    case .readHistory(_, .fetch(_, _, _, let bytes)): "history FETCH \(bytes) bytes"
+    case .readHistory(_, .snapshot(_, _, _, let bytes)): "history SNAPSHOT \(bytes) bytes"
+    case .readHistory(_, .digest): "history DIGEST"
     case .verify(_, let token, let app): "verify \(token) of \(app)"
     case .enterHub(let key): "enter \(key.user)"
     case .leaveHub(let key): "leave \(key.user)"

@@ -197,7 +197,7 @@ struct RandomValues {
             .fetch(
                 Fetch(
                     conversation: id(), above: u64(), below: u64(), ascending: flag(), limit: u32(),
-                    object: object(), receipts: flag())),
+                    object: object(), receipts: flag(), after: text())),
             .page(
                 PageFrame(
                     entries: list { $0.entry() }, first: u64(), last: u64(), more: flag(),
@@ -208,7 +208,8 @@ struct RandomValues {
                     conversations: list {
                         SnapshotConversation(
                             conversation: $0.id(), entries: $0.list { $0.entry() },
-                            completeFrom: $0.u64(), unread: $0.u32())
+                            completeFrom: $0.u64(), unread: $0.u32(),
+                            participantsComplete: $0.flag())
                     }, entries: list { $0.entry() }, start: cursor(), continuation: bytes())),
         ]
         return bodies[Int.random(in: 0..<bodies.count, using: &generator)]
@@ -237,7 +238,8 @@ struct RandomValues {
             .digest(
                 DigestFrame(
                     cursor: cursor(), conversations: maybe { $0.digestSum() },
-                    readMarks: maybe { $0.digestSum() }, messages: maybe { $0.digestSum() }))
+                    readMarks: maybe { $0.digestSum() }, messages: maybe { $0.digestSum() },
+                    positions: u32()))
         case .digestResult:
             .digestResult(
                 DigestResult(

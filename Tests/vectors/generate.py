@@ -242,20 +242,23 @@ OCCURRING = {
     "FETCH": [
         ("older messages", {"conversation": text(ident(1)), "below": "17", "limit": 50}),
         ("one message", {"conversation": text(ident(1)), "object": text(ident(2)),
-                         "receipts": True})],
+                         "receipts": True}),
+        ("more participants", {"conversation": text(ident(1)), "object": text(ident(1)),
+                               "receipts": True, "after": "kim"})],
     "PAGE": [("a window", {"entries": [dict(MESSAGE, seq="0")], "first": "17", "last": "17",
                            "more": True, "position": "40"})],
     "SNAPSHOT": [("the next page", {"messages": 20, "continuation": text(ident(7))})],
     "SNAPSHOT_PAGE": [("the first page", {
         "conversations": [{"conversation": text(ident(1)), "entries": [dict(MESSAGE, seq="0")],
-                           "completeFrom": "17", "unread": 1}],
+                           "completeFrom": "17", "unread": 1, "participantsComplete": True}],
         "entries": [{"block": {"user": "kim", "blocked": True}}],
         "start": CURSOR, "continuation": text(ident(7))})],
     "SIGNAL": [("jon is typing", {"conversation": text(ident(1)), "kind": "SIGNAL_KIND_TYPING",
                                   "ttlMs": 6000, "user": "jon"})],
     "DIGEST": [("two conversations", {
         "cursor": CURSOR, "conversations": {"count": "2", "hash": "12345678901234567890"},
-        "readMarks": {"count": "1", "hash": "1"}, "messages": {"count": "70", "hash": "99"}})],
+        "readMarks": {"count": "1", "hash": "1"}, "messages": {"count": "70", "hash": "99"},
+        "positions": 20})],
     "DIGEST_RESULT": [("the same", {
         "cursor": CURSOR, "comparable": True,
         "conversations": {"count": "2", "hash": "12345678901234567890"},

@@ -356,6 +356,8 @@ public struct StoreOutcome: Equatable, Sendable {
 /// What the shells read: carried out by `Rules.read` on one snapshot.
 public enum StoreQuery: Equatable, Sendable {
     case page(PageQuery)
+    /// History, a snapshot or a digest, for a client.
+    case history(HistoryQuery)
     /// Heads of these users (the turn over connected users).
     case heads(AppID, [UserID])
     case apps
@@ -369,7 +371,7 @@ public enum StoreQuery: Equatable, Sendable {
     case backend(AppID, BackendQuery)
 }
 
-/// One page of a feed for one device, ascending.
+/// One page of a feed for one device, ascending, or with `newestFirst` from the head down.
 public struct PageQuery: Equatable, Sendable {
     public var app: AppID
     public var user: UserID
@@ -377,13 +379,19 @@ public struct PageQuery: Equatable, Sendable {
     public var after: UInt64
     /// Encoded size the page should not exceed; one entry is always given.
     public var bytes: Int
+    /// A peek: the newest entries above `after`, newest first.
+    public var newestFirst: Bool
 
-    public init(app: AppID, user: UserID, device: DeviceID, after: UInt64, bytes: Int) {
+    public init(
+        app: AppID, user: UserID, device: DeviceID, after: UInt64, bytes: Int,
+        newestFirst: Bool = false
+    ) {
         self.app = app
         self.user = user
         self.device = device
         self.after = after
         self.bytes = bytes
+        self.newestFirst = newestFirst
     }
 }
 
@@ -398,10 +406,12 @@ public struct Page: Equatable, Sendable {
     public var more: Bool
     /// The lowest `seq` of a visible entry in the page; an ACK that covers it is persisted at once.
     public var firstVisible: UInt64?
+    /// Unread messages of all conversations, as a badge shows them; on a page without `more`.
+    public var unread: UInt64
 
     public init(
         entries: [Entry], epoch: Epoch, from: UInt64, to: UInt64, head: UInt64, more: Bool,
-        firstVisible: UInt64?
+        firstVisible: UInt64?, unread: UInt64 = 0
     ) {
         self.entries = entries
         self.epoch = epoch
@@ -410,6 +420,7 @@ public struct Page: Equatable, Sendable {
         self.head = head
         self.more = more
         self.firstVisible = firstVisible
+        self.unread = unread
     }
 }
 
@@ -454,6 +465,7 @@ public struct DeviceView: Equatable, Sendable {
 /// What a query found.
 public enum StoreReading: Equatable, Sendable {
     case page(Page)
+    case history(HistoryReading)
     case heads([FeedChange])
     case apps([AppConfiguration])
     case apiKey(APIKeyRecord?)

@@ -10,6 +10,7 @@ extension Fetch {
         case 5: try reader.uint32(tag, &limit)
         case 6: try reader.objectID(tag, &object)
         case 7: try reader.bool(tag, &receipts)
+        case 8: try reader.string(tag, &after)
         default: try reader.skip(tag)
         }
     }
@@ -22,6 +23,7 @@ extension Fetch {
         writer.uint32(5, limit)
         writer.objectID(6, object)
         writer.bool(7, receipts)
+        writer.string(8, after)
     }
 }
 
@@ -97,6 +99,7 @@ extension SnapshotConversation {
         case 2: try reader.messages(tag, &entries)
         case 3: try reader.uint64(tag, &completeFrom)
         case 4: try reader.uint32(tag, &unread)
+        case 5: try reader.bool(tag, &participantsComplete)
         default: try reader.skip(tag)
         }
     }
@@ -106,5 +109,6 @@ extension SnapshotConversation {
         writer.messages(2, entries)
         writer.uint64(3, completeFrom)
         writer.uint32(4, unread)
+        writer.bool(5, participantsComplete)
     }
 }

@@ -16,11 +16,14 @@ public struct Fetch: WireMessage {
     public var object: [UInt8]
     /// How far each participant got, too.
     public var receipts: Bool
+    /// Of the conversation's participants, those after this user.
+    public var after: String
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         conversation: ConversationID? = nil, above: UInt64 = 0, below: UInt64 = 0,
-        ascending: Bool = false, limit: UInt32 = 0, object: [UInt8] = [], receipts: Bool = false
+        ascending: Bool = false, limit: UInt32 = 0, object: [UInt8] = [], receipts: Bool = false,
+        after: String = ""
     ) {
         self.conversation = conversation
         self.above = above
@@ -29,6 +32,7 @@ public struct Fetch: WireMessage {
         self.limit = limit
         self.object = object
         self.receipts = receipts
+        self.after = after
     }
 }
 
@@ -110,15 +114,18 @@ public struct SnapshotConversation: WireMessage {
     public var completeFrom: UInt64
     /// Messages this user has not read.
     public var unread: UInt32
+    /// Every participant is here; else FETCH gives them.
+    public var participantsComplete: Bool
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         conversation: ConversationID? = nil, entries: [Entry] = [], completeFrom: UInt64 = 0,
-        unread: UInt32 = 0
+        unread: UInt32 = 0, participantsComplete: Bool = false
     ) {
         self.conversation = conversation
         self.entries = entries
         self.completeFrom = completeFrom
         self.unread = unread
+        self.participantsComplete = participantsComplete
     }
 }

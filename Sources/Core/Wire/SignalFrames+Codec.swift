@@ -28,6 +28,7 @@ extension DigestFrame {
         case 2: try reader.message(tag, &conversations)
         case 3: try reader.message(tag, &readMarks)
         case 4: try reader.message(tag, &messages)
+        case 5: try reader.uint32(tag, &positions)
         default: try reader.skip(tag)
         }
     }
@@ -37,6 +38,7 @@ extension DigestFrame {
         writer.message(2, conversations)
         writer.message(3, readMarks)
         writer.message(4, messages)
+        writer.uint32(5, positions)
     }
 }
 

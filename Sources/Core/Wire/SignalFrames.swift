@@ -31,18 +31,21 @@ public struct DigestFrame: WireMessage {
     public var conversations: DigestSum?
     /// Own read marks.
     public var readMarks: DigestSum?
-    /// The last 50 positions of each conversation.
+    /// The newest positions of each conversation.
     public var messages: DigestSum?
+    /// So many newest positions of each conversation; 0: 50.
+    public var positions: UInt32
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         cursor: Cursor? = nil, conversations: DigestSum? = nil, readMarks: DigestSum? = nil,
-        messages: DigestSum? = nil
+        messages: DigestSum? = nil, positions: UInt32 = 0
     ) {
         self.cursor = cursor
         self.conversations = conversations
         self.readMarks = readMarks
         self.messages = messages
+        self.positions = positions
     }
 }
 

@@ -195,13 +195,17 @@ final class Connection {
         case .read(.page(let page)):
             knownHead = max(knownHead, page.head)
             with { $0.pageRead(tag, page, now: $1) }
+        case .read(.history(let reading)):
+            with { $0.historyRead(tag, reading, now: $1) }
         case .read:
+            with { $0.historyFailed(tag, .corrupt("the user is unknown"), now: $1) }
             with { $0.readFailed(tag, .corrupt("the user is unknown"), now: $1) }
         case .failed(let error):
             shell.metrics.storeFailures["\(error)".prefix { $0 != "(" }.description].add()
             // Only the one that asked knows the tag.
             with { $0.storeFailed(tag, error, now: $1) }
             with { $0.readFailed(tag, error, now: $1) }
+            with { $0.historyFailed(tag, error, now: $1) }
         }
         shell.settle(self)
     }
@@ -241,7 +245,9 @@ final class Connection {
         switch action {
         case .send(let frame): send(frame)
         case .store(let tag, let request): shell.commit(request, for: self, tag: tag)
-        case .read(let tag, let query): shell.read(query, for: self, tag: tag)
+        case .read(let tag, let query): shell.read(.page(query), for: self, tag: tag)
+        case .readHistory(let tag, let query):
+            shell.read(.history(query), for: self, tag: tag)
         case .verify(let tag, let identityToken, let app): verify(tag, identityToken, app)
         case .enterHub(let key):
             shell.hub.enter(key, at: ConnectionPlace(loop: shell.index, number: number))

@@ -191,8 +191,8 @@ final class SyncLoop {
         questions[ticket] = Question(connection: connection.number, tag: tag)
     }
 
-    func read(_ query: PageQuery, for connection: Connection, tag: RequestTag) {
-        guard let ticket = store?.read(.page(query)) else { return }
+    func read(_ query: StoreQuery, for connection: Connection, tag: RequestTag) {
+        guard let ticket = store?.read(query) else { return }
         questions[ticket] = Question(connection: connection.number, tag: tag)
     }
 
@@ -258,8 +258,28 @@ final class SyncLoop {
                 [place, LogField("frame", "\(type)"), LogField("code", code.rawValue)])
         case .storeFailed(let error):
             log.warning("session.store_failed", [place, LogField("error", "\(error)")])
+        case .digestCompared(let own, let clients):
+            compared(own, clients, place)
         case .closedByPeer(let code):
             log.debug("session.closed_by_peer", [place, LogField("code", code)])
+        }
+    }
+
+    /// HIS-35. The counts are in the line, for two empty replicas are equal and prove nothing.
+    private func compared(_ own: DigestCounts, _ clients: DigestCounts, _ place: LogField) {
+        metrics.digests[own == clients ? "equal" : "mismatch"].add()
+        metrics.digestObjects.add(own.conversations + own.readMarks + own.messages)
+        let fields = [
+            place, LogField("conversations", own.conversations),
+            LogField("read_marks", own.readMarks), LogField("messages", own.messages),
+            LogField("client_conversations", clients.conversations),
+            LogField("client_read_marks", clients.readMarks),
+            LogField("client_messages", clients.messages),
+        ]
+        if own == clients {
+            log.debug("digest.equal", fields)
+        } else {
+            log.warning("digest.mismatch", fields)
         }
     }
 }

@@ -12,6 +12,8 @@ public struct SyncMetrics: Sendable {
     let framesSent: CounterFamily
     let storeFailures: CounterFamily
     let logins: CounterFamily
+    let digests: CounterFamily
+    let digestObjects: Counter
 
     public init(_ metrics: Metrics) {
         accepted = metrics.counter("rouse_connections_accepted_total", "Device connections.")
@@ -36,5 +38,10 @@ public struct SyncMetrics: Sendable {
         logins = metrics.counters(
             "rouse_sessions_total", "Sessions by how they began or were refused.",
             labels: ["outcome"])
+        digests = metrics.counters(
+            "rouse_digests_total", "Digests of clients compared at an equal cursor.",
+            labels: ["result"])
+        digestObjects = metrics.counter(
+            "rouse_digest_objects_total", "Objects of the server in the digests compared.")
     }
 }

@@ -101,11 +101,13 @@ public struct ParticipantRecord: Record, Equatable {
             Column("left_revision", .integer, optional: true), Column("left_position", .integer),
             Column("cleared_position", .integer), Column("cleared_at", .integer),
             Column("conversation_version", .integer), Column("is_gone", .integer),
+            Column("activity", .integer),
         ],
         indexes: [
             TableIndex("participant_by_user", columns: [0, 2, 1]),
             TableIndex("participant_by_revision", columns: [0, 1, 4]),
             TableIndex("participant_by_leaving", columns: [0, 1, 6], presentColumn: 6),
+            TableIndex("participant_by_activity", columns: [0, 2, 12]),
         ])
 
     public var app: AppID
@@ -129,6 +131,9 @@ public struct ParticipantRecord: Record, Equatable {
     public var conversationVersion: UInt64
     /// The user deleted the conversation, and no message has brought it back.
     public var isGone: Bool
+    /// The `seq` in this user's feed at which the conversation came to the front of the user's
+    /// conversations (`moveToFront`); 0: it is not in the feed yet.
+    public var activity: UInt64
 
     public init(
         app: AppID,
@@ -142,7 +147,8 @@ public struct ParticipantRecord: Record, Equatable {
         clearedPosition: UInt64 = 0,
         clearedAt: Timestamp = Timestamp(milliseconds: 0),
         conversationVersion: UInt64 = 1,
-        isGone: Bool = false
+        isGone: Bool = false,
+        activity: UInt64 = 0
     ) {
         self.app = app
         self.conversation = conversation
@@ -156,6 +162,7 @@ public struct ParticipantRecord: Record, Equatable {
         self.clearedAt = clearedAt
         self.conversationVersion = conversationVersion
         self.isGone = isGone
+        self.activity = activity
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -172,6 +179,7 @@ public struct ParticipantRecord: Record, Equatable {
         clearedAt = try reader.timestamp()
         conversationVersion = try reader.unsigned()
         isGone = try reader.flag()
+        activity = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -188,6 +196,7 @@ public struct ParticipantRecord: Record, Equatable {
             .timestamp(clearedAt),
             .unsigned(conversationVersion),
             .flag(isGone),
+            .unsigned(activity),
         ]
     }
 }

@@ -11,6 +11,7 @@ public struct UserRecord: Record, Equatable {
             Column("receipted", .integer), Column("created_at", .integer),
             Column("moved_head", .integer), Column("cleared_head", .integer),
             Column("compacted_through", .integer),
+            Column("active_conversation", .blob),
         ])
 
     public var app: AppID
@@ -32,6 +33,8 @@ public struct UserRecord: Record, Equatable {
     public var clearedHead: UInt64
     /// The highest `seq` of an entry removed for its age: a cursor below it cannot go on.
     public var compactedThrough: UInt64
+    /// The id of the conversation with the newest message or join in the feed; empty: none.
+    public var activeConversation: [UInt8]
 
     public init(
         app: AppID,
@@ -44,7 +47,8 @@ public struct UserRecord: Record, Equatable {
         createdAt: Timestamp,
         movedHead: UInt64 = 0,
         clearedHead: UInt64 = 0,
-        compactedThrough: UInt64 = 0
+        compactedThrough: UInt64 = 0,
+        activeConversation: [UInt8] = []
     ) {
         self.app = app
         self.user = user
@@ -57,6 +61,7 @@ public struct UserRecord: Record, Equatable {
         self.movedHead = movedHead
         self.clearedHead = clearedHead
         self.compactedThrough = compactedThrough
+        self.activeConversation = activeConversation
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -72,6 +77,7 @@ public struct UserRecord: Record, Equatable {
         movedHead = try reader.unsigned()
         clearedHead = try reader.unsigned()
         compactedThrough = try reader.unsigned()
+        activeConversation = try reader.blob()
     }
 
     public var row: [ColumnValue] {
@@ -87,6 +93,7 @@ public struct UserRecord: Record, Equatable {
             .unsigned(movedHead),
             .unsigned(clearedHead),
             .unsigned(compactedThrough),
+            .blob(activeConversation),
         ]
     }
 }

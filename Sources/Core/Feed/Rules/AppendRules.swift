@@ -188,6 +188,23 @@ extension Work {
         if isVisible { feed.visible.append(entry) }
     }
 
+    /// The newest entry is a message of this participant's, or the conversation a user joins:
+    /// the conversation moves to the front of the user's conversations.
+    ///
+    /// The order is that of the newest messages, exactly, though a conversation that is in front
+    /// already costs no write: while it stays there no other has an entry of these kinds, so the
+    /// `seq` at which it came to the front is above the last one of every other conversation.
+    func moveToFront(
+        _ participant: ParticipantRecord, in feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        let id = participant.conversation.bytes
+        guard feed.user.activeConversation != id || participant.activity == 0 else { return }
+        feed.user.activeConversation = id
+        var moved = participant
+        moved.activity = feed.user.head
+        try put(moved)
+    }
+
     /// Puts the new state of a message into the place of `older`, its entry so far. It alerts
     /// nobody anew, and whoever lacks the older one still lacks a visible entry.
     func replace(

@@ -95,6 +95,40 @@ extension PageReader {
     }
 }
 
+// What conversations and users have set.
+extension PageReader {
+    func entry(of record: MetadataRecord) throws(StoreError) -> SizedEntry {
+        var state: MetadataState
+        do throws(WireError) {
+            state = try MetadataState(encoded: record.state)
+        } catch {
+            throw .corrupt("metadata: \(error)")
+        }
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, version: record.version, body: .metadata(state)),
+            bytes: record.state.count)
+    }
+
+    func entry(of record: SettingsRecord) -> SizedEntry {
+        let state = ConversationSettings(
+            muted: record.isMuted(now: now), mutedUntilMs: record.mutedUntil?.milliseconds ?? 0)
+        return SizedEntry(
+            Entry(
+                conversation: record.conversation, version: record.version,
+                body: .conversationSettings(state)),
+            bytes: 0)
+    }
+
+    func entry(of record: BlockRecord) -> SizedEntry {
+        SizedEntry(
+            Entry(
+                version: record.version,
+                body: .block(BlockState(user: record.other.name, blocked: record.isBlocked))),
+            bytes: record.other.name.utf8.count)
+    }
+}
+
 extension Entry {
     /// What it adds to the repeated fields of its frame, itself included.
     var elements: Int {

@@ -3,37 +3,21 @@ import Wire
 
 // Entries of what conversations and users have set.
 extension PageReader {
-    func joinState(
-        _ row: EntryRecord, _ entry: inout Entry, _ size: inout Int
-    ) throws(StoreError) {
+    func joinState(_ row: EntryRecord) throws(StoreError) -> SizedEntry {
         switch row.kind {
         case .metadata:
-            let record = try found(
-                MetadataRecord.self, [.app(row.app), .identifier(row.conversation)])
-            entry.version = record.version
-            do throws(WireError) {
-                entry.body = .metadata(try MetadataState(encoded: record.state))
-            } catch {
-                throw .corrupt("metadata: \(error)")
-            }
-            size += record.state.count
+            return try entry(
+                of: try found(
+                    MetadataRecord.self, [.app(row.app), .identifier(row.conversation)]))
         case .conversationSettings:
-            let record = try found(
-                SettingsRecord.self,
-                [.app(row.app), .user(row.user), .identifier(row.conversation)])
-            entry.version = record.version
-            entry.body = .conversationSettings(
-                ConversationSettings(
-                    muted: record.isMuted(now: now),
-                    mutedUntilMs: record.mutedUntil?.milliseconds ?? 0))
+            return entry(
+                of: try found(
+                    SettingsRecord.self,
+                    [.app(row.app), .user(row.user), .identifier(row.conversation)]))
         case .block:
             let other = String(decoding: row.object, as: UTF8.self)
-            let record = try found(
-                BlockRecord.self, [.app(row.app), .user(row.user), .text(other)])
-            entry.conversation = nil
-            entry.version = record.version
-            entry.body = .block(BlockState(user: other, blocked: record.isBlocked))
-            size += other.utf8.count
+            return entry(
+                of: try found(BlockRecord.self, [.app(row.app), .user(row.user), .text(other)]))
         default: preconditionFailure("\(row.kind) is no state")
         }
     }

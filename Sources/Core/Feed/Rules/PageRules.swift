@@ -7,7 +7,7 @@ struct PageReader {
     let now: Timestamp
 
     /// Entries read at a time.
-    private static let chunk = 64
+    static let chunk = 64
     /// Elements a page may hold at all levels, so that its frame, with the results of a SYNC
     /// beside it, is one that every client takes (FRM-15).
     static let elementsMax = FrameLimits.afterWelcome.elements - RuleLimits().mutationsPerRequest
@@ -21,6 +21,7 @@ struct PageReader {
         var page = Page(
             entries: [], epoch: Epoch(high: half ?? 0, low: user.epochHalf), from: query.after,
             to: max(user.head, query.after), head: user.head, more: false, firstVisible: nil)
+        if query.newestFirst { return try peek(query, page, of: user) }
         let alerted = try WakeRules.AlertedMessages(
             query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
@@ -50,8 +51,47 @@ struct PageReader {
                 page.entries.append(entry)
                 if row.isVisible && page.firstVisible == nil { page.firstVisible = row.seq }
             }
-            if rows.count < Self.chunk { return page }
+            if rows.count < Self.chunk {
+                page.unread = try snapshot.unread(query.app, query.user)
+                return page
+            }
         }
+    }
+
+    /// The newest entries above the cursor, from the head down: what a device takes that has no
+    /// time for the rest. The cursor stays (SYN-12).
+    private func peek(_ query: PageQuery, _ empty: Page, of user: UserRecord) throws(StoreError)
+        -> Page
+    {
+        var page = empty
+        page.to = page.from
+        let alerted = try WakeRules.AlertedMessages(
+            query.app, query.user, query.device, in: snapshot)
+        var reach = Reach(user: user, snapshot: snapshot)
+        var room = PageRoom(bytes: query.bytes)
+        var through = page.head
+        while through > query.after {
+            let rows = try snapshot.records(
+                EntryRecord.self,
+                Scan(
+                    prefix: [.app(query.app), .user(query.user)],
+                    after: [.unsigned(query.after)], through: [.unsigned(through)],
+                    descending: true, limit: Self.chunk))
+            for row in rows {
+                through = row.seq - 1
+                guard var sized = try join(row, &reach) else { continue }
+                sized.entry.alerted = try alerted.contains(row)
+                guard room.fits(sized) || page.entries.isEmpty else {
+                    page.more = true
+                    return page
+                }
+                room.take(sized)
+                page.entries.append(sized.entry)
+            }
+            if rows.count < Self.chunk { break }
+        }
+        page.unread = try snapshot.unread(query.app, query.user)
+        return page
     }
 
     /// `nil`: not for this user any more, or gone.
@@ -77,15 +117,12 @@ struct PageReader {
             sized = entry(of: record)
         case .readMark: sized = try entry(of: try readMark(row))
         case .metadata, .conversationSettings, .block:
-            var entry = Entry(conversation: row.conversation)
-            var bytes = 0
-            try joinState(row, &entry, &bytes)
-            if row.kind == .metadata, entry.version > row.version,
+            sized = try joinState(row)
+            if row.kind == .metadata, sized.entry.version > row.version,
                 try !reach.isPresent(row)
             {
                 return nil
             }
-            sized = SizedEntry(entry, bytes: bytes)
         case .announcement: throw .corrupt("entry: kind \(row.kind) is not written yet")
         case .tombstone:
             guard let found = try tombstone(row, &reach) else { return nil }

@@ -6,6 +6,9 @@ extension PageReader {
         case .page(let query):
             guard let page = try page(query) else { return .nothing }
             return .page(page)
+        case .history(let query):
+            guard let reading = try history(query, limits: limits) else { return .nothing }
+            return .history(reading)
         case .heads(let app, let users):
             return .heads(try heads(app, users))
         case .apps:

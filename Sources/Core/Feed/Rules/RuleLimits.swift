@@ -62,6 +62,18 @@ public struct RuleLimits: Equatable, Sendable {
     public var pushTokenBytes = 256
     /// Bytes of a client's name, and of its version.
     public var clientNameBytes = 128
+    /// Messages of a FETCH that names no number, and of any.
+    public var historyMessages = 50
+    public var historyMessagesMax = 500
+    /// Messages of each conversation of a SNAPSHOT that names no number, and of any.
+    public var snapshotMessages = 20
+    public var snapshotMessagesMax = 100
+    /// A conversation with more participants is not whole in a SNAPSHOT: FETCH gives the rest.
+    public var snapshotParticipants = 32
+    /// Positions of each conversation a digest sums up.
+    public var digestPositions = 50
+    /// With more conversations no digest is made: it would hold up the other reads.
+    public var digestConversations = 1000
     /// Live keys of the backend API of one app.
     public var apiKeys = 2
     /// Tombstones are kept so long, and until every device seen lately has them.

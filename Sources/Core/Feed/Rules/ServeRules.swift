@@ -92,6 +92,7 @@ extension Work {
                 .present(message), to: &feed,
                 isVisible: try self.isVisible(message, to: recipient.user),
                 tellsReceipts: tellsReceipts && message.deletedAt == nil)
+            try self.moveToFront(recipient, in: &feed)
             try self.close(feed)
             return 1
         }
@@ -199,6 +200,7 @@ extension Work {
         if job.member.isEmpty {
             try append(
                 .conversation(conversation, version: recipient.conversationVersion), to: &feed)
+            try moveToFront(recipient, in: &feed)
             let metadata = try metadata(of: conversation)
             if metadata.version > 0 { try append(.metadata(metadata), to: &feed) }
         }

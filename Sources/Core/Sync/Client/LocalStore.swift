@@ -86,6 +86,8 @@ public struct LocalState: Equatable, Sendable {
     public var cursor: Cursor?
     /// Stale rows wait for their sweep.
     public var isResetting: Bool
+    /// A snapshot was begun and is not whole yet; then there is no cursor.
+    public var snapshot: LocalSnapshot?
     /// Empty: log in.
     public var sessionToken: [UInt8]
     /// The user the rows belong to; empty: nobody yet.
@@ -98,12 +100,14 @@ public struct LocalState: Equatable, Sendable {
     public var pendingReads: [ReadReceipt]
 
     public init(
-        cursor: Cursor? = nil, isResetting: Bool = false, sessionToken: [UInt8] = [],
+        cursor: Cursor? = nil, isResetting: Bool = false, snapshot: LocalSnapshot? = nil,
+        sessionToken: [UInt8] = [],
         user: String = "", lastMutation: UInt64 = 0, firstUnanswered: UInt64? = nil,
         pendingReads: [ReadReceipt] = []
     ) {
         self.cursor = cursor
         self.isResetting = isResetting
+        self.snapshot = snapshot
         self.sessionToken = sessionToken
         self.user = user
         self.lastMutation = lastMutation

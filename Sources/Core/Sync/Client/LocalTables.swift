@@ -5,7 +5,8 @@ import Wire
 public enum LocalSchema {
     public static let tables: [Table] = [
         LocalStateRecord.table, LocalEntryRecord.table, LocalMutationRecord.table,
-        LocalResultRecord.table, LocalReadRecord.table,
+        LocalResultRecord.table, LocalReadRecord.table, LocalWindowRecord.table,
+        LocalOrphanRecord.table,
     ]
 }
 
@@ -100,6 +101,12 @@ struct LocalEntryRecord: Record, Equatable {
         entry = try reader.blob()
     }
 
+    /// The same state. A message sent again to a restored server has its old version at another
+    /// position.
+    func isSame(as other: LocalEntryRecord) -> Bool {
+        version == other.version && position == other.position
+    }
+
     var key: [ColumnValue] { [.unsigned(kind), .blob(conversation), .blob(object)] }
 
     var row: [ColumnValue] {
@@ -178,4 +185,51 @@ struct LocalReadRecord: Record, Equatable {
     }
 
     var row: [ColumnValue] { [.blob(conversation), .blob(receipt)] }
+}
+
+/// From which position on a conversation's messages are all here, up to the cursor's; without a
+/// row all of them are, as the feed brings them.
+struct LocalWindowRecord: Record, Equatable {
+    static let table = Table(
+        "local_window", key: [Column("conversation", .blob)],
+        values: [Column("from_position", .integer), Column("round", .integer)])
+
+    var conversation: [UInt8]
+    var from: UInt64
+    /// The reset whose snapshot said so.
+    var round: UInt64
+
+    init(conversation: [UInt8], from: UInt64, round: UInt64) {
+        self.conversation = conversation
+        self.from = from
+        self.round = round
+    }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        conversation = try reader.blob()
+        from = try reader.unsigned()
+        round = try reader.unsigned()
+    }
+
+    var row: [ColumnValue] { [.blob(conversation), .unsigned(from), .unsigned(round)] }
+}
+
+/// A conversation of which entries are here, but not its state.
+struct LocalOrphanRecord: Record, Equatable {
+    static let table = Table(
+        "local_orphan", key: [Column("conversation", .blob)],
+        values: [Column("is_asked", .integer)])
+
+    var conversation: [UInt8]
+
+    init(conversation: [UInt8]) { self.conversation = conversation }
+
+    init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        conversation = try reader.blob()
+        _ = try reader.flag()
+    }
+
+    var row: [ColumnValue] { [.blob(conversation), .flag(false)] }
 }

@@ -5,32 +5,34 @@ public import Wire
 /// file, in tests the store in memory. It holds the rules, the engine only rows.
 ///
 /// A row is stale if its `round` is not the newest: marking everything stale is one number.
-public final class TableLocalStore: LocalStore {
+public final class TableLocalStore: LocalStore, LocalHistoryStore {
     /// Results kept.
     static let resultsMax: UInt64 = 1_024
     /// Rows looked at in one step of a sweep or a deletion.
     static let step = 512
 
-    private let store: any Store
+    let store: any Store
     /// As they are durable, once read: every change asks for them. `nil`: not known.
-    private var course: Course?
+    var course: Course?
 
     /// `store` was opened with `LocalSchema.tables` and belongs to this object alone.
     public init(store: any Store) { self.store = store }
 
     public func close() { store.close() }
 
-    private enum Fact {
+    enum Fact {
         static let cursor = "cursor"
         static let round = "round"
         static let resetting = "resetting"
         static let token = "session_token"
         static let user = "user"
         static let lastMutation = "last_mutation"
+        static let snapshot = "snapshot"
+        static let continuation = "continuation"
     }
 
     /// Which reset rows are compared with.
-    private struct Course {
+    struct Course {
         var round: UInt64 = 0
         var isResetting = false
 
@@ -50,6 +52,7 @@ public final class TableLocalStore: LocalStore {
             if let row = try Self.fact(Fact.cursor, snapshot), let epoch = Epoch(row.bytes) {
                 state.cursor = Cursor(epoch: epoch, seq: row.number)
             }
+            state.snapshot = try Self.snapshot(in: snapshot)
             state.isResetting = try Self.fact(Fact.resetting, snapshot)?.number ?? 0 != 0
             state.sessionToken = try Self.fact(Fact.token, snapshot)?.bytes ?? []
             state.user = String(
@@ -70,7 +73,6 @@ public final class TableLocalStore: LocalStore {
         course = nil
         let (applied, next) = try write {
             transaction throws(StoreError) -> (applied: [Entry], course: Course) in
-            var applied: [Entry] = []
             var course = Course()
             if let known { course = known } else { course = try Course(transaction) }
             var round = course.round
@@ -79,18 +81,7 @@ public final class TableLocalStore: LocalStore {
                 round += 1
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
             }
-            for entry in change.entries {
-                guard let row = LocalEntryRecord(entry, round: round) else { continue }
-                if try Self.keep(row, round, transaction) {
-                    applied.append(entry)
-                    if case .tombstone(let state) = entry.body, state.conversation {
-                        try Self.remove(state, row.conversation, transaction)
-                    }
-                }
-                if case .readMark(let mark) = entry.body {
-                    try Self.settle(row.conversation, mark, transaction)
-                }
-            }
+            let applied = try Self.keep(change.entries, round, transaction)
             if change.sweeps { try Self.sweep(before: round, transaction) }
             let isResetting = (change.marksStale || wasResetting) && !change.sweeps
             if isResetting != wasResetting {
@@ -118,6 +109,8 @@ public final class TableLocalStore: LocalStore {
                 }
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.resetting)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
             }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
             try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
@@ -134,12 +127,7 @@ public final class TableLocalStore: LocalStore {
         _ operation: Mutation.Operation, at time: Timestamp
     ) throws(LocalStoreError) -> UInt64 {
         try write { transaction throws(StoreError) in
-            let number = (try Self.fact(Fact.lastMutation, transaction)?.number ?? 0) + 1
-            let mutation = Mutation(number: number, operation: operation)
-            try transaction.put(
-                LocalMutationRecord(number: number, queuedAt: time, mutation: mutation.encoded))
-            try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: number))
-            return number
+            try Self.enqueue(operation, at: time, transaction)
         }
     }
 
@@ -279,6 +267,53 @@ public final class TableLocalStore: LocalStore {
 extension TableLocalStore {
     // MARK: - Rows
 
+    @discardableResult
+    static func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp, _ transaction: any StoreTransaction
+    ) throws(StoreError) -> UInt64 {
+        let number = (try fact(Fact.lastMutation, transaction)?.number ?? 0) + 1
+        let mutation = Mutation(number: number, operation: operation)
+        try transaction.put(
+            LocalMutationRecord(number: number, queuedAt: time, mutation: mutation.encoded))
+        try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: number))
+        return number
+    }
+
+    private static func snapshot(
+        in snapshot: any StoreSnapshot
+    ) throws(StoreError) -> LocalSnapshot? {
+        guard let start = try fact(Fact.snapshot, snapshot), let epoch = Epoch(start.bytes),
+            let next = try fact(Fact.continuation, snapshot)
+        else { return nil }
+        return LocalSnapshot(
+            start: Cursor(epoch: epoch, seq: start.number), continuation: next.bytes,
+            resendSince: next.number > 0 ? Timestamp(milliseconds: next.number) : nil)
+    }
+
+    /// Stores entries; gives those that are news.
+    static func keep(
+        _ entries: [Entry], _ round: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) -> [Entry] {
+        var applied: [Entry] = []
+        var parents: Set<[UInt8]> = []
+        for entry in entries {
+            guard let row = LocalEntryRecord(entry, round: round) else { continue }
+            if try keep(row, round, transaction) {
+                applied.append(entry)
+                if case .tombstone(let state) = entry.body, state.conversation {
+                    try remove(state, row.conversation, transaction)
+                }
+            }
+            if row.kind == 0 || parents.insert(row.conversation).inserted {
+                try noteParent(of: row, transaction)
+            }
+            if case .readMark(let mark) = entry.body {
+                try settle(row.conversation, mark, transaction)
+            }
+        }
+        return applied
+    }
+
     /// Stores the row if it is news; whether it was.
     private static func keep(
         _ row: LocalEntryRecord, _ round: UInt64, _ transaction: any StoreTransaction
@@ -288,7 +323,7 @@ extension TableLocalStore {
             return true
         }
         let isStale = known.round != round
-        if row.version > known.version || (isStale && row.version != known.version) {
+        if row.version > known.version || (isStale && !row.isSame(as: known)) {
             try transaction.put(row)
             return true
         }
@@ -320,6 +355,22 @@ extension TableLocalStore {
                 Scan(prefix: [.unsigned(kind), .blob(conversation)], limit: step), transaction)
         }
         try transaction.delete(LocalReadRecord.self, [.blob(conversation)])
+    }
+
+    /// An entry may come before its conversation (SYN-4): it is kept, and the conversation
+    /// fetched.
+    private static func noteParent(
+        of row: LocalEntryRecord, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        guard !row.conversation.isEmpty else { return }
+        let key = [ColumnValue.blob(row.conversation)]
+        if row.kind == 0 {
+            try transaction.delete(LocalOrphanRecord.self, key)
+        } else if try transaction.record(
+            LocalEntryRecord.self, [.unsigned(0), .blob(row.conversation), .blob([])]) == nil
+        {
+            try transaction.put(LocalOrphanRecord(conversation: row.conversation))
+        }
     }
 
     private static func settle(
@@ -359,13 +410,13 @@ extension TableLocalStore {
         }
     }
 
-    private static func fact(
+    static func fact(
         _ name: String, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> LocalStateRecord? {
         try snapshot.record(LocalStateRecord.self, [.text(name)])
     }
 
-    private static func decoded<Body: WireMessage>(
+    static func decoded<Body: WireMessage>(
         _ bytes: [UInt8]
     ) throws(StoreError) -> Body {
         do throws(WireError) {
@@ -377,7 +428,7 @@ extension TableLocalStore {
 
     // MARK: - Errors
 
-    private func read<Value>(
+    func read<Value>(
         _ body: (any StoreSnapshot) throws(StoreError) -> Value
     ) throws(LocalStoreError) -> Value {
         try translated { () throws(StoreError) in
@@ -387,7 +438,7 @@ extension TableLocalStore {
         }
     }
 
-    private func write<Value>(
+    func write<Value>(
         _ body: (any StoreTransaction) throws(StoreError) -> Value
     ) throws(LocalStoreError) -> Value {
         try translated { () throws(StoreError) in

@@ -115,6 +115,8 @@ struct PageInFlight: Equatable, Sendable {
 
     enum Purpose: Equatable, Sendable {
         case answer(Answer)
+        /// Newest first, for a SYNC whose cursor stays.
+        case peek(request: UInt16)
         case push
         /// Only the head is of interest.
         case look

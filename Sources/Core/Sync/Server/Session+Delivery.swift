@@ -56,11 +56,13 @@ extension Session {
         guard let key else { return }
         let tag = nextTag()
         page = PageInFlight(tag: tag, purpose: purpose)
+        let isPeek = if case .peek = purpose { true } else { false }
         actions.append(
             .read(
                 tag,
                 PageQuery(
-                    app: key.app, user: key.user, device: key.device, after: after, bytes: bytes)))
+                    app: key.app, user: key.user, device: key.device, after: after, bytes: bytes,
+                    newestFirst: isPeek)))
     }
 
     /// After entering the hub without a SYNC: what was committed between the session row and the
@@ -89,6 +91,7 @@ extension Session {
         case .push:
             // Nothing may be left above `sent`: the head moved by an entry that is gone again.
             if read.to > sent { send(read, nil, now: now, &actions) }
+        case .peek(let request): sendPeek(read, request: request, &actions)
         case .answer(let answer):
             send(read, answer, now: now, &actions)
         }
@@ -104,7 +107,9 @@ extension Session {
             entries: read.entries, from: Cursor(epoch: epoch, seq: read.from),
             to: Cursor(epoch: epoch, seq: read.to), head: read.head, more: read.more,
             results: answer?.results ?? [], mutationFloor: answer?.floor ?? mutationFloor,
-            reset: answer?.reset.map { Reset(reason: $0) })
+            reset: answer?.reset.map { Reset(reason: $0) },
+            unread: UInt32(clamping: read.unread), digestWanted: wantsDigest && !read.more)
+        if !read.more { wantsDigest = false }
         actions.append(.send(Frame(.delta(delta), request: answer?.request ?? 0)))
         sent = max(sent, read.to)
         if read.to > applied {

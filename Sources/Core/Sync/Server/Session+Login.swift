@@ -20,6 +20,7 @@ extension Session {
         self.hello = hello
         role = hello.role == .extension ? .extension : .app
         helloRequest = request
+        takesSnapshots = hello.features.contains(Self.snapshotFeature) && role == .app
         mayPush = hello.features.contains(Self.liveFeature) && role == .app
         if role == .app { takePhase(hello.appState, now: now) }
         loginDeadline = nil
@@ -188,6 +189,7 @@ extension Session {
             sendError(refusal, request: helloRequest, detail: "sync refused", &actions)
             return startLook(&actions)
         }
+        if sync.mode == .peek { return startPeek(sync, request: helloRequest, &actions) }
         answerSync(sync, request: helloRequest, answer.sync, refused: [], now: now, &actions)
     }
 
@@ -203,7 +205,8 @@ extension Session {
                 mutationsUnanswered: UInt32(clamping: limits.mutationsUnanswered),
                 messageBytes: UInt32(clamping: limits.messageBytes),
                 participantsPerRequest: UInt32(clamping: limits.participantsPerRequest)),
-            features: mayPush ? [Self.liveFeature] : [], node: configuration.node,
+            features: (mayPush ? [Self.liveFeature] : [])
+                + (takesSnapshots ? [Self.snapshotFeature] : []), node: configuration.node,
             pushTokenHeld: answer.isPushTokenHeld, user: answer.session.user.name)
     }
 

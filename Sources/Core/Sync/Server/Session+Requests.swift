@@ -22,8 +22,7 @@ extension Session {
             takePhase(state, now: now)
             if appState == nil { appState = PendingAppState() }
             appState?.merge(state)
-        case .fetch, .snapshot, .digest:
-            refuse(frame.body.type, .featureNotNegotiated, request: frame.request, &actions)
+        case .fetch, .snapshot, .digest: receivedHistory(frame, now: now, &actions)
         case .signal: break
         default:
             preconditionFailure("\(frame.body.type) is no request of an open session")
@@ -43,7 +42,7 @@ extension Session {
         actions.append(.send(Frame(.error(body), request: request)))
     }
 
-    private func refuse(
+    func refuse(
         _ type: FrameType, _ code: Code, request: UInt16, detail: String = "",
         _ actions: inout [SessionAction]
     ) {
@@ -55,13 +54,19 @@ extension Session {
 
     /// Why this session may not send that SYNC; `nil`: it may.
     func refusal(of sync: SyncFrame) -> Code? {
-        if sync.mode == .peek { return .featureNotNegotiated }
+        // A peek only looks: what it told would be written before it.
+        if sync.mode == .peek {
+            return sync.mutations.isEmpty && sync.reads.isEmpty ? nil : .forbidden
+        }
         return role == .app ? nil : .forbidden
     }
 
     /// A SYNC waits for the store, is there, or its page is being read.
     var hasOpenSync: Bool {
-        if case .answer = page?.purpose { return true }
+        switch page?.purpose {
+        case .answer, .peek: return true
+        case .push, .look, nil: break
+        }
         if case .sync = write?.subject { return true }
         return queue.contains {
             if case .sync = $0 { return true }
@@ -80,6 +85,7 @@ extension Session {
         }
         // A page pushed to the cursor this SYNC replaces is of no use.
         if page?.purpose == .push { page = nil }
+        if sync.mode == .peek { return startPeek(sync, request: request, &actions) }
         guard sync.mutations.isEmpty, sync.reads.isEmpty, let cursor = sync.cursor,
             cursor.epoch == epoch, cursor.seq == sync.applied, cursor.seq >= applied,
             cursor.seq <= head
@@ -152,15 +158,16 @@ extension Session {
         let base = answer.reset == nil ? max(sync.cursor?.seq ?? 0, applied) : 0
         sent = base
         window.restart()
+        let told = PageInFlight.Answer(
+            request: request, results: answer.results + refused, floor: answer.mutationFloor,
+            reset: answer.reset)
+        if answer.reset != nil, takesSnapshots {
+            return sendSnapshotReset(told, now: now, &actions)
+        }
         hasSynced = true
         var bytes = window.room ?? window.pageBytes
         if sync.pageBytes > 0 { bytes = min(bytes, Int(clamping: sync.pageBytes)) }
-        startPage(
-            .answer(
-                PageInFlight.Answer(
-                    request: request, results: answer.results + refused,
-                    floor: answer.mutationFloor, reset: answer.reset)),
-            after: base, bytes: bytes, &actions)
+        startPage(.answer(told), after: base, bytes: bytes, &actions)
     }
 
     // MARK: - ACK

@@ -48,6 +48,10 @@ public struct Session: Sendable {
     /// The session's name at the store, once it is open.
     public internal(set) var key: SessionKey?
     var mayPush = false
+    /// The client takes a SNAPSHOT where the feed cannot be continued.
+    var takesSnapshots = false
+    /// This session is in the sample that is asked for a digest, and was not asked yet.
+    var wantsDigest: Bool
     var appPhase = AppPhase.foreground
     var backgroundUntil: Instant?
     var epoch = Epoch(high: 0, low: 0)
@@ -82,6 +86,8 @@ public struct Session: Sendable {
     // The store.
     var write: WriteInFlight?
     var page: PageInFlight?
+    /// FETCH, SNAPSHOT and DIGEST being read, at most `historyInFlight`.
+    var history: [HistoryInFlight] = []
     var queue: [QueuedRequest] = []
     var mutationsUnanswered = 0
     var mutationBytes = 0
@@ -118,6 +124,8 @@ public struct Session: Sendable {
         nonce = entropy.nonce
         sessionToken = entropy.sessionToken
         window = DeliveryWindow(limits: limits)
+        var sample = SplitMix64(seed: ~entropy.seed)
+        wantsDigest = limits.digestSample > 0 && sample.upTo(limits.digestSample - 1) == 0
         let tenth = limits.keepalive / 10
         keepalive = limits.keepalive - tenth + random.upTo(2 * tenth)
         promised = keepalive
@@ -350,6 +358,7 @@ public struct Session: Sendable {
         phase = .ended
         queue = []
         page = nil
+        history = []
         mutationsUnanswered = 0
         mutationBytes = 0
         storeRetryAt = nil

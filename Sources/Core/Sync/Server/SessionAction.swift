@@ -18,6 +18,8 @@ public enum SessionAction: Equatable, Sendable {
     case store(RequestTag, StoreRequest)
     /// Read a page; answer with `pageRead` or `readFailed`.
     case read(RequestTag, PageQuery)
+    /// Read history; answer with `historyRead` or `historyFailed`.
+    case readHistory(RequestTag, HistoryQuery)
     /// Check signature, algorithm and key of an identity token; answer with `identityVerified` or
     /// `identityRefused`. The claims are the session's to check.
     case verify(RequestTag, identityToken: String, app: AppID)
@@ -50,6 +52,8 @@ public enum SessionEvent: Equatable, Sendable {
     case refused(FrameType, Code)
     /// The store failed a request of this session.
     case storeFailed(StoreError)
+    /// A client's digest met the server's at the same cursor.
+    case digestCompared(own: DigestCounts, clients: DigestCounts)
     /// A frame the peer sent ended the connection.
     case closedByPeer(UInt32)
 }

@@ -41,6 +41,16 @@ public struct SessionLimits: Equatable, Sendable {
     /// the store's rules take.
     public var receiptsPerWrite = min(
         RuleLimits().readsPerRequest, RuleLimits().rangesPerRequest)
+    /// FETCH, SNAPSHOT and DIGEST without an answer, together.
+    public var historyInFlight = 4
+    /// The entries of a PAGE.
+    public var historyPageBytes = 64 << 10
+    /// The first SNAPSHOT_PAGE: after it the client is usable.
+    public var snapshotFirstPageBytes = 32 << 10
+    /// The pages after it. Up to 70 KiB of participants may come on top.
+    public var snapshotPageBytes = 128 << 10
+    /// One session in so many is asked for a DIGEST; 0: none.
+    public var digestSample: UInt64 = 64
     /// Bytes the peer has not taken; above it nothing more is read from the peer.
     public var unsentBytes = 64 << 10
     /// Without progress above `unsentBytes`: CLOSE 5009.

@@ -1,0 +1,285 @@
+import Model
+import Wire
+
+/// The part of a conversation a user sees (HIS-4).
+struct HistoryReach {
+    var conversation: ConversationRecord
+    var participant: ParticipantRecord
+    /// Users this one blocks or has blocked: what they sent meanwhile is not in the feed.
+    var blocked: Set<String>
+
+    /// Messages above it.
+    var above: UInt64 { max(participant.joinedPosition, participant.clearedPosition) }
+    /// Messages up to it.
+    var through: UInt64 { conversation.position }
+}
+
+/// What a page may still take.
+struct PageRoom {
+    var bytes: Int
+    var elements: Int
+
+    init(bytes: Int) {
+        self.bytes = bytes
+        elements = PageReader.elementsMax
+    }
+
+    mutating func take(_ sized: SizedEntry) {
+        bytes -= sized.bytes
+        elements -= sized.entry.elements
+    }
+
+    func fits(_ sized: SizedEntry) -> Bool {
+        sized.bytes <= bytes && sized.entry.elements <= elements
+    }
+}
+
+// FETCH (history.md, HIS-1 to HIS-12).
+extension PageReader {
+    func history(
+        _ query: HistoryQuery, limits: RuleLimits
+    ) throws(StoreError) -> HistoryReading? {
+        switch query {
+        case .fetch(let app, let user, let fetch, let bytes):
+            return try self.fetch(fetch, app, user, bytes: bytes, limits)
+        case .snapshot(let app, let user, let frame, let bytes):
+            return try snapshotPage(frame, app, user, bytes: bytes, limits)
+        case .digest(let app, let user, let frame):
+            return try digest(frame, app, user, limits)
+        }
+    }
+
+    /// `nil`: out of reach, or there is no such conversation.
+    func reach(
+        _ app: AppID, _ id: ConversationID, _ user: UserID
+    ) throws(StoreError) -> HistoryReach? {
+        guard
+            let participant = try snapshot.record(
+                ParticipantRecord.self, [.app(app), .identifier(id), .user(user)]),
+            participant.leftRevision == nil, !participant.isGone,
+            let conversation = try snapshot.record(
+                ConversationRecord.self, [.app(app), .identifier(id)]),
+            conversation.deletedAt == nil
+        else { return nil }
+        let blocks = try snapshot.records(
+            BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
+        return HistoryReach(
+            conversation: conversation, participant: participant,
+            blocked: Set(blocks.map(\.other.name)))
+    }
+
+    private static let outOfReach = HistoryReading.refused(.notFound, detail: "no such object")
+
+    private func fetch(
+        _ fetch: Fetch, _ app: AppID, _ user: UserID, bytes: Int, _ limits: RuleLimits
+    ) throws(StoreError) -> HistoryReading {
+        guard fetch.object.isEmpty else {
+            return try fetchObject(fetch, app, user, bytes: bytes)
+        }
+        guard let id = fetch.conversation else {
+            return .refused(.missingField, detail: "no conversation and no object")
+        }
+        guard let reach = try reach(app, id, user) else { return Self.outOfReach }
+        return .page(try window(fetch, reach, bytes: bytes, limits))
+    }
+
+    /// A message by its id, or a conversation with its participants.
+    private func fetchObject(
+        _ fetch: Fetch, _ app: AppID, _ user: UserID, bytes: Int
+    ) throws(StoreError) -> HistoryReading {
+        if fetch.conversation == nil || fetch.object != fetch.conversation?.bytes,
+            let message = try snapshot.record(
+                MessageRecord.self, [.app(app), .blob(fetch.object)])
+        {
+            guard fetch.conversation == nil || fetch.conversation == message.conversation,
+                let reach = try reach(app, message.conversation, user),
+                message.position > reach.above, message.position <= reach.through,
+                try isShown(message, in: reach)
+            else { return Self.outOfReach }
+            return .page(
+                PageFrame(
+                    entries: [try entry(of: message).entry],
+                    first: message.position, last: message.position, position: reach.through))
+        }
+        guard let id = ConversationID(fetch.object),
+            fetch.conversation == nil || fetch.conversation == id,
+            let reach = try reach(app, id, user)
+        else { return Self.outOfReach }
+        return .page(try participants(fetch, reach, user, bytes: bytes))
+    }
+
+    /// The messages between the bounds, in the order asked for, and for which positions they are
+    /// all there are.
+    private func window(
+        _ fetch: Fetch, _ reach: HistoryReach, bytes: Int, _ limits: RuleLimits
+    ) throws(StoreError) -> PageFrame {
+        var page = PageFrame(position: reach.through)
+        var above = max(fetch.above, reach.above)
+        var through = fetch.below == 0 ? reach.through : min(fetch.below - 1, reach.through)
+        guard above < through else { return page }
+        page.first = above + 1
+        page.last = through
+        let asked = fetch.limit == 0 ? limits.historyMessages : Int(clamping: fetch.limit)
+        let countMax = min(asked, limits.historyMessagesMax)
+        var room = PageRoom(bytes: bytes)
+        while above < through {
+            let messages = try self.messages(
+                of: reach, above: above, through: through, ascending: fetch.ascending)
+            for message in messages {
+                guard try isShown(message, in: reach) else {
+                    if fetch.ascending {
+                        above = message.position
+                    } else {
+                        through = message.position - 1
+                    }
+                    continue
+                }
+                let sized = try entry(of: message)
+                guard page.entries.count < countMax, room.fits(sized) || page.entries.isEmpty
+                else {
+                    page.more = true
+                    if fetch.ascending { page.last = above } else { page.first = through + 1 }
+                    return page
+                }
+                room.take(sized)
+                page.entries.append(sized.entry)
+                if fetch.ascending {
+                    above = message.position
+                } else {
+                    through = message.position - 1
+                }
+            }
+            if messages.count < Self.chunk { return page }
+        }
+        return page
+    }
+
+    /// The next messages of a window, at most a chunk.
+    func messages(
+        of reach: HistoryReach, above: UInt64, through: UInt64, ascending: Bool
+    ) throws(StoreError) -> [MessageRecord] {
+        try snapshot.records(
+            MessageRecord.self,
+            Scan(
+                index: "message_by_position",
+                prefix: [
+                    .app(reach.conversation.app), .identifier(reach.conversation.conversation),
+                ],
+                after: [.unsigned(above)], through: [.unsigned(through)],
+                descending: !ascending, limit: Self.chunk))
+    }
+
+    /// Whether the message is in the user's feed: not if the user deleted it, and one sent by somebody whom the user blocked
+    /// at that time did not (MSG-27), and is not shown later either.
+    func isShown(_ message: MessageRecord, in reach: HistoryReach) throws(StoreError) -> Bool {
+        let participant = reach.participant
+        let hidden = try snapshot.record(
+            HiddenRecord.self,
+            [
+                .app(message.app), .user(participant.user), .identifier(message.conversation),
+                .unsigned(message.position),
+            ])
+        guard hidden == nil else { return false }
+        guard reach.blocked.contains(message.sender) else { return true }
+        let kind: EntryKind = message.deletedAt == nil ? .message : .tombstone
+        return try !snapshot.records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(message.app), .user(participant.user),
+                    .unsigned(kind.rawValue), .identifier(message.conversation),
+                    .identifier(message.message),
+                ],
+                limit: 1)
+        ).isEmpty
+    }
+
+    /// What a client holds of a conversation beside participants, receipts and messages.
+    func state(of reach: HistoryReach) throws(StoreError) -> [SizedEntry] {
+        var conversation = entry(of: reach.conversation)
+        conversation.entry.version = reach.participant.conversationVersion
+        var state = [conversation]
+        let participant = reach.participant
+        if let metadata = try snapshot.record(
+            MetadataRecord.self, [.app(participant.app), .identifier(participant.conversation)]),
+            metadata.version > 0
+        {
+            state.append(try entry(of: metadata))
+        }
+        if let settings = try snapshot.record(
+            SettingsRecord.self,
+            [.app(participant.app), .user(participant.user), .identifier(participant.conversation)])
+        {
+            state.append(entry(of: settings))
+        }
+        if let mark = try snapshot.record(
+            ReadMarkRecord.self,
+            [.app(participant.app), .user(participant.user), .identifier(participant.conversation)])
+        {
+            state.append(try entry(of: mark))
+        }
+        return state
+    }
+
+    /// The conversation (on the first page) and its participants after a user, each with how far
+    /// it got if that is asked for.
+    private func participants(
+        _ fetch: Fetch, _ reach: HistoryReach, _ user: UserID, bytes: Int
+    ) throws(StoreError) -> PageFrame {
+        var page = PageFrame(position: reach.through)
+        var room = PageRoom(bytes: bytes)
+        if fetch.after.isEmpty {
+            for sized in try state(of: reach) {
+                room.take(sized)
+                page.entries.append(sized.entry)
+            }
+        }
+        var after = fetch.after
+        var count = 0
+        while true {
+            let rows = try participants(of: reach, after: after, limit: Self.chunk)
+            for row in rows {
+                var sized = [entry(of: row)]
+                if fetch.receipts, !reach.conversation.receiptsOff,
+                    let receipt = try receipt(of: row)
+                {
+                    sized.append(receipt)
+                }
+                var left = room
+                for one in sized { left.take(one) }
+                if left.bytes < 0 || left.elements < 0, count > 0 {
+                    page.more = true
+                    return page
+                }
+                room = left
+                page.entries += sized.map(\.entry)
+                count += 1
+                after = row.user.name
+            }
+            if rows.count < Self.chunk { return page }
+        }
+    }
+
+    func participants(
+        of reach: HistoryReach, after user: String, limit: Int
+    ) throws(StoreError) -> [ParticipantRecord] {
+        try snapshot.records(
+            ParticipantRecord.self,
+            Scan(
+                prefix: [
+                    .app(reach.conversation.app), .identifier(reach.conversation.conversation),
+                ],
+                after: user.isEmpty ? nil : [.text(user)], limit: limit))
+    }
+
+    func receipt(of participant: ParticipantRecord) throws(StoreError) -> SizedEntry? {
+        try snapshot.record(
+            ReceiptRecord.self,
+            [
+                .app(participant.app), .identifier(participant.conversation),
+                .user(participant.user),
+            ]
+        ).map { entry(of: $0) }
+    }
+}

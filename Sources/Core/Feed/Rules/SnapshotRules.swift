@@ -1,0 +1,303 @@
+import Model
+import Wake
+import Wire
+
+// SNAPSHOT (history.md, HIS-13 to HIS-24).
+extension PageReader {
+    /// `nil`: the store does not know the user.
+    func snapshotPage(
+        _ frame: SnapshotFrame, _ app: AppID, _ user: UserID, bytes: Int, _ limits: RuleLimits
+    ) throws(StoreError) -> HistoryReading? {
+        guard let (epoch, head) = try standing(app, user) else { return nil }
+        var token = SnapshotToken(epoch: epoch, start: head)
+        if !frame.continuation.isEmpty {
+            guard let given = SnapshotToken(frame.continuation) else {
+                return .refused(.malformed, detail: "not a continuation")
+            }
+            guard given.epoch == epoch, given.start <= head else {
+                return .refused(.epochChanged, detail: "the continuation is of another history")
+            }
+            token = given
+        }
+        var page = SnapshotPage(start: Cursor(epoch: epoch, seq: token.start))
+        var room = PageRoom(bytes: bytes)
+        if frame.continuation.isEmpty {
+            for sized in try unattached(app, user) {
+                room.take(sized)
+                page.entries.append(sized.entry)
+            }
+            if room.bytes < 0 {
+                page.continuation = token.bytes
+                return .snapshotPage(page)
+            }
+        }
+        let asked = frame.messages == 0 ? limits.snapshotMessages : Int(clamping: frame.messages)
+        let messagesMax = min(asked, limits.snapshotMessagesMax)
+        repeat {
+            let rows = try conversations(app, user, token)
+            for row in rows {
+                guard let reach = try reach(app, row.conversation, user) else {
+                    token.bound = row.activity
+                    continue
+                }
+                let isFirst = page.conversations.isEmpty
+                guard
+                    let conversation = try snapshotConversation(
+                        reach, messages: messagesMax, &room, cuts: isFirst, limits)
+                else {
+                    page.continuation = token.bytes
+                    return .snapshotPage(page)
+                }
+                page.conversations.append(conversation)
+                token.bound = row.activity
+            }
+            if rows.count < Self.chunk {
+                guard token.phase == .older else { return .snapshotPage(page) }
+                token.phase = .newer
+                token.bound = token.start
+            }
+        } while true
+    }
+
+    /// The user's epoch and head.
+    private func standing(
+        _ app: AppID, _ user: UserID
+    ) throws(StoreError) -> (Epoch, UInt64)? {
+        guard let record = try snapshot.record(UserRecord.self, [.app(app), .user(user)]) else {
+            return nil
+        }
+        let half = try snapshot.record(MetaRecord.self, [.text(MetaRecord.epochName)])?.number
+        return (Epoch(high: half ?? 0, low: record.epochHalf), record.head)
+    }
+
+    /// The user's objects that belong to no conversation.
+    private func unattached(_ app: AppID, _ user: UserID) throws(StoreError) -> [SizedEntry] {
+        try snapshot.records(
+            BlockRecord.self,
+            Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks)
+        ).map { entry(of: $0) }
+    }
+
+    /// The next conversations in the order of the phase; none that is not in the feed yet.
+    private func conversations(
+        _ app: AppID, _ user: UserID, _ token: SnapshotToken
+    ) throws(StoreError) -> [ParticipantRecord] {
+        var scan = Scan(
+            index: "participant_by_activity", prefix: [.app(app), .user(user)], limit: Self.chunk)
+        switch token.phase {
+        case .older:
+            guard token.bound > 1 else { return [] }
+            scan.after = [.unsigned(0)]
+            scan.through = [.unsigned(token.bound - 1)]
+            scan.descending = true
+        case .newer:
+            scan.after = [.unsigned(max(token.bound, token.start))]
+        }
+        return try snapshot.records(ParticipantRecord.self, scan)
+    }
+
+    /// One conversation with its newest messages.
+    ///
+    /// - Parameter cuts: it is the page's first: what does not fit is left out, down to one
+    ///   message.
+    /// - Returns: `nil` if it does not fit whole and is not to be cut.
+    private func snapshotConversation(
+        _ reach: HistoryReach, messages countMax: Int, _ room: inout PageRoom, cuts: Bool,
+        _ limits: RuleLimits
+    ) throws(StoreError) -> SnapshotConversation? {
+        var left = room
+        var entries: [Entry] = []
+        func add(_ sized: SizedEntry) {
+            left.take(sized)
+            entries.append(sized.entry)
+        }
+        for sized in try state(of: reach) { add(sized) }
+        let newest = try newestMessages(reach, countMax: countMax, left, cuts: cuts)
+        guard let newest else { return nil }
+        let (members, isComplete) = try snapshotParticipants(
+            reach, senders: newest.senders, limits)
+        let tells = try tellsReceipts(reach.conversation)
+        for member in members {
+            add(entry(of: member))
+            if tells, member.user != reach.participant.user, let receipt = try receipt(of: member) {
+                add(receipt)
+            }
+        }
+        for sized in newest.entries { add(sized) }
+        // One conversation alone always fits: the page's limit keeps that much below a frame's.
+        guard cuts || (left.bytes >= 0 && left.elements >= 0) else { return nil }
+        left.elements -= 1
+        room = left
+        let unread = try snapshot.record(
+            UnreadRecord.self,
+            [
+                .app(reach.participant.app), .user(reach.participant.user),
+                .identifier(reach.participant.conversation),
+            ])
+        return SnapshotConversation(
+            conversation: reach.conversation.conversation, entries: entries,
+            completeFrom: newest.completeFrom, unread: UInt32(clamping: unread?.count ?? 0),
+            participantsComplete: isComplete)
+    }
+
+    private struct NewestMessages {
+        /// Ascending.
+        var entries: [SizedEntry] = []
+        var senders: [UserID] = []
+        var completeFrom: UInt64
+    }
+
+    private func newestMessages(
+        _ reach: HistoryReach, countMax: Int, _ room: PageRoom, cuts: Bool
+    ) throws(StoreError) -> NewestMessages? {
+        var room = room
+        var found = NewestMessages(completeFrom: reach.through + 1)
+        var senders: Set<UserID> = []
+        var through = reach.through
+        search: while through > reach.above {
+            let messages = try self.messages(
+                of: reach, above: reach.above, through: through, ascending: false)
+            for message in messages {
+                if found.entries.count == countMax { break search }
+                guard try isShown(message, in: reach) else {
+                    through = message.position - 1
+                    continue
+                }
+                let sized = try entry(of: message)
+                if !room.fits(sized) {
+                    guard cuts else { return nil }
+                    if !found.entries.isEmpty { break search }
+                }
+                room.take(sized)
+                found.entries.append(sized)
+                if !message.sender.isEmpty { senders.insert(UserID(message.sender)) }
+                found.completeFrom = message.position
+                through = message.position - 1
+            }
+            if messages.count < Self.chunk {
+                found.completeFrom = 1
+                break
+            }
+        }
+        if through <= reach.above { found.completeFrom = 1 }
+        found.entries.reverse()
+        found.senders = senders.sorted()
+        return found
+    }
+
+    /// All participants of a small conversation; of a large one the user and the senders of the
+    /// messages given (HIS-17).
+    private func snapshotParticipants(
+        _ reach: HistoryReach, senders: [UserID], _ limits: RuleLimits
+    ) throws(StoreError) -> ([ParticipantRecord], isComplete: Bool) {
+        if reach.conversation.participants <= UInt64(limits.snapshotParticipants) {
+            let all = try participants(
+                of: reach, after: "", limit: limits.snapshotParticipants + 1)
+            if all.count <= limits.snapshotParticipants { return (all, true) }
+        }
+        var members: [ParticipantRecord] = []
+        for user in Set(senders + [reach.participant.user]).sorted() {
+            let member = try snapshot.record(
+                ParticipantRecord.self,
+                [
+                    .app(reach.conversation.app),
+                    .identifier(reach.conversation.conversation), .user(user),
+                ])
+            if let member { members.append(member) }
+        }
+        return (members, false)
+    }
+
+    /// Whether receipt entries of the conversation are in feeds.
+    private func tellsReceipts(
+        _ conversation: ConversationRecord
+    ) throws(StoreError) -> Bool {
+        guard !conversation.receiptsOff else { return false }
+        let app = try snapshot.record(AppRecord.self, [.app(conversation.app)])
+        return conversation.participants <= app?.receiptParticipantsMax ?? 0
+    }
+}
+
+// DIGEST (history.md, HIS-29 to HIS-36).
+extension PageReader {
+    /// `nil`: the store does not know the user.
+    func digest(
+        _ frame: DigestFrame, _ app: AppID, _ user: UserID, _ limits: RuleLimits
+    ) throws(StoreError) -> HistoryReading? {
+        guard let (epoch, head) = try standing(app, user) else { return nil }
+        let cursor = Cursor(epoch: epoch, seq: head)
+        var result = DigestResult(cursor: cursor)
+        guard frame.cursor == cursor else { return .digest(result) }
+        let asked = frame.positions == 0 ? UInt32(limits.digestPositions) : frame.positions
+        let positions = min(UInt64(asked), UInt64(limits.digestPositions))
+        var conversations = DigestSum()
+        var readMarks = DigestSum()
+        var messages = DigestSum()
+        var after: UInt64 = 0
+        while true {
+            let rows = try snapshot.records(
+                ParticipantRecord.self,
+                Scan(
+                    index: "participant_by_activity", prefix: [.app(app), .user(user)],
+                    after: [.unsigned(after)], limit: Self.chunk))
+            for row in rows {
+                after = row.activity
+                let isTooMuch = conversations.count >= UInt64(limits.digestConversations)
+                guard let reach = try reach(app, row.conversation, user) else { continue }
+                guard !isTooMuch, try !isOnItsWay(reach.conversation) else {
+                    return .digest(result)
+                }
+                for sized in try state(of: reach) {
+                    switch sized.entry.body {
+                    case .conversationState:
+                        conversations.add(
+                            .conversation, id: row.conversation.bytes,
+                            version: sized.entry.version)
+                    case .readMark:
+                        readMarks.add(
+                            .readMark, id: row.conversation.bytes, version: sized.entry.version)
+                    default: break
+                    }
+                }
+                try add(reach, positions, to: &messages)
+            }
+            if rows.count < Self.chunk { break }
+        }
+        result.comparable = true
+        result.conversations = conversations
+        result.readMarks = readMarks
+        result.messages = messages
+        return .digest(result)
+    }
+
+    /// A change of the conversation is not in all feeds yet: this user's may lack it.
+    private func isOnItsWay(_ conversation: ConversationRecord) throws(StoreError) -> Bool {
+        try !snapshot.records(
+            FanOutRecord.self,
+            Scan(
+                prefix: [.app(conversation.app), .identifier(conversation.conversation)], limit: 1)
+        ).isEmpty
+    }
+
+    /// From the newest message that is not deleted down (HIS-30).
+    private func add(
+        _ reach: HistoryReach, _ positions: UInt64, to sum: inout DigestSum
+    ) throws(StoreError) {
+        var lowest: UInt64?
+        var through = reach.through
+        while through > max(reach.above, lowest ?? 0) {
+            let messages = try self.messages(
+                of: reach, above: max(reach.above, lowest ?? 0), through: through,
+                ascending: false)
+            for message in messages {
+                through = message.position - 1
+                guard message.deletedAt == nil, try isShown(message, in: reach) else { continue }
+                let end = message.position > positions ? message.position - positions : 0
+                if lowest == nil { lowest = end }
+                guard message.position > lowest ?? 0 else { return }
+                sum.add(.message, id: message.message.bytes, version: message.version)
+            }
+            if messages.count < Self.chunk { return }
+        }
+    }
+}

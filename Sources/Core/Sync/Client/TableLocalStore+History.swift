@@ -1,0 +1,315 @@
+public import Model
+public import Wire
+
+// History, snapshots and digests on the rows of a `TableLocalStore`.
+extension TableLocalStore {
+    public func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
+        try write { transaction throws(StoreError) in
+            let round = try Self.fact(Fact.round, transaction)?.number ?? 0
+            let applied = try Self.keep(change.entries, round, transaction)
+            if let complete = change.complete {
+                let stale = try Self.staleMessages(
+                    of: complete.conversation, from: complete.first, through: complete.last,
+                    round, transaction)
+                for row in stale { try transaction.delete(LocalEntryRecord.self, row.key) }
+            }
+            return applied
+        }
+    }
+
+    public func applySnapshot(
+        _ change: SnapshotChange, at time: Timestamp
+    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
+        course = nil
+        return try write { transaction throws(StoreError) in
+            var round = try Self.fact(Fact.round, transaction)?.number ?? 0
+            if change.isFirst {
+                round += 1
+                try transaction.put(LocalStateRecord(name: Fact.round, number: round))
+                try transaction.put(LocalStateRecord(name: Fact.resetting, number: 0))
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
+            }
+            var lost = try Lost(since: change.resendSince, transaction)
+            var applied = try Self.keep(change.page.entries, round, transaction)
+            for conversation in change.page.conversations {
+                applied += try Self.keep(conversation, round, &lost, transaction)
+            }
+            if change.isLast {
+                try Self.end(change.start, round, &lost, transaction)
+            } else {
+                try Self.save(change, transaction)
+            }
+            try lost.enqueue(at: time, transaction)
+            return (applied, try Self.fact(Fact.lastMutation, transaction)?.number ?? 0)
+        }
+    }
+
+    public func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
+        try read { snapshot throws(StoreError) in
+            try snapshot.records(LocalOrphanRecord.self, Scan(limit: limit)).compactMap {
+                ConversationID($0.conversation)
+            }
+        }
+    }
+
+    public func digest() throws(LocalStoreError) -> LocalDigest {
+        try read { snapshot throws(StoreError) in
+            let user = try Self.fact(Fact.user, snapshot)?.bytes ?? []
+            var rows: [(row: LocalEntryRecord, above: UInt64)] = []
+            for row in try snapshot.records(
+                LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
+            {
+                if let above = try Self.reach(row, user, snapshot) { rows.append((row, above)) }
+            }
+            var digest = LocalDigest()
+            for (row, _) in rows {
+                let held = try Self.wholePositions(row.conversation, snapshot)
+                digest.positions = min(digest.positions, held)
+            }
+            for (row, above) in rows { try Self.add(row, above, to: &digest, snapshot) }
+            return digest
+        }
+    }
+}
+
+extension TableLocalStore {
+    // MARK: - Snapshots
+
+    private static func keep(
+        _ page: SnapshotConversation, _ round: UInt64, _ lost: inout Lost,
+        _ transaction: any StoreTransaction
+    ) throws(StoreError) -> [Entry] {
+        guard let id = page.conversation else { return [] }
+        let applied = try keep(page.entries, round, transaction)
+        for kind in [0, 4, 5, 7] as [UInt64] {
+            try deleteStale(kind, id.bytes, round, transaction)
+        }
+        if page.participantsComplete {
+            for kind in [1, 3] as [UInt64] { try deleteStale(kind, id.bytes, round, transaction) }
+        }
+        let stale = try staleMessages(
+            of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
+        for row in stale {
+            try lost.take(row)
+            try transaction.delete(LocalEntryRecord.self, row.key)
+        }
+        let known = try transaction.record(LocalWindowRecord.self, [.blob(id.bytes)])
+        // A conversation that moved comes twice; what lies between comes by the deltas.
+        let isSame = known?.round == round
+        let from = isSame ? min(known?.from ?? .max, page.completeFrom) : page.completeFrom
+        try transaction.put(
+            LocalWindowRecord(conversation: id.bytes, from: min(from, .max >> 1), round: round))
+        return applied
+    }
+
+    private static func save(
+        _ change: SnapshotChange, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        try transaction.put(
+            LocalStateRecord(
+                name: Fact.snapshot, number: change.start.seq, bytes: change.start.epoch.bytes))
+        try transaction.put(
+            LocalStateRecord(
+                name: Fact.continuation, number: change.resendSince?.milliseconds ?? 0,
+                bytes: change.page.continuation))
+    }
+
+    /// Conversations that no page held are none of this user's any more.
+    private static func end(
+        _ start: Cursor, _ round: UInt64, _ lost: inout Lost,
+        _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        try deleteStale(8, [], round, transaction)
+        for row in try transaction.records(
+            LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
+        where row.round != round {
+            try lost.take(row)
+            let messages = try staleMessages(
+                of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
+                transaction)
+            for message in messages { try lost.take(message) }
+            for kind in 0...7 as ClosedRange<UInt64> where kind != 6 {
+                try deleteStale(kind, row.conversation, round, transaction)
+            }
+            try transaction.delete(LocalWindowRecord.self, [.blob(row.conversation)])
+            try transaction.delete(LocalOrphanRecord.self, [.blob(row.conversation)])
+        }
+        try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
+        try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
+        try transaction.put(
+            LocalStateRecord(name: Fact.cursor, number: start.seq, bytes: start.epoch.bytes))
+    }
+
+    private static func deleteStale(
+        _ kind: UInt64, _ conversation: [UInt8], _ round: UInt64,
+        _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let rows = try transaction.records(
+            LocalEntryRecord.self,
+            Scan(prefix: [.unsigned(kind), .blob(conversation)], limit: .max))
+        for row in rows where row.round != round {
+            try transaction.delete(LocalEntryRecord.self, row.key)
+        }
+    }
+
+    private static func staleMessages(
+        of conversation: ConversationID?, from first: UInt64, through last: UInt64,
+        _ round: UInt64, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> [LocalEntryRecord] {
+        guard let conversation, first <= last else { return [] }
+        return try snapshot.records(
+            LocalEntryRecord.self,
+            Scan(
+                index: "local_entry_by_position",
+                prefix: [.unsigned(2), .blob(conversation.bytes)],
+                after: first > 0 ? [.unsigned(first - 1)] : nil,
+                through: [.unsigned(min(last, .max >> 1))], limit: .max)
+        ).filter { $0.round != round }
+    }
+
+    // MARK: - Digests
+
+    /// Above which position the user sees messages of the conversation; `nil`: he does not take
+    /// part, or has deleted it.
+    private static func reach(
+        _ row: LocalEntryRecord, _ user: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> UInt64? {
+        let conversation: Entry = try decoded(row.entry)
+        guard case .conversationState = conversation.body else { return nil }
+        let own = try snapshot.record(
+            LocalEntryRecord.self, [.unsigned(1), .blob(row.conversation), .blob(user)])
+        guard let own else { return 0 }
+        let participant: Entry = try decoded(own.entry)
+        guard case .participant(let state) = participant.body else { return 0 }
+        return state.removed ? nil : state.joinedPosition
+    }
+
+    /// The messages that are not deleted, from the highest position down.
+    private static func newestMessages(
+        of conversation: [UInt8], positions: UInt32, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> [(position: UInt64, entry: Entry)] {
+        var found: [(position: UInt64, entry: Entry)] = []
+        var through = UInt64.max >> 1
+        while true {
+            let rows = try snapshot.records(
+                LocalEntryRecord.self,
+                Scan(
+                    index: "local_entry_by_position",
+                    prefix: [.unsigned(2), .blob(conversation)], through: [.unsigned(through)],
+                    descending: true, limit: step))
+            for row in rows {
+                if let newest = found.first?.position, row.position + UInt64(positions) <= newest {
+                    return found
+                }
+                let entry: Entry = try decoded(row.entry)
+                if case .message = entry.body { found.append((row.position, entry)) }
+                guard row.position > 0 else { return found }
+                through = row.position - 1
+            }
+            if rows.count < step { return found }
+        }
+    }
+
+    /// How many positions, at most 50, from the newest message down are sure to be here.
+    private static func wholePositions(
+        _ conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> UInt32 {
+        let all = UInt32(50)
+        guard
+            let window = try snapshot.record(LocalWindowRecord.self, [.blob(conversation)]),
+            window.from > 1,
+            let newest = try newestMessages(of: conversation, positions: 1, snapshot).first
+        else { return all }
+        guard newest.position >= window.from else { return 1 }
+        return min(all, UInt32(clamping: newest.position - window.from + 1))
+    }
+
+    private static func add(
+        _ row: LocalEntryRecord, _ above: UInt64, to digest: inout LocalDigest,
+        _ snapshot: any StoreSnapshot
+    ) throws(StoreError) {
+        let id = row.conversation
+        digest.conversations.add(.conversation, id: id, version: row.version)
+        if let mark = try snapshot.record(
+            LocalEntryRecord.self, [.unsigned(4), .blob(id), .blob([])])
+        {
+            digest.readMarks.add(.readMark, id: id, version: mark.version)
+        }
+        for message in try newestMessages(of: id, positions: digest.positions, snapshot)
+        where message.position > above {
+            digest.messages.add(
+                .message, id: message.entry.object, version: message.entry.version)
+        }
+    }
+}
+
+extension TableLocalStore {
+    /// Own objects that a restored server has lost (HIS-21), in the order they were made.
+    private struct Lost {
+        private let since: UInt64?
+        private let user: String
+        private var conversations: [(made: UInt64, id: [UInt8])] = []
+        private var messages: [(made: UInt64, message: SendMessage)] = []
+
+        init(
+            since: Timestamp?, _ transaction: any StoreTransaction
+        ) throws(StoreError) {
+            self.since = since?.milliseconds
+            user = String(
+                decoding: try TableLocalStore.fact(Fact.user, transaction)?.bytes ?? [],
+                as: UTF8.self)
+        }
+
+        /// The row is about to be deleted.
+        mutating func take(_ row: LocalEntryRecord) throws(StoreError) {
+            guard let since, !user.isEmpty else { return }
+            let entry: Entry = try TableLocalStore.decoded(row.entry)
+            switch entry.body {
+            case .conversationState(let state)
+            where state.creator == user && state.createdMs >= since:
+                conversations.append((state.createdMs, row.conversation))
+            case .message(let state) where state.sender == user && state.sentMs >= since:
+                messages.append(
+                    (
+                        state.sentMs,
+                        SendMessage(
+                            conversation: entry.conversation, message: MessageID(entry.object),
+                            parts: state.parts, push: state.push)
+                    ))
+            default: break
+            }
+        }
+
+        mutating func enqueue(
+            at time: Timestamp, _ transaction: any StoreTransaction
+        ) throws(StoreError) {
+            conversations.sort { $0.made < $1.made }
+            messages.sort { $0.made < $1.made }
+            for conversation in conversations {
+                let create = CreateConversation(
+                    conversation: ConversationID(conversation.id),
+                    participants: try TableLocalStore.participants(
+                        of: conversation.id, without: user, transaction))
+                try TableLocalStore.enqueue(.createConversation(create), at: time, transaction)
+            }
+            for message in messages {
+                try TableLocalStore.enqueue(.sendMessage(message.message), at: time, transaction)
+            }
+        }
+    }
+
+    private static func participants(
+        of conversation: [UInt8], without user: String, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> [String] {
+        var users: [String] = []
+        for row in try snapshot.records(
+            LocalEntryRecord.self, Scan(prefix: [.unsigned(1), .blob(conversation)], limit: 256))
+        {
+            let entry: Entry = try decoded(row.entry)
+            if case .participant(let state) = entry.body, state.user != user, !state.removed {
+                users.append(state.user)
+            }
+        }
+        return users
+    }
+}
