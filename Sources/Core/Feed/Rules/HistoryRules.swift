@@ -169,8 +169,8 @@ extension PageReader {
                 descending: !ascending, limit: Self.chunk))
     }
 
-    /// Whether the message is in the user's feed: not if the user deleted it, and one sent by somebody whom the user blocked
-    /// at that time did not (MSG-27), and is not shown later either.
+    /// Whether the message is in the user's feed: not if the user deleted it, and one sent by
+    /// somebody whom the user blocked at that time did not come (MSG-27), nor is it shown later.
     func isShown(_ message: MessageRecord, in reach: HistoryReach) throws(StoreError) -> Bool {
         let participant = reach.participant
         let hidden = try snapshot.record(
