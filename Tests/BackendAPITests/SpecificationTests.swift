@@ -41,6 +41,11 @@ import Wire
             method: "PATCH", path: "/v1/conversations/\(conversation)/metadata",
             good: #"{"changes":[{"path":["theme","colour"],"value":"green"}]}"#,
             large: #"{"changes":[\#(list(65, #"{"path":["a"],"value":"b"}"#))]}"#),
+        Write(
+            path: "/v1/announcements",
+            good: #"{"users":["anna"],"parts":[{"mime_type":"text/plain","text":"hi"}]}"#,
+            large: #"{"users":["anna"],"parts":[\#(list(33, #"{"mime_type":"a/b","text":""}"#))]}"#
+        ),
     ]
 
     private static let users = (0..<300).map { "\"u\($0)\"" }.joined(separator: ",")
@@ -111,7 +116,8 @@ import Wire
             #"{"id":"\#(Self.conversation)","participants":["anna","ben"]}"#
         #expect(try server.send("POST", Self.writes[0].path, key: key, named).status == 201)
         for write in Self.writes.dropFirst() {
-            let status = write.path.hasSuffix("messages") ? 201 : 200
+            let isMade = write.path.hasSuffix("s") && !write.path.hasSuffix("participants")
+            let status = isMade ? 201 : 200
             #expect(
                 try server.send(write.method, write.path, key: key, write.good).status == status)
         }
@@ -232,12 +238,23 @@ import Wire
             return .publish(
                 app: app, Publication(message: message, sender: ""), idempotency: nil)
         }
+        let crowd = (0..<300).map { "crowd\($0)" }
+        requests += (0..<600).map { number in
+            .announce(
+                app: app,
+                Announcement(
+                    announcement: MessageID(high: 10, low: UInt64(number)), users: crowd,
+                    parts: [Part(mimeType: "text/plain", content: [65])]), idempotency: nil)
+        }
         let answers = try server.commit(requests)
         #expect(
-            answers.last
+            answers[requests.count - 601]
                 == .refused(.rateLimited, detail: "too many changes of the conversation wait"))
+        #expect(
+            answers.last == .refused(.rateLimited, detail: "too many announcements wait"))
         for write in Self.writes.dropFirst() {
             let body = write.good.replacingOccurrences(of: "dora", with: "newcomer")
+                .replacingOccurrences(of: #"["anna"]"#, with: "[\(Self.users)]")
             #expect(try server.send(write.method, write.path, key: key, body).status == 429)
         }
     }

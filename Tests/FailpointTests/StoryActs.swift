@@ -53,6 +53,10 @@ extension Story {
         try ask(
             "POST", "/v1/conversations/\(Self.room)/participants",
             ["users": ["clara", "dora"]], key: "add")
+        struct Announcement: Encodable {
+            let users: [String]
+            let parts: [[String: String]]
+        }
         struct Change: Encodable {
             var path = ["theme", "colour"]
             var value = "green"
@@ -60,6 +64,10 @@ extension Story {
         try ask(
             "PATCH", "/v1/conversations/\(Self.room)/metadata", ["changes": [Change()]],
             key: "metadata")
+        try ask(
+            "POST", "/v1/announcements",
+            Announcement(users: ["clara", "dora"], parts: [["mime_type": "a/b", "text": "x"]]),
+            key: "announce")
         if isAbout(.fanOut) {
             // Everybody is told of everybody: too many entries for the request itself.
             try ask(

@@ -79,7 +79,7 @@ public enum Failpoint: Hashable, Sendable {
         /// Mutations of clients.
         case clientConversation, clientParticipants, clientMessage, logout
         /// Requests of backends.
-        case createConversation, addParticipants, publish, changeMetadata
+        case createConversation, addParticipants, publish, changeMetadata, announce
         /// Requests of operators.
         case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey
         case putPushCredential, removePushCredential, removeDevice

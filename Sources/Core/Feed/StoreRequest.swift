@@ -22,6 +22,7 @@ public enum StoreRequest: Equatable, Sendable {
     /// For everyone.
     case deleteConversation(app: AppID, ConversationID, idempotency: Idempotency?)
     case changeMetadata(app: AppID, ChangeMetadata, idempotency: Idempotency?)
+    case announce(app: AppID, Announcement, idempotency: Idempotency?)
 
     case administer(Administration)
 
@@ -216,6 +217,21 @@ public struct Publication: Equatable, Sendable {
     }
 }
 
+/// Something the backend tells listed users.
+public struct Announcement: Equatable, Sendable {
+    public var announcement: MessageID
+    public var users: [String]
+    public var parts: [Part]
+    public var push: PushText?
+
+    public init(announcement: MessageID, users: [String], parts: [Part], push: PushText? = nil) {
+        self.announcement = announcement
+        self.users = users
+        self.parts = parts
+        self.push = push
+    }
+}
+
 /// What `rouse app` changes.
 public enum Administration: Equatable, Sendable {
     case putApp(AppRecord)
@@ -243,6 +259,7 @@ public enum StoreAnswer: Equatable, Sendable {
     case edited(MessageRecord)
     /// Of a conversation, after the change.
     case metadata(MetadataRecord)
+    case announced(AnnouncementRecord)
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)

@@ -85,6 +85,7 @@ extension StoreRequest {
         // None has a point of its own yet.
         case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation: []
         case .changeMetadata: [.changeMetadata]
+        case .announce: [.announce]
         case .administer(let request): [request.commitKind]
         case .continueFanOut: [.fanOut]
         case .coalesceReceipts: [.receipts]

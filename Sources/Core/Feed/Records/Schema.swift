@@ -15,7 +15,7 @@ public enum Schema {
         HiddenRecord.table, PurgeRecord.table,
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
         MetadataRecord.table, DistinctRecord.table, AliasRecord.table, SettingsRecord.table,
-        BlockRecord.table,
+        BlockRecord.table, AnnouncementRecord.table, AnnouncementBatchRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
     ]
 
@@ -23,8 +23,8 @@ public enum Schema {
     /// Rows of other tables are waited for last.
     public static let lockRanks: [String: Int] = [
         IdempotencyRecord.table.name: 0, DistinctRecord.table.name: 1,
-        ConversationRecord.table.name: 2, MessageRecord.table.name: 3, UserRecord.table.name: 4,
-        DeviceRecord.table.name: 5,
+        ConversationRecord.table.name: 2, MessageRecord.table.name: 3,
+        AnnouncementRecord.table.name: 4, UserRecord.table.name: 5, DeviceRecord.table.name: 6,
     ]
 }
 

@@ -45,7 +45,7 @@ struct FeedObject {
     /// It only says that something is gone: not kept for ever (SYN-30).
     var isEnd = false
 
-    private init(
+    init(
         kind: EntryKind, conversation: ConversationID, object: [UInt8], version: UInt64,
         position: UInt64 = 0, supersedes: [EntryKind]? = nil, isEnd: Bool = false,
         mayExist: Bool = false

@@ -57,7 +57,11 @@ extension Work {
     /// the conversations.
     func continueFanOut(recipients: Int) throws(RuleFailure) -> StoreAnswer {
         var budget = max(1, recipients)
-        var steps = 0
+        // Announcements get half of it, so that neither waits for all of the other.
+        var share = (budget + 1) / 2
+        let granted = share
+        var steps = try continueAnnouncements(&share)
+        budget = max(1, budget - (granted - share))
         while budget > 0, let job = try nextJob() {
             let before = budget
             budget = try step { () throws(RuleFailure) in
@@ -68,7 +72,8 @@ extension Work {
             }
             steps += 1
         }
-        let more = try nextJob() != nil
+        var more = try nextJob() != nil
+        if !more { more = try hasAnnouncements() }
         effects.hasBackgroundWork = effects.hasBackgroundWork || more
         return .progressed(count: steps, more: more)
     }

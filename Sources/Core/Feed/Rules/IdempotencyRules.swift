@@ -55,6 +55,7 @@ extension Work {
                     ).bytes
             )
         case .done: (4, [])
+        case .announced(let record): (6, record.announcement.bytes)
         default: nil
         }
     }
@@ -85,6 +86,12 @@ extension Work {
                 MetadataRecord(
                     app: known.app, conversation: id, state: Array(bytes[32...]),
                     version: version.low))
+        }
+        if known.status == 6, let id = MessageID(bytes),
+            let announcement = try record(
+                AnnouncementRecord.self, [.app(known.app), .identifier(id)])
+        {
+            return .announced(announcement)
         }
         throw .store(.corrupt("idempotency: no answer"))
     }

@@ -20,6 +20,11 @@ extension Work {
                 ? .refused(.idInUse, "the message exists")
                 : .refused(.forbidden, "the message cannot be sent")
         }
+        if try record(AnnouncementRecord.self, [.app(app), .identifier(id)]) != nil {
+            throw actor == .backend
+                ? .refused(.idInUse, "an announcement has this id")
+                : .refused(.forbidden, "the message cannot be sent")
+        }
         conversation.position += 1
         let message = MessageRecord(
             app: app, message: id, conversation: conversation.conversation,

@@ -123,7 +123,10 @@ struct PageReader {
             {
                 return nil
             }
-        case .announcement: throw .corrupt("entry: kind \(row.kind) is not written yet")
+        case .announcement:
+            let record = try found(
+                AnnouncementRecord.self, [.app(row.app), .blob(row.object)])
+            sized = try entry(of: record, version: row.version)
         case .tombstone:
             guard let found = try tombstone(row, &reach) else { return nil }
             sized = found

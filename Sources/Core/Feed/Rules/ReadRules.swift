@@ -32,6 +32,10 @@ extension Work {
             receipts.allSatisfy({ $0.ranges.count <= limits.rangesPerRequest })
         else { throw .refused(.limit, "too many read receipts") }
         for receipt in receipts {
+            if let announcement = receipt.announcement {
+                try readAnnouncement(announcement, &feed)
+                continue
+            }
             guard let id = receipt.conversation,
                 let conversation = try record(
                     ConversationRecord.self, [.app(session.app), .identifier(id)]),

@@ -34,6 +34,10 @@ public struct RuleLimits: Equatable, Sendable {
     public var fanOutStep = 512
     /// Changes of one conversation that may wait; further ones are refused for the time being.
     public var fanOutQueue: UInt64 = 1024
+    /// Users of one announcement.
+    public var announcementRecipients = 1000
+    /// Batches of users of one app that may wait for announcements.
+    public var announcementQueue: UInt64 = 1024
     /// Read receipts, and ranges, in one SYNC or ACK.
     public var readsPerRequest = 256
     public var rangesPerRequest = 256
@@ -68,6 +72,8 @@ public struct RuleLimits: Equatable, Sendable {
     /// Messages of each conversation of a SNAPSHOT that names no number, and of any.
     public var snapshotMessages = 20
     public var snapshotMessagesMax = 100
+    /// Announcements on its first page, at most.
+    public var snapshotAnnouncements = 50
     /// A conversation with more participants is not whole in a SNAPSHOT: FETCH gives the rest.
     public var snapshotParticipants = 32
     /// Positions of each conversation a digest sums up.

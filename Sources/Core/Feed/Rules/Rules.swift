@@ -100,6 +100,10 @@ extension Work {
             return try once(app, idempotency) { () throws(RuleFailure) in
                 .metadata(try self.changeMetadata(app, request, by: .backend))
             }
+        case .announce(let app, let request, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .announced(try self.announce(app, request))
+            }
         case .administer(let request): return try administer(request)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .finishPush(let request): return try finishPush(request)

@@ -22,7 +22,7 @@ extension PageReader {
         var page = SnapshotPage(start: Cursor(epoch: epoch, seq: token.start))
         var room = PageRoom(bytes: bytes)
         if frame.continuation.isEmpty {
-            for sized in try unattached(app, user) {
+            for sized in try unattached(app, user, room, limits) {
                 room.take(sized)
                 page.entries.append(sized.entry)
             }
@@ -70,12 +70,35 @@ extension PageReader {
         return (Epoch(high: half ?? 0, low: record.epochHalf), record.head)
     }
 
-    /// The user's objects that belong to no conversation.
-    private func unattached(_ app: AppID, _ user: UserID) throws(StoreError) -> [SizedEntry] {
-        try snapshot.records(
+    /// The user's objects that belong to no conversation: all blocks, and of the announcements
+    /// those with the highest ids, as far as they fit, one at least (HIS-17).
+    private func unattached(
+        _ app: AppID, _ user: UserID, _ room: PageRoom, _ limits: RuleLimits
+    ) throws(StoreError) -> [SizedEntry] {
+        var found = try snapshot.records(
             BlockRecord.self,
-            Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks)
+            Scan(prefix: [.app(app), .user(user)], limit: limits.blocks)
         ).map { entry(of: $0) }
+        var room = room
+        for sized in found { room.take(sized) }
+        let rows = try snapshot.records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(app), .user(user), .unsigned(EntryKind.announcement.rawValue),
+                    .identifier(ConversationID.none),
+                ],
+                descending: true, limit: limits.snapshotAnnouncements))
+        for row in rows {
+            let record = try self.found(
+                AnnouncementRecord.self, [.app(app), .blob(row.object)])
+            let sized = try entry(of: record, version: row.version)
+            guard room.fits(sized) || row == rows.first else { break }
+            room.take(sized)
+            found.append(sized)
+        }
+        return found
     }
 
     /// The next conversations in the order of the phase; none that is not in the feed yet.

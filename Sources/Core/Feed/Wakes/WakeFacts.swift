@@ -58,9 +58,9 @@ extension StoreSnapshot {
                     mark = try readPositions(entry.app, entry.user, entry.conversation)
                     marks[entry.conversation] = mark
                 }
-                if !mark.contains(entry.position), !(try isCovered(entry, on: device)) {
-                    found.append(entry)
-                }
+                // A visible announcement is unread: reading it supersedes its entry.
+                let isRead = entry.kind != .announcement && mark.contains(entry.position)
+                if !isRead, !(try isCovered(entry, on: device)) { found.append(entry) }
             }
             guard entries.count == limit, let last = entries.last else {
                 return PendingEntries(entries: found, isCut: false)
@@ -80,7 +80,11 @@ extension StoreSnapshot {
     }
 
     func isRead(_ alert: AlertRecord) throws(StoreError) -> Bool {
-        try readPositions(alert.app, alert.user, alert.conversation).contains(alert.position)
+        if alert.conversation == .none {
+            let entry = try announcementEntry(alert.app, alert.user, alert.message)
+            return entry.map { $0.version > 1 } ?? true
+        }
+        return try readPositions(alert.app, alert.user, alert.conversation).contains(alert.position)
     }
 
     func readPositions(
@@ -109,6 +113,8 @@ extension StoreTransaction {
 
     /// A visible entry was appended: one more to read, unless it was counted already.
     func countUnread(_ entry: EntryRecord) throws(StoreError) {
+        // Announcements are not counted (MSG-51).
+        guard entry.kind == .message else { return }
         let key: [ColumnValue] = [
             .app(entry.app), .user(entry.user), .identifier(entry.conversation),
         ]

@@ -1,5 +1,6 @@
 public import Model
 public import Wake
+import Wire
 
 extension WakeRules {
     /// Pushes overdue by more than this have waited for us, not for their moment: after an
@@ -123,8 +124,7 @@ extension WakeRules {
             step.machine.claimWake(isBehind: !pending.isEmpty, claim: claim, now: step.now))
         guard step.sends == .silent else { return nil }
         let subject = PushPayload.Subject(
-            event: eventName, message: step.row.message, conversation: step.row.conversation,
-            wake: step.row.flightWake)
+            of: step.row.message, in: step.row.conversation, wake: step.row.flightWake)
         return .silent(subject, to: step.device.destination)
     }
 
@@ -136,15 +136,14 @@ extension WakeRules {
         try step.perform(
             step.machine.claimAlert(
                 next?.0.message, id: next?.0.push, unread: unread, claim: claim, now: step.now))
-        guard step.sends == .alert, let (alert, message) = next else { return nil }
+        guard step.sends == .alert, let (alert, shown) = next else { return nil }
         try step.markSending(alert)
         let standing = try step.standing(of: alert)
         let text = PushPayload.AlertText(
-            title: message.pushTitle, body: message.pushBody,
+            title: shown.title, body: shown.body,
             others: standing.isNewest ? step.row.alertsOpen - min(1, step.row.alertsOpen) : 0)
         let subject = PushPayload.Subject(
-            event: eventName, message: alert.message, conversation: alert.conversation,
-            wake: step.row.flightWake)
+            of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         // APNs stores one notification: an older one must not take the place of a newer.
         return .alert(
             text, badge: unread, subject: subject,
@@ -166,21 +165,17 @@ extension WakeRules {
         }
         // It takes APNs' slot, so it carries what is still to be told.
         var text: PushPayload.AlertText?
-        if unread > 0, let (alert, message) = try step.newestOpenAlert() {
+        if unread > 0, let (alert, shown) = try step.newestOpenAlert() {
             text = PushPayload.AlertText(
-                title: message.pushTitle, body: message.pushBody,
+                title: shown.title, body: shown.body,
                 others: step.row.alertsOpen - min(1, step.row.alertsOpen))
             subject = PushPayload.Subject(
-                event: eventName, message: alert.message, conversation: alert.conversation,
-                wake: step.row.flightWake)
+                of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         }
         return .badge(
             unread, text: text, subject: subject, expires: step.expiration,
             to: step.device.destination)
     }
-
-    /// The event type of a message, as clients route it.
-    private static let eventName = "message"
 
     /// The answer to a claimed push.
     ///
@@ -293,12 +288,20 @@ extension WakeStep {
         return try sent.map { alert throws(StoreError) in try transaction.isRead(alert) } ?? false
     }
 
-    fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, MessageRecord)? {
+    fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, PushText)? {
         guard let alert = try newestAlerts().first(where: { $0.phase.isOpen }),
-            let message = try transaction.record(
-                MessageRecord.self, [.app(device.app), .identifier(alert.message)]),
-            message.alerts(device.user)
+            let text = try text(of: alert)
         else { return nil }
-        return (alert, message)
+        return (alert, text)
+    }
+}
+
+extension PushPayload.Subject {
+    /// A message, or an announcement, which is in no conversation (PSH-2).
+    fileprivate init(of object: MessageID, in conversation: ConversationID, wake: WakeID) {
+        let isMessage = conversation != .none
+        self.init(
+            event: isMessage ? "message" : "announcement", message: object,
+            conversation: isMessage ? conversation : nil, wake: wake)
     }
 }

@@ -189,6 +189,22 @@ public enum WakeRules {
         return effects
     }
 
+    /// The user has read an announcement on one device: the others alert of it no more.
+    static func announcementRead(
+        _ app: AppID, _ user: UserID, _ announcement: MessageID,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
+            var step = try WakeStep(device, in: transaction, now: now)
+            guard step.hadRow else { continue }
+            try step.cancelAlert(of: announcement)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
     /// HELLO presented a token: it lives on this device now, and on no other of the app and
     /// environment. Device rows of other users are locked by the caller, in order, beforehand.
     ///

@@ -232,7 +232,7 @@ extension WakeStep {
         }
     }
 
-    /// A message is nothing to alert of any more.
+    /// A message or announcement is nothing to alert of any more.
     mutating func cancelAlert(of message: MessageID) throws(StoreError) {
         guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
             alert.phase.isOpen
@@ -266,6 +266,20 @@ extension WakeStep {
             VisibleChange(seq: entry.seq, conversation: entry.conversation, message: message))
     }
 
+    /// What an alert shows; `nil`: what it tells of is gone, or alerts no more.
+    func text(of alert: AlertRecord) throws(StoreError) -> PushText? {
+        let key: [ColumnValue] = [.app(alert.app), .identifier(alert.message)]
+        if alert.conversation == .none {
+            return try transaction.record(AnnouncementRecord.self, key).map {
+                PushText(title: $0.pushTitle, body: $0.pushBody)
+            }
+        }
+        guard let message = try transaction.record(MessageRecord.self, key),
+            message.alerts(device.user)
+        else { return nil }
+        return PushText(title: message.pushTitle, body: message.pushBody)
+    }
+
     /// Takes an alert out of the device's counts, as it leaves its phase.
     mutating func close(_ alert: AlertRecord) {
         machine.alertsChanged(
@@ -273,7 +287,7 @@ extension WakeStep {
     }
 
     /// The oldest queued alert that is still worth sending; others are cancelled on the way.
-    mutating func nextAlert() throws(StoreError) -> (AlertRecord, MessageRecord)? {
+    mutating func nextAlert() throws(StoreError) -> (AlertRecord, PushText)? {
         while true {
             let rows = try transaction.records(
                 AlertRecord.self,
@@ -282,13 +296,11 @@ extension WakeStep {
                     prefix: device.wakeKey + [.unsigned(AlertPhase.queued.rawValue)], limit: 16))
             if rows.isEmpty { return nil }
             for var alert in rows {
-                let message = try transaction.record(
-                    MessageRecord.self, [.app(device.app), .identifier(alert.message)])
                 // Its deletion may still be on its way into this feed.
-                if let message, message.alerts(device.user), alert.seq > device.applied,
+                if let text = try text(of: alert), alert.seq > device.applied,
                     !(try transaction.isRead(alert))
                 {
-                    return (alert, message)
+                    return (alert, text)
                 }
                 close(alert)
                 alert.phase = .cancelled

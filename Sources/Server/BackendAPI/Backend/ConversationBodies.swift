@@ -181,7 +181,7 @@ struct NewPushText: Decodable {
 }
 
 extension Fields {
-    fileprivate func identifier<Noun>(_ key: Key) throws -> Identifier<Noun>? {
+    func identifier<Noun>(_ key: Key) throws -> Identifier<Noun>? {
         guard let text = try optional(key, String.self) else { return nil }
         guard let id = Identifier<Noun>(text: text) else {
             throw refusal(key, "must be 36 characters like \(Identifier<Noun>.example)")
@@ -198,7 +198,7 @@ extension Fields {
         return time
     }
 
-    fileprivate func users(_ key: Key) throws -> [String] {
+    func users(_ key: Key) throws -> [String] {
         let names = try required(key, [String].self)
         guard names.allSatisfy({ UserID($0).isValid }) else {
             throw refusal(

@@ -112,7 +112,8 @@ struct WakeBody: Encodable {
     let outcome: String
     /// The newest change of the feed it was sent for.
     let seq: UInt64
-    let conversationId: String
+    /// Left out where it is of none, as an announcement.
+    let conversationId: String?
     let messageId: String
     let attempts: UInt64
     let queuedAt: String
@@ -130,7 +131,8 @@ struct WakeBody: Encodable {
         kind = "\(record.kind)"
         outcome = record.outcome.name
         seq = record.seq
-        conversationId = record.conversation.description
+        let isNone = record.conversation == ConversationID(high: 0, low: 0)
+        conversationId = isNone ? nil : record.conversation.description
         messageId = record.message.description
         attempts = record.attempts
         queuedAt = record.queuedAt.text

@@ -1,0 +1,208 @@
+import Model
+import Wire
+
+// What a backend tells listed users (MSG-50 to MSG-52). An announcement belongs to no
+// conversation: its entries have the zero id there, which nobody may choose (MSG-1).
+extension Work {
+    func announce(
+        _ app: AppID, _ request: Announcement
+    ) throws(RuleFailure) -> AnnouncementRecord {
+        guard request.announcement != MessageID(high: 0, low: 0) else {
+            throw .refused(.malformed, "an id of zeros")
+        }
+        try checkContent(request.parts, request.push)
+        let users = try recipients(request.users)
+        let key: [ColumnValue] = [.app(app), .identifier(request.announcement)]
+        // One alert row a device and id: messages and announcements share their ids.
+        if try record(AnnouncementRecord.self, key, lock: .wait) != nil {
+            throw .refused(.idInUse, "the announcement exists")
+        }
+        if try record(MessageRecord.self, key) != nil {
+            throw .refused(.idInUse, "a message has this id")
+        }
+        let made = AnnouncementRecord(
+            app: app, announcement: request.announcement, sentAt: now,
+            parts: AnnouncementState(parts: request.parts).encoded,
+            pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "",
+            recipients: UInt64(users.count))
+        try put(made)
+        if users.count <= limits.directRecipients {
+            try serve(made, to: users)
+        } else {
+            try queue(made, for: users)
+        }
+        return made
+    }
+
+    /// Sorted, each once: the lock order.
+    private func recipients(_ names: [String]) throws(RuleFailure) -> [UserID] {
+        guard !names.isEmpty else { throw .refused(.missingField, "no users") }
+        guard names.count <= limits.announcementRecipients else {
+            throw .refused(.limit, "more than \(limits.announcementRecipients) users")
+        }
+        var users: [UserID] = []
+        for user in names.map({ UserID($0) }).sorted() where users.last != user {
+            guard user.isValid else { throw .refused(.malformed, "not a user name") }
+            users.append(user)
+        }
+        return users
+    }
+
+    private func serve(
+        _ announcement: AnnouncementRecord, to users: [UserID]
+    ) throws(RuleFailure) {
+        for user in users {
+            var feed = try openFeed(announcement.app, user)
+            try append(
+                .announcement(announcement, isRead: false), to: &feed,
+                isVisible: announcement.alerts)
+            try close(feed)
+        }
+    }
+
+    // MARK: many recipients
+
+    private func queue(
+        _ announcement: AnnouncementRecord, for users: [UserID]
+    ) throws(RuleFailure) {
+        let app: [ColumnValue] = [.app(announcement.app)]
+        let newest = try records(
+            AnnouncementBatchRecord.self, Scan(prefix: app, descending: true, limit: 1)
+        ).first?.number
+        let oldest = try records(
+            AnnouncementBatchRecord.self, Scan(prefix: app, limit: 1)
+        ).first?.number
+        var number = newest ?? 0
+        if let oldest, number - oldest >= limits.announcementQueue {
+            throw .refused(.rateLimited, "too many announcements wait")
+        }
+        var rest = users[...]
+        while !rest.isEmpty {
+            number += 1
+            try put(
+                AnnouncementBatchRecord(
+                    app: announcement.app, number: number,
+                    announcement: announcement.announcement,
+                    users: Array(rest.prefix(limits.directRecipients))))
+            rest = rest.dropFirst(limits.directRecipients)
+        }
+        effects.hasBackgroundWork = true
+    }
+
+    /// The name under which the app is kept whose batch was served last.
+    private static let turn = "announcement_turn"
+
+    /// Serves batches, each in a step of its own, until `budget` users are served: apps take
+    /// turns. Every call serves one at least, if there is one.
+    ///
+    /// - Returns: how many steps it took.
+    func continueAnnouncements(_ budget: inout Int) throws(RuleFailure) -> Int {
+        var steps = 0
+        while budget > 0, let batch = try nextBatch() {
+            budget -= try step { () throws(RuleFailure) in try self.serve(batch) }
+            steps += 1
+        }
+        return steps
+    }
+
+    func hasAnnouncements() throws(RuleFailure) -> Bool { try nextBatch() != nil }
+
+    private func nextBatch() throws(RuleFailure) -> AnnouncementBatchRecord? {
+        let last = try record(MetaRecord.self, [.text(Self.turn)])
+        let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
+        var next = try records(
+            AnnouncementBatchRecord.self, Scan(after: [.text(name)], limit: 1))
+        if next.isEmpty { next = try records(AnnouncementBatchRecord.self, Scan(limit: 1)) }
+        return next.first
+    }
+
+    /// - Returns: how many users were served, at least 1.
+    private func serve(_ next: AnnouncementBatchRecord) throws(RuleFailure) -> Int {
+        let id: [ColumnValue] = [.app(next.app), .identifier(next.announcement)]
+        let key: [ColumnValue] = [.app(next.app), .unsigned(next.number)]
+        // Locked: another node may serve the same one.
+        let announcement = try record(AnnouncementRecord.self, id, lock: .wait)
+        guard let batch = try record(AnnouncementBatchRecord.self, key) else { return 1 }
+        try put(MetaRecord(name: Self.turn, bytes: Array(next.app.name.utf8)))
+        try delete(AnnouncementBatchRecord.self, key)
+        // The app is on its way out, and this row a little behind.
+        guard let announcement else { return 1 }
+        let users = batch.users.split(separator: "\n").map { UserID(String($0)) }
+        try serve(announcement, to: users)
+        return max(1, users.count)
+    }
+
+    // MARK: reading
+
+    /// MSG-52: on all own devices, once. One that never came to this user is passed over.
+    func readAnnouncement(
+        _ id: MessageID, _ feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        let (app, user) = (feed.user.app, feed.user.user)
+        guard let announcement = try record(AnnouncementRecord.self, [.app(app), .identifier(id)]),
+            let entry = try waking({ () throws(StoreError) in
+                try self.transaction.announcementEntry(app, user, id)
+            }), entry.version == 1
+        else { return }
+        try append(.announcement(announcement, isRead: true), to: &feed)
+        effects.note(
+            try waking { () throws(StoreError) in
+                try WakeRules.announcementRead(app, user, id, in: self.transaction, now: self.now)
+            })
+    }
+}
+
+extension FeedObject {
+    /// The entry itself says whether its user has read it: by its version.
+    static func announcement(_ record: AnnouncementRecord, isRead: Bool) -> FeedObject {
+        FeedObject(
+            kind: .announcement, conversation: .none, object: record.announcement.bytes,
+            version: isRead ? 2 : 1)
+    }
+}
+
+extension AnnouncementRecord {
+    /// Whether it may alert: it has a push text.
+    var alerts: Bool { !(pushTitle.isEmpty && pushBody.isEmpty) }
+}
+
+extension StoreSnapshot {
+    /// The entry of an announcement in a user's feed; `nil`: it never came to him.
+    func announcementEntry(
+        _ app: AppID, _ user: UserID, _ announcement: MessageID
+    ) throws(StoreError) -> EntryRecord? {
+        try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(app), .user(user), .unsigned(EntryKind.announcement.rawValue),
+                    .identifier(ConversationID.none), .blob(announcement.bytes),
+                ],
+                limit: 1)
+        ).first
+    }
+}
+
+extension PageReader {
+    /// - Parameter version: of the entry in the feed it is for: it says whether it was read.
+    func entry(
+        of record: AnnouncementRecord, version: UInt64
+    ) throws(StoreError) -> SizedEntry {
+        var state: AnnouncementState
+        do throws(WireError) {
+            state = try AnnouncementState(encoded: record.parts)
+        } catch {
+            throw .corrupt("announcement: parts: \(error)")
+        }
+        state.sentMs = record.sentAt.milliseconds
+        if record.alerts {
+            state.push = PushText(title: record.pushTitle, body: record.pushBody)
+        }
+        state.read = version > 1
+        return SizedEntry(
+            Entry(
+                object: record.announcement.bytes, version: version, body: .announcement(state)),
+            bytes: record.parts.count + record.pushTitle.utf8.count + record.pushBody.utf8.count)
+    }
+}

@@ -1,0 +1,53 @@
+import Feed
+import HTTP1
+import Model
+import Wire
+
+/// What a backend tells listed users.
+enum AnnouncementRoutes {
+    static let all: [Route] = [
+        Route("POST", "/v1/announcements", .keyed(announce))
+    ]
+
+    static func announce(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let body = try call.body(NewAnnouncement.self)
+        let request = Announcement(
+            announcement: body.id ?? .fresh(at: call.now), users: body.users,
+            parts: body.parts.map(\.part), push: body.push?.text)
+        let idempotency = try call.idempotency()
+        return .commit(.announce(app: app, request, idempotency: idempotency)) {
+            answer throws(Problem) in
+            guard case .announced(let record) = answer else { throw .unexpected(answer) }
+            return .answer(.json(201, AnnouncementBody(record)))
+        }
+    }
+}
+
+struct NewAnnouncement: Decodable {
+    enum Key: String, CodingKey, CaseIterable { case id, users, parts, push }
+
+    let id: MessageID?
+    let users: [String]
+    let parts: [NewPart]
+    let push: NewPushText?
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        id = try fields.identifier(.id)
+        users = try fields.users(.users)
+        parts = try fields.required(.parts)
+        push = try fields.optional(.push)
+    }
+}
+
+struct AnnouncementBody: Encodable {
+    let id: String
+    let sentAt: String
+    let recipientCount: UInt64
+
+    init(_ record: AnnouncementRecord) {
+        id = record.announcement.description
+        sentAt = record.sentAt.text
+        recipientCount = record.recipients
+    }
+}
