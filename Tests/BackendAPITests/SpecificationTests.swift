@@ -77,6 +77,7 @@ import Wire
         let gets = Self.reads(device)
         try succeed(server, key, gets)
         try refuse(server, key, gets, other: try server.makeApp("other"))
+        try deleteUser(server, key, other: try server.makeApp("third"))
         try refuseBeforeRouting(server, key)
         try fillFanOut(server, key)
         try fail(server, key, gets)
@@ -193,6 +194,30 @@ import Wire
         server.reasons.set([])
     }
 
+    private static let doomed = "/v1/users/doomed"
+
+    private func deleteUser(_ server: TestServer, _ key: String, other: String) throws {
+        func send(
+            _ path: String = Self.doomed, key: String? = key, _ headers: [String: String] = [:]
+        ) throws -> Int {
+            try server.send("DELETE", path, key: key, headers: headers).status
+        }
+        let made = #"{"participants":["doomed","spared"]}"#
+        #expect(try server.send("POST", "/v1/conversations", key: key, made).status == 201)
+        #expect(try send(key: nil) == 401)
+        #expect(try send("/v1/users/a%0Ab") == 400)
+        #expect(try send("/v1/users/nobody") == 404)
+        #expect(try send(key: other) == 404)
+        let once = ["idempotency-key": "delete"]
+        #expect(try send(key: key, once) == 202)
+        #expect(try send(key: key, once) == 202)
+        #expect(try send("/v1/users/spared", key: key, once) == 409)
+        #expect(try server.send("GET", Self.doomed, key: key).status == 404)
+        #expect(try server.send("POST", "/v1/conversations", key: key, made).status == 403)
+        let add = #"{"users":["doomed"]}"#
+        #expect(try server.send("POST", Self.writes[1].path, key: key, add).status == 403)
+    }
+
     private func refuseBeforeRouting(_ server: TestServer, _ key: String) throws {
         let big = String(repeating: " ", count: 600 * 1024)
         for write in Self.writes {
@@ -271,6 +296,7 @@ import Wire
                     try server.send(write.method, write.path, key: key, write.good).status
                         == status)
             }
+            #expect(try server.send("DELETE", Self.doomed, key: key).status == status)
             #expect(try server.send("GET", "/readyz").status == 503)
         }
         server.faults.failWrites(nil)

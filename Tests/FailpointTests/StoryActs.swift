@@ -14,6 +14,7 @@ import Wake
 /// tablet, Dora one that is removed and logs out.
 extension Story {
     static let room = "0190a1b2-c3d4-7000-8000-0000000000a0"
+    static let memory = "0190a1b2-c3d4-7000-8000-0000000000c0"
     static let crowd = "0190a1b2-c3d4-7000-8000-0000000000b0"
     static let members = ["anna", "ben", "clara", "tablet"]
 
@@ -68,6 +69,10 @@ extension Story {
             "POST", "/v1/announcements",
             Announcement(users: ["clara", "dora"], parts: [["mime_type": "a/b", "text": "x"]]),
             key: "announce")
+        try ask(
+            "POST", "/v1/conversations", New(id: Self.memory, participants: ["zoe"]),
+            key: "memory")
+        _ = try ask("DELETE", "/v1/users/zoe", or: 404)
         if isAbout(.fanOut) {
             // Everybody is told of everybody: too many entries for the request itself.
             try ask(

@@ -79,12 +79,12 @@ public enum Failpoint: Hashable, Sendable {
         /// Mutations of clients.
         case clientConversation, clientParticipants, clientMessage, logout
         /// Requests of backends.
-        case createConversation, addParticipants, publish, changeMetadata, announce
+        case createConversation, addParticipants, publish, changeMetadata, announce, deleteUser
         /// Requests of operators.
         case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey
         case putPushCredential, removePushCredential, removeDevice
         /// What the server does by itself, when there is something to do.
-        case fanOut, receipts, retention, sweep, keepAlive
+        case fanOut, userDeletion, receipts, retention, sweep, keepAlive
         case claimSilent, claimAlert, claimBadge, finishPush
         case demotion, recovery
     }

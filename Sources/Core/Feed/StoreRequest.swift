@@ -23,11 +23,15 @@ public enum StoreRequest: Equatable, Sendable {
     case deleteConversation(app: AppID, ConversationID, idempotency: Idempotency?)
     case changeMetadata(app: AppID, ChangeMetadata, idempotency: Idempotency?)
     case announce(app: AppID, Announcement, idempotency: Idempotency?)
+    /// Decides it; `continueDeletions` carries it out.
+    case deleteUser(app: AppID, UserID, idempotency: Idempotency?)
 
     case administer(Administration)
 
     /// Serves at most `recipients` feeds from the oldest fan-out jobs.
     case continueFanOut(recipients: Int)
+    /// Goes on deleting users, with about `rows` rows.
+    case continueDeletions(rows: Int)
     /// Writes the receipts that are due, of at most `users` users.
     case coalesceReceipts(users: Int)
     /// Deletes rows past their retention and what deletions left behind, at most `rows` of each

@@ -112,7 +112,8 @@ public final class BackendAPI: Sendable {
     }
 
     static let backendRoutes = RouteTable(
-        routes: ConversationRoutes.all + AnnouncementRoutes.all + ReadRoutes.all + DeviceRoutes.all
+        routes: ConversationRoutes.all + AnnouncementRoutes.all + UserRoutes.all + ReadRoutes.all
+            + DeviceRoutes.all
             + HealthRoutes.all)
     static let adminRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all)

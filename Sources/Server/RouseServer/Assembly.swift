@@ -16,6 +16,9 @@ extension Server {
             name: "fan-out", request: .continueFanOut(recipients: 512), interval: 1_000,
             followsCommits: true),
         StoreDuty(
+            name: "deletions", request: .continueDeletions(rows: 512), interval: 1_000,
+            followsCommits: true),
+        StoreDuty(
             name: "receipts", request: .coalesceReceipts(users: 256), interval: 250,
             followsCommits: false),
         StoreDuty(

@@ -44,7 +44,8 @@ extension StoreRequest {
         var kinds: [Failpoint.CommitKind] = []
         switch (self, outcome.answer) {
         case (_, .superseded), (_, .refused), (_, .idempotencyMismatch): return []
-        case (.continueFanOut, .progressed(0, _)), (.coalesceReceipts, .progressed(0, _)),
+        case (.continueFanOut, .progressed(0, _)), (.continueDeletions, .progressed(0, _)),
+            (.coalesceReceipts, .progressed(0, _)),
             (.enforceRetention, .progressed(0, _)), (.sweepWakes, .progressed(0, _)),
             (.finishPush, .pushFinished(nil)):
             break
@@ -86,6 +87,8 @@ extension StoreRequest {
         case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation: []
         case .changeMetadata: [.changeMetadata]
         case .announce: [.announce]
+        case .deleteUser: [.deleteUser]
+        case .continueDeletions: [.userDeletion]
         case .administer(let request): [request.commitKind]
         case .continueFanOut: [.fanOut]
         case .coalesceReceipts: [.receipts]

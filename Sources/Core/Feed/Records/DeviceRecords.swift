@@ -12,6 +12,7 @@ public struct UserRecord: Record, Equatable {
             Column("moved_head", .integer), Column("cleared_head", .integer),
             Column("compacted_through", .integer),
             Column("active_conversation", .blob),
+            Column("deleting_since", .integer, optional: true),
         ])
 
     public var app: AppID
@@ -35,6 +36,8 @@ public struct UserRecord: Record, Equatable {
     public var compactedThrough: UInt64
     /// The id of the conversation with the newest message or join in the feed; empty: none.
     public var activeConversation: [UInt8]
+    /// The backend deleted the user: nothing comes into the feed any more, and the row goes last.
+    public var deletingSince: Timestamp?
 
     public init(
         app: AppID,
@@ -48,7 +51,8 @@ public struct UserRecord: Record, Equatable {
         movedHead: UInt64 = 0,
         clearedHead: UInt64 = 0,
         compactedThrough: UInt64 = 0,
-        activeConversation: [UInt8] = []
+        activeConversation: [UInt8] = [],
+        deletingSince: Timestamp? = nil
     ) {
         self.app = app
         self.user = user
@@ -62,6 +66,7 @@ public struct UserRecord: Record, Equatable {
         self.clearedHead = clearedHead
         self.compactedThrough = compactedThrough
         self.activeConversation = activeConversation
+        self.deletingSince = deletingSince
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -78,6 +83,7 @@ public struct UserRecord: Record, Equatable {
         clearedHead = try reader.unsigned()
         compactedThrough = try reader.unsigned()
         activeConversation = try reader.blob()
+        deletingSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
     }
 
     public var row: [ColumnValue] {
@@ -94,6 +100,7 @@ public struct UserRecord: Record, Equatable {
             .unsigned(clearedHead),
             .unsigned(compactedThrough),
             .blob(activeConversation),
+            .optional(deletingSince) { .timestamp($0) },
         ]
     }
 }

@@ -176,6 +176,7 @@ extension Work {
         _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool = false,
         tellsReceipts: Bool = false
     ) throws(RuleFailure) {
+        if feed.user.deletingSince != nil { return }
         if object.mayExist {
             for kind in object.supersedes {
                 if let older = try entry(of: kind, like: object, in: feed.user) {
@@ -198,7 +199,9 @@ extension Work {
         _ participant: ParticipantRecord, in feed: inout OpenFeed
     ) throws(RuleFailure) {
         let id = participant.conversation.bytes
-        guard feed.user.activeConversation != id || participant.activity == 0 else { return }
+        guard feed.user.deletingSince == nil,
+            feed.user.activeConversation != id || participant.activity == 0
+        else { return }
         feed.user.activeConversation = id
         var moved = participant
         moved.activity = feed.user.head
@@ -210,6 +213,7 @@ extension Work {
     func replace(
         _ older: EntryRecord, with object: FeedObject, isVisible: Bool, in feed: inout OpenFeed
     ) throws(RuleFailure) {
+        if feed.user.deletingSince != nil { return }
         try delete(older)
         let isUntold = older.seq > feed.user.receipted && older.seq <= feed.user.receiptHead
         let entry = try write(

@@ -129,7 +129,8 @@ extension PageReader {
         of user: UserID, _ app: AppID, _ limits: RuleLimits
     ) throws(StoreError) -> UserView? {
         let key: [ColumnValue] = [.app(app), .user(user)]
-        guard let known = try snapshot.record(UserRecord.self, key) else { return nil }
+        guard let known = try snapshot.record(UserRecord.self, key), known.deletingSince == nil
+        else { return nil }
         let devices = try snapshot.records(
             DeviceRecord.self, Scan(prefix: key, limit: limits.listRows))
         return UserView(
@@ -140,9 +141,8 @@ extension PageReader {
     private func conversations(
         of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int
     ) throws(StoreError) -> BackendReading? {
-        guard try snapshot.record(UserRecord.self, [.app(app), .user(user)]) != nil else {
-            return nil
-        }
+        let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
+        guard let known, known.deletingSince == nil else { return nil }
         let (rows, last) = cut(
             try snapshot.records(
                 ParticipantRecord.self,

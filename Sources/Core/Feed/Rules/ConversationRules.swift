@@ -151,6 +151,7 @@ extension Work {
     private func join(
         _ users: [UserID], _ conversation: inout ConversationRecord
     ) throws(RuleFailure) {
+        try refuseDeleting(users, conversation.app)
         let total = conversation.participants + UInt64(users.count)
         guard total <= UInt64(limits.participantsPerConversation) else {
             throw .refused(

@@ -18,7 +18,14 @@ extension Work {
                 leaving.append(member)
             }
         }
-        guard !leaving.isEmpty else { return conversation }
+        if !leaving.isEmpty { try end(leaving, in: &conversation) }
+        return conversation
+    }
+
+    /// Ends memberships of the locked conversation and tells everyone concerned.
+    func end(
+        _ leaving: [ParticipantRecord], in conversation: inout ConversationRecord
+    ) throws(RuleFailure) {
         conversation.participants -= min(conversation.participants, UInt64(leaving.count))
         try deliver(.leave, object: [], joining: leaving.count, in: &conversation) {
             conversation throws(RuleFailure) in
@@ -29,6 +36,5 @@ extension Work {
                 try self.put(member)
             }
         }
-        return conversation
     }
 }

@@ -112,8 +112,10 @@ struct PageReader {
             guard try reach.includes(row, record) else { return nil }
             sized = try entry(of: record)
         case .receipt:
-            let record = try receipt(row)
-            guard try reach.includes(row, record) else { return nil }
+            // How far a deleted user got is gone.
+            guard let record = try receipt(row), try reach.includes(row, record) else {
+                return nil
+            }
             sized = entry(of: record)
         case .readMark: sized = try entry(of: try readMark(row))
         case .metadata, .conversationSettings, .block:
@@ -156,9 +158,9 @@ struct PageReader {
         try found(MessageRecord.self, [.app(row.app), .blob(row.object)])
     }
 
-    private func receipt(_ row: EntryRecord) throws(StoreError) -> ReceiptRecord {
+    private func receipt(_ row: EntryRecord) throws(StoreError) -> ReceiptRecord? {
         let user = String(decoding: row.object, as: UTF8.self)
-        return try found(
+        return try snapshot.record(
             ReceiptRecord.self, [.app(row.app), .identifier(row.conversation), .text(user)])
     }
 

@@ -48,7 +48,7 @@ extension Work {
         return (count, true)
     }
 
-    private func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
+    func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
         do throws(StoreError) {
             let rows = try transaction.rows(table, scan)
             for row in rows {

@@ -48,6 +48,7 @@ extension Work {
         case .sync(let request): try sync(request)
         case .mutate(let request): try mutate(request)
         case .continueFanOut(let recipients): try continueFanOut(recipients: recipients)
+        case .continueDeletions(let rows): try continueDeletions(rows: rows)
         case .coalesceReceipts(let users): try coalesceReceipts(users: users)
         case .claimPushes(let request): try claimPushes(request)
         case .sweepWakes(let rows): try sweepWakes(rows: rows)
@@ -104,10 +105,15 @@ extension Work {
             return try once(app, idempotency) { () throws(RuleFailure) in
                 .announced(try self.announce(app, request))
             }
+        case .deleteUser(let app, let user, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                try self.deleteUser(app, user)
+            }
         case .administer(let request): return try administer(request)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
-        case .openSession, .sync, .mutate, .continueFanOut, .coalesceReceipts, .claimPushes,
+        case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
+            .claimPushes,
             .sweepWakes, .keepAlive, .enforceRetention:
             preconditionFailure("\(request) takes steps of its own")
         }

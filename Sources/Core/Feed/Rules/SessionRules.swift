@@ -27,6 +27,9 @@ extension Work {
             _ = try record(UserRecord.self, [.app(app.app), .user(other)], lock: .wait)
         }
         var feed = try openFeed(app.app, user)
+        guard feed.user.deletingSince == nil else {
+            throw .refused(.unavailable, "the user is being deleted")
+        }
         if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
         var device = try takeDevice(request, user, environment, concerned)
         device.sessionGeneration += 1

@@ -1,0 +1,267 @@
+import Model
+import Wire
+
+// Deleting a user with everything that is theirs (MSG-53). The request decides it and lets
+// nobody in any more; the rest follows in bounded steps, and is derived from rows alone.
+extension Work {
+    /// Devices dropped in one step.
+    private static let devicesStep = 100
+    /// Rows of other kinds looked at in one step.
+    private static let lookedStep = 64
+    /// Deletions looked at to find some that can go on.
+    private static let deletionsMax = 64
+
+    func deleteUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> StoreAnswer {
+        let key: [ColumnValue] = [.app(app), .user(user)]
+        guard user.isValid else { throw .refused(.notFound, "no such user") }
+        var known = try openFeed(app, user).user
+        if try record(UserRecord.self, key) == nil {
+            // Named as a participant, and nothing of it has come into the feed yet.
+            let memberships = try records(
+                ParticipantRecord.self,
+                Scan(index: "participant_by_user", prefix: key, limit: 1))
+            guard !memberships.isEmpty else { throw .refused(.notFound, "no such user") }
+        }
+        // Asked again while it is carried out.
+        guard known.deletingSince == nil else { return .done }
+        known.deletingSince = now
+        try put(known)
+        _ = try dropDevices(app, user)
+        let batches = try records(
+            AnnouncementBatchRecord.self, Scan(prefix: [.app(app)], descending: true, limit: 1))
+        try put(
+            UserDeletionRecord(
+                app: app, user: user, requestedAt: now,
+                announcements: batches.first?.number ?? 0))
+        effects.hasBackgroundWork = true
+        return .done
+    }
+
+    /// Refuses to bring a user back into anything while he is being deleted.
+    func refuseDeleting(_ users: [UserID], _ app: AppID) throws(RuleFailure) {
+        for user in users {
+            let known = try record(UserRecord.self, [.app(app), .user(user)])
+            guard known?.deletingSince == nil else {
+                throw .refused(.forbidden, "a user named is being deleted")
+            }
+        }
+    }
+
+    /// Goes on with what is decided until about `rows` rows are written or deleted. A deletion
+    /// that waits for others' work keeps none behind it from going on.
+    func continueDeletions(rows: Int) throws(RuleFailure) -> StoreAnswer {
+        var budget = max(1, rows)
+        var steps = 0
+        let waiting = try records(UserDeletionRecord.self, Scan(limit: Self.deletionsMax))
+        for deletion in waiting {
+            while budget > 0 {
+                let left = budget
+                let work = try workOfStep { () throws(RuleFailure) in
+                    try self.advance(deletion.app, deletion.user, left)
+                }
+                guard work > 0 else { break }
+                budget -= work
+                steps += 1
+            }
+        }
+        return .progressed(count: steps, more: budget <= 0)
+    }
+
+    /// 0 also where the fan-out of a conversation has to catch up first.
+    private func workOfStep(
+        _ body: () throws(RuleFailure) -> Int
+    ) throws(RuleFailure) -> Int {
+        do throws(RuleFailure) {
+            return try step(body)
+        } catch {
+            guard case .answer(.refused(.rateLimited, _)) = error else { throw error }
+            return 0
+        }
+    }
+
+    /// - Returns: how much was done; 0: it waits, or is over.
+    private func advance(
+        _ app: AppID, _ user: UserID, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        let key: [ColumnValue] = [.app(app), .user(user)]
+        guard var deletion = try record(UserDeletionRecord.self, key) else { return 0 }
+        switch deletion.stage {
+        case .devices:
+            _ = try record(UserRecord.self, key, lock: .wait)
+            let dropped = try dropDevices(app, user)
+            if dropped < Self.devicesStep { deletion.begin(.memberships) }
+            try put(deletion)
+            return max(1, dropped)
+        case .memberships: return try endMemberships(&deletion)
+        case .messages: return try deleteMessages(&deletion)
+        case .settling: return try settle(&deletion)
+        case .rows: return try deleteRows(of: deletion, limit)
+        }
+    }
+
+    /// The user's row is locked.
+    private func dropDevices(_ app: AppID, _ user: UserID) throws(RuleFailure) -> Int {
+        let devices = try records(
+            DeviceRecord.self,
+            Scan(prefix: [.app(app), .user(user)], limit: Self.devicesStep))
+        for known in devices {
+            let key: [ColumnValue] = [.app(app), .user(user), .identifier(known.device)]
+            guard var device = try record(DeviceRecord.self, key, lock: .wait) else { continue }
+            try forget(&device)
+            try delete(DeviceRecord.self, key)
+        }
+        return devices.count
+    }
+
+    /// The user's next memberships, those that ended too.
+    private func memberships(
+        _ deletion: UserDeletionRecord
+    ) throws(RuleFailure) -> [ParticipantRecord] {
+        try records(
+            ParticipantRecord.self,
+            Scan(
+                index: "participant_by_user",
+                prefix: [.app(deletion.app), .user(deletion.user)],
+                after: [.identifier(deletion.conversation)], limit: Self.lookedStep))
+    }
+
+    /// Ends one membership, and passes over those that ended.
+    private func endMemberships(
+        _ deletion: inout UserDeletionRecord
+    ) throws(RuleFailure) -> Int {
+        let rows = try memberships(deletion)
+        for row in rows {
+            deletion.conversation = row.conversation
+            guard row.leftRevision == nil,
+                var conversation = try lockConversation(row.app, row.conversation),
+                conversation.deletedAt == nil,
+                let member = try participant(row.app, row.conversation, row.user)
+            else { continue }
+            let others = Int(clamping: conversation.participants)
+            try end([member], in: &conversation)
+            if !conversation.distinctKey.isEmpty {
+                // Those who stay may make one without the user, and the user a new one.
+                try delete(
+                    DistinctRecord.self,
+                    [.app(row.app), .text(conversation.distinctKey)])
+            }
+            try put(deletion)
+            return others + 1
+        }
+        if rows.count < Self.lookedStep { deletion.begin(.messages) }
+        try put(deletion)
+        return max(1, rows.count)
+    }
+
+    /// Deletes the user's next message for everyone, or looks at some of others.
+    private func deleteMessages(
+        _ deletion: inout UserDeletionRecord
+    ) throws(RuleFailure) -> Int {
+        guard let member = try memberships(deletion).first else {
+            deletion.begin(.settling)
+            try put(deletion)
+            return 1
+        }
+        let conversation = try record(
+            ConversationRecord.self, [.app(member.app), .identifier(member.conversation)])
+        let messages =
+            conversation?.deletedAt == nil
+            ? try records(
+                MessageRecord.self,
+                Scan(
+                    index: "message_by_position",
+                    prefix: [.app(member.app), .identifier(member.conversation)],
+                    after: [.unsigned(deletion.position)], limit: Self.lookedStep)) : []
+        for message in messages {
+            deletion.position = message.position
+            guard message.sender == deletion.user.name, message.deletedAt == nil else { continue }
+            try deleteMessage(deletion.app, message.message, by: .backend)
+            try put(deletion)
+            return Int(clamping: conversation?.participants ?? 0) + 1
+        }
+        if messages.count < Self.lookedStep {
+            deletion.conversation = member.conversation
+            deletion.position = 0
+        }
+        try put(deletion)
+        return max(1, messages.count)
+    }
+
+    /// Waits until no job knows of the user any more. How far he got goes with the last one.
+    private func settle(_ deletion: inout UserDeletionRecord) throws(RuleFailure) -> Int {
+        let rows = try memberships(deletion)
+        var work = 0
+        for row in rows {
+            guard
+                let conversation = try record(
+                    ConversationRecord.self, [.app(row.app), .identifier(row.conversation)])
+            else { continue }
+            if row.leftRevision == nil, conversation.deletedAt == nil {
+                // Added between the decision and the end of the memberships before.
+                deletion.begin(.memberships)
+                try put(deletion)
+                return work + 1
+            }
+            let job = try oldestJob(row.app, row.conversation)
+            if let job, job.revision <= row.leftRevision ?? .max { return try keep(deletion, work) }
+            try delete(
+                ReceiptRecord.self,
+                [.app(row.app), .identifier(row.conversation), .user(row.user)])
+            deletion.conversation = row.conversation
+            work += 1
+        }
+        if rows.count < Self.lookedStep {
+            let batch = try records(
+                AnnouncementBatchRecord.self, Scan(prefix: [.app(deletion.app)], limit: 1)
+            ).first
+            if let batch, batch.number <= deletion.announcements {
+                return try keep(deletion, work)
+            }
+            deletion.begin(.rows)
+            work += 1
+        }
+        try put(deletion)
+        return work
+    }
+
+    private func keep(_ deletion: UserDeletionRecord, _ work: Int) throws(RuleFailure) -> Int {
+        if work > 0 { try put(deletion) }
+        return work
+    }
+
+    /// All that is kept under the user's name, by the keys of the tables; the row itself last.
+    private func deleteRows(
+        of deletion: UserDeletionRecord, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        let key: [ColumnValue] = [.app(deletion.app), .user(deletion.user)]
+        _ = try record(UserRecord.self, key, lock: .wait)
+        var deleted = try deleteRows(
+            of: SessionTokenRecord.table,
+            Scan(index: "session_token_by_device", prefix: key, limit: limit))
+        for table in Schema.tables where table.isOfUsers && deleted < limit {
+            deleted += try deleteRows(of: table, Scan(prefix: key, limit: limit - deleted))
+        }
+        if deleted == 0 {
+            try delete(UserRecord.self, key)
+            try delete(UserDeletionRecord.self, key)
+        }
+        return max(1, deleted)
+    }
+}
+
+extension UserDeletionRecord {
+    fileprivate mutating func begin(_ stage: Stage) {
+        self.stage = stage
+        conversation = .none
+        position = 0
+    }
+}
+
+extension Table {
+    /// Its rows are a user's own, beside the user's row and the deletion itself.
+    fileprivate var isOfUsers: Bool {
+        columns.count > 1 && columns[0].name == "app" && columns[1].name == "user"
+            && keyCount > 1 && name != UserRecord.table.name
+            && name != UserDeletionRecord.table.name
+    }
+}
