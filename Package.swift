@@ -117,10 +117,12 @@ let package = Package(
                 "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed",
                 "Wake", "Wire", "Model",
             ]),
+        tool("Conformance", ["Crypto", "Wire", "Model"]),
         .executableTarget(
             name: "rouse",
             dependencies: [
-                "RouseServer", "APNsSimulator", "Scenario", "Telemetry", "EventLoop", "Crypto",
+                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Telemetry",
+                "EventLoop", "Crypto",
             ],
             path: "Sources/Tools/rouse", swiftSettings: common),
 

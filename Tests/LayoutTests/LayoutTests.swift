@@ -62,10 +62,14 @@ import Testing
             ]
         ),
         (
+            "Tools/Conformance",
+            ["Crypto", "Wire", "Model", "Foundation", "Glibc"]
+        ),
+        (
             "Tools/rouse",
             [
-                "RouseServer", "APNsSimulator", "Scenario", "Telemetry", "EventLoop", "Crypto",
-                "Foundation", "Glibc",
+                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Telemetry",
+                "EventLoop", "Crypto", "Foundation", "Glibc",
             ]
         ),
     ]

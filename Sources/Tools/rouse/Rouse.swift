@@ -15,6 +15,7 @@ enum Rouse {
 
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
+        + conformCommands
         + appCommands + keyCommands + deviceCommands + developmentCommands
 
     static func main() {
