@@ -83,6 +83,41 @@ import Wire
         }
     }
 
+    @Test("a message is edited and deleted, a participant removed, a conversation ended")
+    func changes() throws {
+        try withShop { server, key throws in
+            let made = try server.send("POST", Self.messages, key: key, Self.hello)
+            let id = try #require(try made.json["id"].string)
+            let message = "/v1/messages/\(id)"
+            let edit = #"{"parts":[{"mime_type":"text/plain","text":"bye"}],"base_version":1}"#
+            let once = ["idempotency-key": "edit"]
+            let first = try server.send("PUT", message, key: key, headers: once, edit)
+            #expect(first.status == 200)
+            #expect(try first.json["version"].number == 2)
+            #expect(try first.json["position"].number == 1)
+            // Another edit comes between; the repetition tells of the first.
+            let later = edit.replacingOccurrences(of: #":1}"#, with: #":2}"#)
+            #expect(try server.send("PUT", message, key: key, later).status == 200)
+            let again = try server.send("PUT", message, key: key, headers: once, edit)
+            #expect((again.status, again.body) == (first.status, first.body))
+            let conflict = try server.send("PUT", message, key: key, edit)
+            #expect(conflict.status == 409)
+            #expect(try conflict.json["type"].string == "urn:rouse:problem:version_conflict")
+            #expect(
+                try server.send(
+                    "PUT", message, key: key, edit.replacingOccurrences(of: ":1}", with: ":0}")
+                ).status == 400)
+            #expect(try server.send("DELETE", message, key: key).status == 204)
+            #expect(try server.send("PUT", message, key: key, later).status == 410)
+            let path = "/v1/conversations/\(Self.conversation)"
+            let removed = try server.send(
+                "POST", path + "/participants/remove", key: key, #"{"users":["ben","zoe"]}"#)
+            #expect(try removed.json["participant_count"].number == 1)
+            #expect(try server.send("DELETE", path, key: key).status == 204)
+            #expect(try server.send("POST", Self.messages, key: key, Self.hello).status == 410)
+        }
+    }
+
     @Test("an id given by the caller cannot be used twice")
     func ids() throws {
         try withShop { server, key throws in

@@ -24,7 +24,16 @@ import Wire
         let good: String
         /// One that is above a limit.
         let large: String
+        /// What is refused while the conversation's changes wait; `nil`: `good` is.
+        var busy: String?
     }
+
+    static let ended = "0190a1b2-c3d4-7123-8456-789abcdef016"
+    static let buried = "0190a1b2-c3d4-7123-8456-789abcdef017"
+    static let withdrawn = "0190a1b2-c3d4-7123-8456-789abcdef018"
+
+    /// Routes without a body.
+    static let deletions = ["/v1/messages/\(messageID)", "/v1/conversations/\(conversation)"]
 
     static let writes = [
         Write(
@@ -32,7 +41,7 @@ import Wire
             large: #"{"participants":[\#(users)]}"#),
         Write(
             path: "/v1/conversations/\(conversation)/participants", good: #"{"users":["dora"]}"#,
-            large: #"{"users":[\#(users)]}"#),
+            large: #"{"users":[\#(users)]}"#, busy: #"{"users":["newcomer"]}"#),
         Write(
             path: "/v1/conversations/\(conversation)/messages",
             good: #"{"parts":[{"mime_type":"text/plain","text":"hi"}]}"#,
@@ -44,8 +53,17 @@ import Wire
         Write(
             path: "/v1/announcements",
             good: #"{"users":["anna"],"parts":[{"mime_type":"text/plain","text":"hi"}]}"#,
-            large: #"{"users":["anna"],"parts":[\#(list(33, #"{"mime_type":"a/b","text":""}"#))]}"#
+            large: #"{"users":["anna"],"parts":[\#(list(33, #"{"mime_type":"a/b","text":""}"#))]}"#,
+            busy: #"{"users":[\#(users)],"parts":[{"mime_type":"text/plain","text":"hi"}]}"#
         ),
+        Write(
+            path: "/v1/conversations/\(conversation)/participants/remove",
+            good: #"{"users":["dora"]}"#, large: #"{"users":[\#(users)]}"#,
+            busy: #"{"users":["ben"]}"#),
+        Write(
+            method: "PUT", path: "/v1/messages/\(messageID)",
+            good: #"{"parts":[{"mime_type":"text/plain","text":"bye"}]}"#,
+            large: #"{"parts":[\#(list(33, #"{"mime_type":"a/b","text":""}"#))]}"#),
     ]
 
     private static let users = (0..<300).map { "\"u\($0)\"" }.joined(separator: ",")
@@ -116,12 +134,6 @@ import Wire
         let named =
             #"{"id":"\#(Self.conversation)","participants":["anna","ben"]}"#
         #expect(try server.send("POST", Self.writes[0].path, key: key, named).status == 201)
-        for write in Self.writes.dropFirst() {
-            let isMade = write.path.hasSuffix("s") && !write.path.hasSuffix("participants")
-            let status = isMade ? 201 : 200
-            #expect(
-                try server.send(write.method, write.path, key: key, write.good).status == status)
-        }
         let full = """
             {"id":"\(Self.messageID)","sender":"anna","push":{"title":"A","body":"hi"},
              "parts":[{"mime_type":"image/png","content":"iVBORw0KGgo="},
@@ -130,6 +142,13 @@ import Wire
                "expires_at":"2027-01-01T00:00:00Z"}}]}
             """
         #expect(try server.send("POST", Self.writes[2].path, key: key, full).status == 201)
+        for write in Self.writes.dropFirst() {
+            let isMade = write.path.hasSuffix("s") && !write.path.hasSuffix("participants")
+            let status = isMade ? 201 : 200
+            #expect(
+                try server.send(write.method, write.path, key: key, write.good).status == status)
+        }
+        try delete(server, key)
         let distinct = """
             {"participants":["anna","ben"],"distinct":true,"receipts_off":true,
              "metadata":[{"path":["title"],"value":"Trip"}]}
@@ -153,9 +172,59 @@ import Wire
         }
     }
 
+    /// A message, and a conversation with another in it, which are then refused as gone.
+    private func delete(_ server: TestServer, _ key: String) throws {
+        let made = #"{"id":"\#(Self.ended)","participants":["anna"]}"#
+        #expect(try server.send("POST", Self.writes[0].path, key: key, made).status == 201)
+        let body = #"{"id":"\#(Self.buried)","parts":[{"mime_type":"text/plain","text":"hi"}]}"#
+        let messages = "/v1/conversations/\(Self.ended)/messages"
+        #expect(try server.send("POST", messages, key: key, body).status == 201)
+        let other = body.replacingOccurrences(of: Self.buried, with: Self.withdrawn)
+        #expect(try server.send("POST", messages, key: key, other).status == 201)
+        let withdrawn = "/v1/messages/\(Self.withdrawn)"
+        for _ in 0..<2 {
+            #expect(try server.send("DELETE", withdrawn, key: key).status == 204)
+        }
+        let shown = try server.send("GET", withdrawn, key: key)
+        #expect(shown.status == 200)
+        #expect(try shown.json["deleted_at"].string != nil)
+        let conversation = "/v1/conversations/\(Self.ended)"
+        let once = ["idempotency-key": "end"]
+        for _ in 0..<2 {
+            #expect(
+                try server.send("DELETE", conversation, key: key, headers: once).status == 204)
+        }
+        for path in [conversation, "/v1/messages/\(Self.buried)"] {
+            #expect(try server.send("DELETE", path, key: key).status == 410)
+        }
+        for write in Self.writes.dropFirst() {
+            let path = write.path.replacingOccurrences(of: Self.conversation, with: Self.ended)
+                .replacingOccurrences(of: Self.messageID, with: Self.buried)
+            guard path != write.path else { continue }
+            #expect(try server.send(write.method, path, key: key, write.good).status == 410)
+        }
+    }
+
+    private func refuseDeletions(
+        _ server: TestServer, _ key: String, other: String
+    ) throws {
+        for path in Self.deletions {
+            #expect(try server.send("DELETE", path).status == 401)
+            #expect(try server.send("DELETE", path + "?x=1", key: key).status == 400)
+            #expect(try server.send("DELETE", path, key: other).status == 404)
+            // The word was used for another address.
+            let once = ["idempotency-key": "end"]
+            #expect(
+                try server.send("DELETE", path, key: key, headers: once).status == 409)
+            let big = String(repeating: " ", count: 600 * 1024)
+            #expect(try server.send("DELETE", path, key: key, big).status == 413)
+        }
+    }
+
     private func refuse(
         _ server: TestServer, _ key: String, _ gets: [String], other: String
     ) throws {
+        try refuseDeletions(server, key, other: other)
         for write in Self.writes {
             func send(
                 _ body: String, key: String? = key, path: String = write.path,
@@ -170,9 +239,10 @@ import Wire
             let once = ["idempotency-key": UUID().uuidString]
             #expect(try send(write.good, once) < 300)
             #expect(try send(write.good + " ", once) == 409)
-            guard write.path.contains(Self.conversation) else { continue }
             let elsewhere = write.path.replacingOccurrences(
-                of: Self.conversation, with: Self.unknown)
+                of: Self.conversation, with: Self.unknown
+            ).replacingOccurrences(of: Self.messageID, with: Self.unknown)
+            guard elsewhere != write.path else { continue }
             #expect(try send(write.good, path: elsewhere) == 404)
             #expect(try send(write.good, key: other) == 404)
         }
@@ -278,9 +348,11 @@ import Wire
         #expect(
             answers.last == .refused(.rateLimited, detail: "too many announcements wait"))
         for write in Self.writes.dropFirst() {
-            let body = write.good.replacingOccurrences(of: "dora", with: "newcomer")
-                .replacingOccurrences(of: #"["anna"]"#, with: "[\(Self.users)]")
+            let body = write.busy ?? write.good
             #expect(try server.send(write.method, write.path, key: key, body).status == 429)
+        }
+        for path in Self.deletions {
+            #expect(try server.send("DELETE", path, key: key).status == 429)
         }
     }
 
@@ -297,6 +369,9 @@ import Wire
                         == status)
             }
             #expect(try server.send("DELETE", Self.doomed, key: key).status == status)
+            for path in Self.deletions {
+                #expect(try server.send("DELETE", path, key: key).status == status)
+            }
             #expect(try server.send("GET", "/readyz").status == 503)
         }
         server.faults.failWrites(nil)

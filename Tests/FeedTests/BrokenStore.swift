@@ -18,6 +18,14 @@ enum Break: CaseIterable {
     case newestJobFirst
     /// A job's recipients are those of the moment, not of its revision.
     case recipientsOfTheMoment
+    /// A job is served to those who left before its change, too.
+    case leaversAreServed
+    /// Who left is added again while changes from before are on their way.
+    case comingBackDoesNotWait
+    /// An entry shows its object's present state to whoever has the entry.
+    case presentStateForAll
+    /// A newer state of a message does not take the older entry away.
+    case olderEntryStays
 }
 
 /// Puts a broken engine, or what amounts to a broken rule, before the store.
@@ -92,6 +100,22 @@ final class BrokenStore: Store {
                     rows[position] = participant.row
                 }
             }
+            if fault == .leaversAreServed, !isPublishing, table == ParticipantRecord.table {
+                for position in rows.indices {
+                    var participant = try ParticipantRecord(row: rows[position])
+                    participant.leftRevision = nil
+                    rows[position] = participant.row
+                }
+            }
+            if fault == .comingBackDoesNotWait, isPublishing, table == FanOutRecord.table {
+                for position in rows.indices {
+                    var job = try FanOutRecord(row: rows[position])
+                    let key: [ColumnValue] = [.app(job.app), .identifier(job.conversation)]
+                    job.revision =
+                        try base.record(ConversationRecord.self, key)?.revision ?? job.revision
+                    rows[position] = job.row
+                }
+            }
             return rows
         }
 
@@ -107,6 +131,12 @@ final class BrokenStore: Store {
         }
 
         func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+            if fault == .olderEntryStays, table == EntryRecord.table,
+                let row = try base.row(table, key: key, lock: .none),
+                try EntryRecord(row: row).kind == .message
+            {
+                return
+            }
             if fault == .supersedeInPlace, table == EntryRecord.table,
                 let row = try base.row(table, key: key, lock: .none)
             {
@@ -118,5 +148,30 @@ final class BrokenStore: Store {
         func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
             try base.savepoint(body)
         }
+    }
+}
+
+/// A view in which every user took part in everything from the start to now: what a page reader
+/// sees that does not ask who may see an object's present state.
+final class ForgivingSnapshot: StoreSnapshot {
+    private let base: any StoreSnapshot
+
+    init(_ base: any StoreSnapshot) { self.base = base }
+
+    func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
+        -> [ColumnValue]?
+    {
+        guard let row = try base.row(table, key: key, lock: lock),
+            table == ParticipantRecord.table
+        else { return try base.row(table, key: key, lock: lock) }
+        var participant = try ParticipantRecord(row: row)
+        participant.leftRevision = nil
+        participant.joinedRevision = 0
+        participant.joinedPosition = 0
+        return participant.row
+    }
+
+    func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
+        try base.rows(table, scan)
     }
 }

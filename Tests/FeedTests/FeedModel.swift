@@ -31,6 +31,10 @@ enum Finding: Hashable {
     case positions(String)
     /// A participant or message came before its conversation.
     case orphan(String)
+    /// Something came that was changed, or sent, while the user did not take part.
+    case overshared(String)
+    /// Two entries of one object.
+    case doubled(String)
 
     var kind: String {
         switch self {
@@ -38,6 +42,8 @@ enum Finding: Hashable {
         case .unordered: "unordered"
         case .positions: "positions"
         case .orphan: "orphan"
+        case .overshared: "overshared"
+        case .doubled: "doubled"
         }
     }
 }
@@ -47,7 +53,10 @@ struct ModelDevice {
     let user: String
     var cursor: UInt64 = 0
     private(set) var objects: [String: Entry] = [:]
+    /// The highest position of a message that came unchanged.
     private(set) var positions: [ConversationID: UInt64] = [:]
+    /// The user was removed and came back: what is from before comes before the conversation.
+    var returned: Set<ConversationID> = []
 
     init(user: String) { self.user = user }
 
@@ -70,13 +79,14 @@ struct ModelDevice {
         }
     }
 
-    mutating func apply(_ page: Page) -> Finding? {
+    /// - Parameter judge: what is wrong with an entry's content.
+    mutating func apply(_ page: Page, _ judge: (Entry) -> Finding?) -> Finding? {
         var last = page.from
         for entry in page.entries {
             let word = "\(user) \(entry.word)"
             guard entry.seq > last, entry.seq <= page.to else { return .unordered(word) }
             last = entry.seq
-            if let finding = check(entry, word) { return finding }
+            if let finding = check(entry, word) ?? judge(entry) { return finding }
             let key = Self.key(entry)
             if let held = objects[key], held.version > entry.version { continue }
             objects[key] = entry
@@ -88,22 +98,24 @@ struct ModelDevice {
     private mutating func check(_ entry: Entry, _ word: String) -> Finding? {
         guard let id = entry.conversation else { return .orphan(word) }
         if case .conversationState = entry.body { return nil }
-        guard objects["c \(id)"] != nil else { return .orphan(word) }
+        guard objects["c \(id)"] != nil || returned.contains(id) else { return .orphan(word) }
         if case .participant(let state) = entry.body, state.user == user {
             positions[id] = positions[id] ?? state.joinedPosition
         }
-        guard case .message(let state) = entry.body, objects[Self.key(entry)] == nil else {
-            return nil
-        }
-        guard let before = positions[id] else { return .orphan(word) }
-        guard state.position == before + 1 else { return .positions("\(word) after \(before)") }
+        // A changed one stands where it changed.
+        guard case .message(let state) = entry.body, entry.version == 1,
+            objects[Self.key(entry)] == nil
+        else { return nil }
+        // The own membership stands higher once it ended.
+        let before = positions[id] ?? 0
+        guard state.position > before else { return .positions("\(word) after \(before)") }
         positions[id] = state.position
         return nil
     }
 
     /// Whether everything at or below the cursor has been seen, given the feed's rows now.
-    func missing(of rows: [EntryRecord]) -> Finding? {
-        for row in rows where row.seq <= cursor {
+    func missing(of rows: [EntryRecord], where isShown: (EntryRecord) -> Bool) -> Finding? {
+        for row in rows where row.seq <= cursor && isShown(row) {
             guard let held = objects[Self.key(row)], held.version >= row.version else {
                 return .missed("\(user) \(row.seq) \(row.kind)")
             }
@@ -111,7 +123,7 @@ struct ModelDevice {
         return nil
     }
 
-    private static func key(_ row: EntryRecord) -> String {
+    static func key(_ row: EntryRecord) -> String {
         let name = String(decoding: row.object, as: UTF8.self)
         return switch row.kind {
         case .conversation: "c \(row.conversation)"

@@ -12,11 +12,13 @@ final class Schedule {
     private var devices: [ModelDevice]
     private var sessions: [String: SessionKey] = [:]
     private var conversations: [ConversationID] = []
-    /// The truth, kept beside the store: who takes part since which position.
-    private var members: [ConversationID: [String: UInt64]] = [:]
-    private var sent: [ConversationID: UInt64] = [:]
+    /// The truth, kept beside the store.
+    private var truth = Truth()
     private(set) var finding: Finding?
     private(set) var pages = 0
+    /// How often someone came back, or had to wait for it.
+    private(set) var returns = 0
+    private(set) var waited = 0
 
     private static let users = (0..<7).map { "u\($0)" }
 
@@ -51,12 +53,15 @@ final class Schedule {
 
     private func change() throws {
         world.pass(Milliseconds.random(in: 0...900, using: &generator))
-        switch Int.random(in: 0..<12, using: &generator) {
+        switch Int.random(in: 0..<18, using: &generator) {
         case 0: try create()
-        case 1: try join()
-        case 2...5: try send()
-        case 6, 7: try readOn()
-        case 8: try ask(.coalesceReceipts(users: 2))
+        case 1, 2: try join()
+        case 3...6: try send()
+        case 7, 8: try readOn()
+        case 9, 10: try edit()
+        case 11: try delete()
+        case 12: try leave()
+        case 13: try ask(.coalesceReceipts(users: 2))
         default:
             try ask(.continueFanOut(recipients: Int.random(in: 1...6, using: &generator)))
         }
@@ -88,29 +93,66 @@ final class Schedule {
                 app: World.app, CreateConversation(conversation: id, participants: users),
                 idempotency: nil))
         conversations.append(id)
-        members[id] = Dictionary(uniqueKeysWithValues: users.map { ($0, 0) })
+        truth.join(users, id)
     }
 
     private func join() throws {
         guard let id = conversations.randomElement(using: &generator) else { return }
-        let present = members[id] ?? [:]
-        let users = some(Self.users.filter { present[$0] == nil }, 1...2)
+        let users = some(Self.users.filter { !truth.isPresent($0, id) }, 1...2)
+        guard !users.isEmpty else { return }
+        store.isPublishing = true
+        let answer = try world.add(users, to: id)
+        if answer.refusal == .rateLimited, users.contains(where: { truth.wasPresent($0, id) }) {
+            waited += 1
+            return
+        }
+        if let refusal = answer.refusal { throw Unexpected(answer: .refused(refusal, detail: "")) }
+        for user in users where truth.wasPresent(user, id) {
+            returns += 1
+            for number in devices.indices where devices[number].user == user {
+                devices[number].returned.insert(id)
+            }
+        }
+        truth.join(users, id)
+    }
+
+    private func leave() throws {
+        guard let id = conversations.randomElement(using: &generator) else { return }
+        let users = some(truth.present(id), 1...2)
         guard !users.isEmpty else { return }
         try ask(
-            .addParticipants(
-                app: World.app, AddParticipants(conversation: id, users: users),
+            .removeParticipants(
+                app: World.app, RemoveParticipants(conversation: id, users: users),
                 idempotency: nil))
-        for user in users { members[id]?[user] = sent[id] ?? 0 }
+        truth.leave(users, id)
+    }
+
+    private func edit() throws {
+        guard let id = truth.messages.filter({ !$0.isDeleted }).randomElement(using: &generator)?.id
+        else { return }
+        let text = "edit \(world.fresh() as MessageID)"
+        store.isPublishing = true
+        if let refusal = try world.edit(id, text).refusal {
+            throw Unexpected(answer: .refused(refusal, detail: ""))
+        }
+        truth.edit(id, text)
+    }
+
+    private func delete() throws {
+        guard let id = truth.messages.filter({ !$0.isDeleted }).randomElement(using: &generator)?.id
+        else { return }
+        try ask(.deleteMessage(app: World.app, id, idempotency: nil))
+        truth.delete(id)
     }
 
     private func send() throws {
         guard let id = conversations.randomElement(using: &generator) else { return }
-        let sender = (members[id] ?? [:]).keys.sorted().randomElement(using: &generator) ?? ""
+        let sender = truth.present(id).randomElement(using: &generator) ?? ""
         let message = world.message0("x", to: id, world.fresh())
         try ask(
             .publish(
                 app: World.app, Publication(message: message, sender: sender), idempotency: nil))
-        sent[id, default: 0] += 1
+        if let sent = message.message { truth.send(sent, "x", id) }
     }
 
     /// Supersedes the read mark, and sooner or later a receipt; tells how far a device got.
@@ -140,17 +182,21 @@ final class Schedule {
     }
 
     private func read(_ number: Int, bytes: Int, isTorn: Bool) throws {
+        let user = devices[number].user
         var page = try world.page(
-            devices[number].user, after: devices[number].cursor, bytes: bytes)
+            user, after: devices[number].cursor, bytes: bytes,
+            isForgiving: fault == .presentStateForAll)
         pages += 1
         if fault == .headReadAfterEntries && isTorn && !page.more {
             try change()
-            page.to = try world.head(devices[number].user)
+            page.to = try world.head(user)
         }
         if fault == .fullPageEndsAtHead { page.to = page.head }
-        finding = finding ?? devices[number].apply(page)
-        let rows = try world.rows(devices[number].user)
-        finding = finding ?? devices[number].missing(of: rows)
+        finding = finding ?? devices[number].apply(page) { truth.judge($0, for: user) }
+        let rows = try world.rows(user)
+        finding =
+            finding ?? devices[number].missing(of: rows) { truth.isShown($0, to: user) }
+            ?? truth.doubled(rows)
     }
 
     // MARK: rest
@@ -172,40 +218,33 @@ final class Schedule {
             while finding == nil && devices[number].cursor < head {
                 try read(number, bytes: 1000, isTorn: false)
             }
-            finding = finding ?? truth(devices[number])
+            let rows = try world.rows(devices[number].user)
+            finding =
+                finding ?? truth.lacks(devices[number])
+                ?? truth.late(rows, devices[number].user)
         }
-    }
-
-    private func truth(_ device: ModelDevice) -> Finding? {
-        for (id, joined) in members.sorted(by: { $0.key < $1.key }) {
-            guard let since = joined[device.user] else {
-                if device.positions[id] == nil { continue }
-                return .missed("\(device.user) sees a conversation of others")
-            }
-            for user in joined.keys.sorted() where device.objects["p \(id) \(user)"] == nil {
-                return .missed("\(device.user) participant \(user)")
-            }
-            if device.positions[id] ?? since != sent[id] ?? 0 {
-                return .missed("\(device.user) messages above \(device.positions[id] ?? since)")
-            }
-        }
-        return nil
     }
 }
 
 struct ScheduleTests {
-    private static let schedules: UInt64 = 40
+    private static let schedules: UInt64 = 60
     private static let steps = 60
 
     @Test func noScheduleLosesOrReordersAnything() throws {
         var pages = 0
+        var returns = 0
+        var waited = 0
         for seed in 0..<Self.schedules {
             let schedule = try Schedule(seed: seed, fault: nil)
             try schedule.run(steps: Self.steps)
             #expect(schedule.finding == nil, "seed \(seed)")
             pages += schedule.pages
+            returns += schedule.returns
+            waited += schedule.waited
         }
         #expect(pages > 3000)
+        #expect(returns > 10)
+        #expect(waited > 5)
     }
 
     /// Each condition is needed: without it some schedule goes wrong, in the way it must.
@@ -213,7 +252,9 @@ struct ScheduleTests {
         (Break.headReadAfterEntries, "missed"), (.fullPageEndsAtHead, "missed"),
         (.entriesCommittedLater, "missed"), (.supersedeInPlace, "missed"),
         (.jobsDoNotQueue, "orphan"), (.newestJobFirst, "positions"),
-        (.recipientsOfTheMoment, "orphan"),
+        (.recipientsOfTheMoment, "orphan"), (.leaversAreServed, "overshared"),
+        (.comingBackDoesNotWait, "missed"), (.presentStateForAll, "overshared"),
+        (.olderEntryStays, "doubled"),
     ])
     func aBrokenConditionIsFound(fault: Break, kind: String) throws {
         for seed in 0..<Self.schedules {

@@ -142,20 +142,24 @@ final class World {
     // MARK: reading
 
     func page(
-        _ user: String, after: UInt64 = 0, bytes: Int = 1 << 20, device: DeviceID? = nil
+        _ user: String, after: UInt64 = 0, bytes: Int = 1 << 20, device: DeviceID? = nil,
+        isForgiving: Bool = false
     ) throws -> Page {
         let query = PageQuery(
             app: Self.app, user: UserID(user), device: device ?? DeviceID(high: 0, low: 0),
             after: after, bytes: bytes)
-        guard case .page(let page) = try read(.page(query)) else { throw Unexpected(answer: .done) }
+        guard case .page(let page) = try read(.page(query), isForgiving: isForgiving) else {
+            throw Unexpected(answer: .done)
+        }
         return page
     }
 
-    func read(_ query: StoreQuery) throws -> StoreReading {
+    func read(_ query: StoreQuery, isForgiving: Bool = false) throws -> StoreReading {
         var reading = StoreReading.nothing
         try store.read { snapshot throws(StoreError) in
             reading = try Rules.read(
-                query, in: snapshot, now: self.store.now(), limits: self.limits)
+                query, in: isForgiving ? ForgivingSnapshot(snapshot) : snapshot,
+                now: self.store.now(), limits: self.limits)
         }
         return reading
     }

@@ -17,7 +17,7 @@ import Wire
             defer { for store in stores { store.close() } }
             var script = RequestScript(seed)
             var answered = 0
-            for round in 0..<200 {
+            for round in 0..<300 {
                 let request = script.next()
                 let outcomes = try stores.map { try script.outcome(of: request, on: $0) }
                 try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")
@@ -29,6 +29,7 @@ import Wire
                 }
             }
             #expect(script.finished > 0, "no push was claimed and finished")
+            #expect(script.changed > 5, "hardly anything was edited or deleted")
             for table in Schema.tables {
                 let all = try stores.map { store throws in
                     var rows: [[ColumnValue]] = []
@@ -39,7 +40,7 @@ import Wire
                 }
                 #expect(all[0] == all[1], "\(table.name)")
             }
-            #expect(answered > 120, "most requests were refused: it proves little")
+            #expect(answered > 180, "most requests were refused: it proves little")
         }
     }
 }
@@ -56,9 +57,11 @@ private struct RequestScript {
     private var round = 0
     private var sessions: [OpenedSession] = []
     private var conversations: [ConversationID] = []
+    private var messages: [MessageID] = []
     private var number: UInt64 = 0
     private var jobs: [PushJob] = []
     private(set) var finished = 0
+    private(set) var changed = 0
 
     init(_ seed: UInt64) {
         random = SeededRandom(seed)
@@ -66,6 +69,9 @@ private struct RequestScript {
         limits.fanOutStep = 2
         limits.receiptStep = 3
         limits.mutationResults = 4
+        limits.tombstoneLifetime = 20_000
+        limits.tombstoneDelay = 5_000
+        limits.deviceMemory = 30_000
     }
 
     func outcome(of request: StoreRequest, on store: any Store) throws -> StoreOutcome {
@@ -93,6 +99,8 @@ private struct RequestScript {
         switch answer {
         case .opened(let opened): sessions.append(opened)
         case .conversation(let record): conversations.append(record.conversation)
+        case .published(let record): messages.append(record.message)
+        case .edited, .done: changed += 1
         case .pushes(let claimed): jobs += claimed.jobs
         default: break
         }
@@ -114,7 +122,15 @@ private struct RequestScript {
         case 4: return open(byToken: false)
         default: break
         }
-        switch random.below(18) {
+        switch random.below(25) {
+        case 18: return random.below(3) == 0 ? remove() : publish()
+        case 19, 20: return edit()
+        case 21:
+            return .deleteMessage(app: Self.app, messageID(), idempotency: nil)
+        case 22, 23: return deleteForOneself()
+        case 24:
+            guard random.below(8) == 0 else { return .enforceRetention(rows: 3) }
+            return .deleteConversation(app: Self.app, conversation(), idempotency: nil)
         case 0: return create()
         case 1, 2: return open(byToken: random.below(3) == 0)
         case 3:
@@ -145,6 +161,40 @@ private struct RequestScript {
 
     private mutating func conversation() -> ConversationID {
         conversations.isEmpty ? fresh() : conversations[random.below(conversations.count)]
+    }
+
+    private mutating func messageID() -> MessageID {
+        messages.isEmpty ? fresh() : messages[random.below(messages.count)]
+    }
+
+    private mutating func remove() -> StoreRequest {
+        .removeParticipants(
+            app: Self.app,
+            RemoveParticipants(conversation: conversation(), users: [user()]), idempotency: nil)
+    }
+
+    private mutating func edit() -> StoreRequest {
+        number += 1
+        let text = random.below(3) == 0 ? nil : PushText(title: "", body: "edit \(number)")
+        return .editMessage(
+            app: Self.app,
+            EditMessage(
+                message: messageID(),
+                parts: [Part(mimeType: "text/plain", content: Array("edit \(number)".utf8))],
+                push: text, baseVersion: UInt64(random.below(2))),
+            idempotency: nil)
+    }
+
+    private mutating func deleteForOneself() -> StoreRequest {
+        number += 1
+        let operation: Mutation.Operation =
+            random.below(3) == 0
+            ? .deleteConversation(DeleteConversation(conversation: conversation()))
+            : .deleteMessage(DeleteMessage(message: messageID()))
+        return .mutate(
+            Mutate(
+                session: session().session,
+                mutation: Mutation(number: number, operation: operation)))
     }
 
     private mutating func session() -> OpenedSession {

@@ -114,7 +114,11 @@ class Checker:
 
     def check_body(self, exchange, response, where):
         kind = exchange["headers"].get("content-type", "").split(";")[0]
-        media = response.get("content", {}).get(kind)
+        if "content" not in response:
+            if kind or exchange["body"]:
+                self.problems.append(f"{where}: a body, which is not in the file")
+            return
+        media = response["content"].get(kind)
         if media is None:
             self.problems.append(f"{where}: {kind or 'no media type'} is not in the file")
             return

@@ -64,7 +64,9 @@ struct Reach {
         }
         if row.version >= message.version { return true }
         guard let member = try membership(of: row.conversation) else { return false }
-        return member.receives(message.revision) && member.joinedPosition < message.position
+        // That it was deleted is also for who came back: it shows nothing.
+        let sees = message.deletedAt != nil || member.joinedPosition < message.position
+        return member.receives(message.revision) && sees
     }
 }
 

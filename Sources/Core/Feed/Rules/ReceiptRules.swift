@@ -249,8 +249,11 @@ extension Work {
                 message.position > receipt.announcedDelivered
                 && message.position <= receipt.delivered
                 || message.position > receipt.announcedRead && message.position <= receipt.read
-            if isNew && message.sender != receipt.user.name {
-                authors.insert(UserID(message.sender))
+            let author = UserID(message.sender)
+            guard isNew, author != receipt.user, !authors.contains(author) else { continue }
+            // Who left learns no more of the conversation (MSG-30).
+            if try participant(receipt.app, receipt.conversation, author) != nil {
+                authors.insert(author)
             }
         }
         let end = messages.count < limits.receiptStep ? last : messages.last?.position ?? last

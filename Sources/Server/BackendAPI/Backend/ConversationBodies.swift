@@ -77,8 +77,8 @@ struct NewMetadataChange: Decodable {
     }
 }
 
-/// `POST /v1/conversations/{id}/participants`.
-struct NewParticipants: Decodable {
+/// `POST /v1/conversations/{id}/participants` and `.../participants/remove`.
+struct NamedUsers: Decodable {
     enum Key: String, CodingKey, CaseIterable { case users }
 
     let users: [String]
@@ -104,6 +104,26 @@ struct NewMessage: Decodable {
         sender = try fields.text(.sender, bytes: 1...UserID.bytesMax)
         parts = try fields.required(.parts)
         push = try fields.optional(.push)
+    }
+}
+
+/// `PUT /v1/messages/{id}`.
+struct MessageEdit: Decodable {
+    enum Key: String, CodingKey, CaseIterable {
+        case parts, push
+        case baseVersion = "base_version"
+    }
+
+    let parts: [NewPart]
+    let push: NewPushText?
+    /// 0: any.
+    let baseVersion: UInt64
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        parts = try fields.required(.parts)
+        push = try fields.optional(.push)
+        baseVersion = try fields.number(.baseVersion, in: 1...UInt64(Int64.max)) ?? 0
     }
 }
 
@@ -264,5 +284,28 @@ struct MessageBody: Encodable {
         position = record.position
         sender = record.sender.isEmpty ? nil : record.sender
         sentAt = record.sentAt.text
+    }
+}
+
+/// A message as an edit left it.
+struct EditedMessageBody: Encodable {
+    let id: String
+    let conversationId: String
+    let position: UInt64
+    /// Left out if it is the app itself.
+    let sender: String?
+    let sentAt: String
+    let version: UInt64
+    let editedAt: String?
+
+    init(_ record: MessageRecord) {
+        let message = MessageBody(record)
+        id = message.id
+        conversationId = message.conversationId
+        position = message.position
+        sender = message.sender
+        sentAt = message.sentAt
+        version = record.version
+        editedAt = record.editedAt?.text
     }
 }

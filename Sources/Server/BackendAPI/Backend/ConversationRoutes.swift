@@ -9,8 +9,14 @@ enum ConversationRoutes {
     static let all: [Route] = [
         Route("POST", "/v1/conversations", .keyed(create)),
         Route("POST", "/v1/conversations/{conversation}/participants", .keyed(addParticipants)),
+        Route(
+            "POST", "/v1/conversations/{conversation}/participants/remove",
+            .keyed(removeParticipants)),
+        Route("DELETE", "/v1/conversations/{conversation}", .keyed(deleteConversation)),
         Route("POST", "/v1/conversations/{conversation}/messages", .keyed(publish)),
         Route("PATCH", "/v1/conversations/{conversation}/metadata", .keyed(changeMetadata)),
+        Route("PUT", "/v1/messages/{message}", .keyed(edit)),
+        Route("DELETE", "/v1/messages/{message}", .keyed(deleteMessage)),
     ]
 
     static func create(_ call: Call, _ app: AppID) throws(Problem) -> Step {
@@ -29,12 +35,60 @@ enum ConversationRoutes {
     static func addParticipants(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         let id = try call.identifier("conversation", as: ConversationID.self)
         let request = AddParticipants(
-            conversation: id, users: try call.body(NewParticipants.self).users)
+            conversation: id, users: try call.body(NamedUsers.self).users)
         let idempotency = try call.idempotency()
         return .commit(.addParticipants(app: app, request, idempotency: idempotency)) {
             answer throws(Problem) in
             try conversation(answer, status: 200)
         }
+    }
+
+    static func removeParticipants(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let request = RemoveParticipants(
+            conversation: id, users: try call.body(NamedUsers.self).users)
+        let idempotency = try call.idempotency()
+        return .commit(.removeParticipants(app: app, request, idempotency: idempotency)) {
+            answer throws(Problem) in
+            try conversation(answer, status: 200)
+        }
+    }
+
+    /// For everyone.
+    static func deleteConversation(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("conversation", as: ConversationID.self)
+        let idempotency = try call.idempotency()
+        return .commit(.deleteConversation(app: app, id, idempotency: idempotency)) {
+            answer throws(Problem) in try done(answer)
+        }
+    }
+
+    static func edit(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("message", as: MessageID.self)
+        let body = try call.body(MessageEdit.self)
+        let request = EditMessage(
+            message: id, parts: body.parts.map(\.part), push: body.push?.text,
+            baseVersion: body.baseVersion)
+        let idempotency = try call.idempotency()
+        return .commit(.editMessage(app: app, request, idempotency: idempotency)) {
+            answer throws(Problem) in
+            guard case .edited(let record) = answer else { throw .unexpected(answer) }
+            return .answer(.json(200, EditedMessageBody(record)))
+        }
+    }
+
+    /// For everyone.
+    static func deleteMessage(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("message", as: MessageID.self)
+        let idempotency = try call.idempotency()
+        return .commit(.deleteMessage(app: app, id, idempotency: idempotency)) {
+            answer throws(Problem) in try done(answer)
+        }
+    }
+
+    private static func done(_ answer: StoreAnswer) throws(Problem) -> Step {
+        guard case .done = answer else { throw .unexpected(answer) }
+        return .answer(HTTPResponse(status: 204))
     }
 
     private static func conversation(
