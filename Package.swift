@@ -130,6 +130,8 @@ let package = Package(
         test("WireTests", ["Wire", "Model"]),
         test("WakeTests", ["Wake", "Model"]),
         test("FeedTests", ["Feed", "Wire", "Wake", "Model", "MemoryStore"]),
+        test(
+            "SimulationTests", ["Model", "Wire", "Wake", "Feed", "Sync", "MemoryStore"]),
         test("SyncTests", ["Sync", "Feed", "Wire", "Model", "MemoryStore"]),
         test(
             "StoreContractTests",

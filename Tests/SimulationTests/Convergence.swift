@@ -1,0 +1,91 @@
+import Feed
+import Model
+import Wake
+import Wire
+
+// What must hold when it has been calm for a while.
+extension Simulation {
+    /// P4 and P5: nothing that is owed waits for ever, and who is unreachable was alerted of the
+    /// newest he has not seen.
+    func checkWakes() throws {
+        let now = clock.wall
+        for row in try rows(WakeRecord.self) {
+            if let due = row.due, due + 60_000 < now {
+                throw Violation("P5: a push to \(row.user) is due since \(now.since(due)) ms")
+            }
+            if row.flight != nil, let lease = row.lease, lease + 60_000 < now {
+                throw Violation("P5: a push to \(row.user) is in flight for ever")
+            }
+        }
+        if try !rows(FanOutRecord.self).isEmpty { throw Violation("P5: a fan-out job is stuck") }
+        let users = try rows(UserRecord.self)
+        for device in try rows(DeviceRecord.self) where device.pushToken != nil {
+            guard let user = users.first(where: { $0.user == device.user }),
+                let phone = devices.first(where: { $0.id == device.device }),
+                phone.app == .forceQuit, user.visibleHead > device.applied
+            else { continue }
+            guard let newest = try newestUnseen(device) else { continue }
+            reached.count("a silent phone judged")
+            let alert = try rows(AlertRecord.self).first {
+                $0.user == device.user && $0.device == device.device && $0.message == newest
+            }
+            guard alert?.sentAt != nil else {
+                let wake = try rows(WakeRecord.self).first { $0.device == device.device }
+                throw Violation(
+                    "P4: \(device.user) was not alerted of \(newest): \(alert as Any); "
+                        + "unreachable \(device.isUnreachable), \(wake as Any)")
+            }
+        }
+    }
+
+    private func newestUnseen(_ device: DeviceRecord) throws -> MessageID? {
+        let marks = try rows(ReadMarkRecord.self).filter { $0.user == device.user }
+        let entries = try rows(EntryRecord.self).filter {
+            $0.user == device.user && $0.isVisible && $0.firstSeq > device.applied
+        }
+        let unread = entries.filter { entry in
+            let mark = marks.first { $0.conversation == entry.conversation }
+            return (mark?.through ?? 0) < entry.position
+        }
+        return unread.max { $0.seq < $1.seq }.flatMap { MessageID($0.object) }
+    }
+
+    /// P1 and P3: everything acknowledged is stored, and every device holds what its user sees.
+    func checkConvergence() throws {
+        let messages = try rows(MessageRecord.self)
+        let stored = Set(messages.map(\.message))
+        for id in acknowledged.sorted() where !stored.contains(id) {
+            throw Violation("P1: \(id) was acknowledged and is not stored")
+        }
+        let memberships = try rows(ParticipantRecord.self)
+        let conversations = try rows(ConversationRecord.self)
+        for device in devices {
+            guard device.isInSync else {
+                throw Violation("\(device.user) \(device.id) is not in sync after the calm")
+            }
+            let held = try device.held()
+            for membership in memberships
+            where membership.user.name == device.user && membership.leftRevision == nil {
+                let id = membership.conversation
+                guard conversations.first(where: { $0.conversation == id })?.deletedAt == nil
+                else { continue }
+                let wanted = messages.filter {
+                    $0.conversation == id && $0.position > membership.joinedPosition
+                }.sorted { $0.position < $1.position }.map(Self.word)
+                let has = Set(held[id] ?? [])
+                for word in wanted where !has.contains(word) {
+                    throw Violation(
+                        "P1: \(device.user) \(device.id) lacks \(word) of \(id); it holds "
+                            + "\((held[id] ?? []).suffix(5))")
+                }
+                reached.count("messages compared", wanted.count)
+            }
+        }
+    }
+
+    private static func word(_ message: MessageRecord) -> String {
+        message.deletedAt == nil
+            ? "\(message.position) \(message.message) v\(message.version)"
+            : "\(message.position) \(message.message) deleted"
+    }
+}

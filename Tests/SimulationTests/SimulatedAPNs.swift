@@ -1,0 +1,58 @@
+import Model
+import Wake
+
+/// APNs and the screens of the phones: what was asked may be refused, dropped, late, or done
+/// without an answer.
+final class SimulatedAPNs {
+    private unowned let simulation: Simulation
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Takes one push. `answer` is called at most once.
+    func push(_ request: PushRequest, _ answer: @escaping (PushReply) -> Void) {
+        let clock = simulation.clock
+        guard let device = simulation.devices.first(where: { $0.pushToken == request.token })
+        else {
+            clock.after(20) {
+                answer(.answered(status: 410, reason: "Unregistered", timestamp: clock.wall))
+            }
+            return
+        }
+        let fault = simulation.isCalm ? 99 : Int.random(in: 0..<100, using: &simulation.chance)
+        switch fault {
+        case 0..<4:
+            simulation.reached.count("a push answered 503")
+            clock.after(30) {
+                answer(.answered(status: 503, reason: "ServiceUnavailable", timestamp: nil))
+            }
+        case 4..<7:
+            simulation.reached.count("a push answered 429")
+            clock.after(30) {
+                answer(.answered(status: 429, reason: "TooManyRequests", timestamp: nil))
+            }
+        case 7..<11:
+            simulation.reached.count("a push never sent")
+            clock.after(30) { answer(.notSent) }
+        case 11..<16:
+            simulation.reached.count("a push without an answer")
+            // Taken or not: nobody knows.
+            if simulation.chance.once(in: 2) { deliver(request, to: device) }
+            clock.after(10_000) { answer(.unanswered) }
+        case 16..<26:
+            simulation.reached.count("a push accepted and dropped")
+            clock.after(30) { answer(.answered(status: 200, reason: "", timestamp: nil)) }
+        default:
+            deliver(request, to: device)
+            clock.after(30 + simulation.chance.upTo(60)) {
+                answer(.answered(status: 200, reason: "", timestamp: nil))
+            }
+        }
+    }
+
+    private func deliver(_ request: PushRequest, to device: SimulatedDevice) {
+        let slowest: Milliseconds = simulation.isCalm ? 300 : 8_000
+        simulation.clock.after(20 + simulation.chance.upTo(slowest)) { [weak device] in
+            try device?.receivePush(request)
+        }
+    }
+}

@@ -1,0 +1,437 @@
+import Feed
+import MemoryStore
+import Model
+import Sync
+import Wake
+import Wire
+
+/// A server process as the real one is put together: sessions, a hub, one writer with group
+/// commit, a reader, duties, a gateway. The process can be killed; the store stays.
+final class SimulatedServer {
+    private final class Connection {
+        let number: UInt64
+        let link: SimulatedLink
+        var session: Session
+        var decoder = FrameDecoder()
+        var sent: UInt64 = 0
+        var place: SessionKey?
+        var timer: Instant?
+        var isClosed = false
+
+        init(_ number: UInt64, _ link: SimulatedLink, _ session: Session) {
+            self.number = number
+            self.link = link
+            self.session = session
+        }
+    }
+
+    private struct Job {
+        let request: StoreRequest
+        let answer: (Result<StoreOutcome, StoreError>) throws -> Void
+    }
+
+    private unowned let simulation: Simulation
+    let store: MemoryStore
+    private var connections: [UInt64: Connection] = [:]
+    private var jobs: [Job] = []
+    private var isCommitting = false
+    private var boot = BootID(high: 0, low: 0)
+    /// Events of an earlier process do nothing.
+    private(set) var life: UInt64 = 0
+    private(set) var isUp = false
+    private var pushesInFlight = 0
+
+    init(_ simulation: Simulation) {
+        self.simulation = simulation
+        store = MemoryStore(
+            tables: Schema.tables, lockRanks: Schema.lockRanks, clock: simulation.clock.wall)
+    }
+
+    private var clock: Clockwork { simulation.clock }
+
+    private func later(_ delay: Milliseconds, _ run: @escaping () throws -> Void) {
+        let life = life
+        clock.after(delay) { [weak self] in
+            guard let self, self.isUp, self.life == life else { return }
+            try run()
+        }
+    }
+
+    // MARK: The process
+
+    func start() throws {
+        isUp = true
+        life += 1
+        boot = BootID(high: 1, low: life)
+        store.clock = clock.wall
+        let results = try store.commit(
+            [.start(boot: boot, epochHalf: 77)], limits: simulation.limits)
+        _ = try results.first?.get()
+        for (request, every) in [
+            (StoreRequest.continueFanOut(recipients: 3), Milliseconds(100)),
+            (.coalesceReceipts(users: 8), 250), (.sweepWakes(rows: 64), 1_000),
+            (.enforceRetention(rows: 100), 60_000), (.keepAlive, 2_000),
+        ] where !(simulation.defect == .neverSweeps && request == .sweepWakes(rows: 64)) {
+            duty(request, every: every)
+        }
+        claim()
+        lookAtHeads()
+    }
+
+    /// kill -9: what is in memory is gone, what is committed stays.
+    func kill() {
+        simulation.reached.count("the server killed")
+        if !jobs.isEmpty { simulation.reached.count("killed with requests waiting") }
+        isUp = false
+        life += 1
+        for connection in connections.values.sorted(by: { $0.number < $1.number }) {
+            connection.link.abandon(.server)
+        }
+        connections = [:]
+        jobs = []
+        isCommitting = false
+        pushesInFlight = 0
+    }
+
+    private func duty(_ request: StoreRequest, every interval: Milliseconds) {
+        // Less often in the calm, which is long; but a gap in `alive_at` would mean an outage.
+        let isRare = simulation.isCalm && request != .keepAlive
+        later(isRare ? interval * 10 : interval) { [unowned self] in
+            self.ask(request) { _ in }
+            self.duty(request, every: interval)
+        }
+    }
+
+    // MARK: The store
+
+    func ask(
+        _ request: StoreRequest,
+        _ answer: @escaping (Result<StoreOutcome, StoreError>) throws -> Void
+    ) {
+        jobs.append(Job(request: request, answer: answer))
+        commitSoon()
+    }
+
+    private func commitSoon() {
+        guard !isCommitting, !jobs.isEmpty else { return }
+        isCommitting = true
+        let isSlow = !simulation.isCalm && simulation.chance.once(in: 200)
+        later(1 + simulation.chance.upTo(isSlow ? 4_000 : 15)) { [unowned self] in
+            try self.commit()
+        }
+    }
+
+    private func commit() throws {
+        let batch = Array(jobs.prefix(16))
+        jobs.removeFirst(batch.count)
+        store.clock = clock.wall
+        let faults: [MemoryStore.CommitFault] = [
+            .full, .conflict, .lostBeforeCommit, .lostAfterCommit,
+        ]
+        let fault =
+            !simulation.isCalm && simulation.chance.once(in: 60)
+            ? simulation.chance.one(of: faults) : nil
+        store.faults = fault.map { [$0] } ?? []
+        let outcomes: [Result<StoreOutcome, StoreError>]
+        do throws(StoreError) {
+            if simulation.defect == .answersWithoutCommit, simulation.chance.once(in: 50) {
+                outcomes = try answersWithoutCommit(batch.map(\.request))
+            } else {
+                outcomes = try store.commit(batch.map(\.request), limits: simulation.limits)
+            }
+        } catch {
+            outcomes = batch.map { _ in .failure(error) }
+        }
+        if let fault { simulation.reached.count("a commit fails: \(fault)") }
+        store.faults = []
+        try simulation.committed(outcomes)
+        tellHub(outcomes)
+        // Killed between the commit and the answers, now and then.
+        for (job, outcome) in zip(batch, outcomes) {
+            later(simulation.chance.upTo(3)) { try job.answer(outcome) }
+        }
+        isCommitting = false
+        commitSoon()
+    }
+
+    private func answersWithoutCommit(
+        _ requests: [StoreRequest]
+    ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        var outcomes: [Result<StoreOutcome, StoreError>] = []
+        store.faults = []
+        try? store.write { transaction throws(StoreError) in
+            for request in requests {
+                outcomes.append(
+                    .success(
+                        try Rules.execute(
+                            request, in: transaction, now: clock.wall, limits: simulation.limits)))
+            }
+            throw .conflict("on purpose")
+        }
+        return outcomes.count == requests.count
+            ? outcomes : requests.map { _ in .failure(.conflict("on purpose")) }
+    }
+
+    private func tellHub(_ outcomes: [Result<StoreOutcome, StoreError>]) {
+        for case .success(let outcome) in outcomes {
+            for change in outcome.changes {
+                for connection in members(change.app, change.user) {
+                    // A hint may get lost: the look at the heads finds it.
+                    if !simulation.isCalm, simulation.chance.once(in: 30) {
+                        simulation.reached.count("a hint lost")
+                        continue
+                    }
+                    later(simulation.chance.upTo(5)) { [weak self, weak connection] in
+                        guard let self, let connection else { return }
+                        try self.run(connection) {
+                            $0.headMoved(to: change.head, kinds: change.kinds, now: $1)
+                        }
+                    }
+                }
+            }
+            for ended in outcome.ended {
+                for connection in members(ended.session.app, ended.session.user)
+                where connection.place == ended.session {
+                    simulation.reached.count("a session ended: \(ended.code)")
+                    later(simulation.chance.upTo(5)) { [weak self, weak connection] in
+                        guard let self, let connection else { return }
+                        try self.run(connection) { $0.ended(ended.code, now: $1) }
+                    }
+                }
+            }
+        }
+    }
+
+    private func members(_ app: AppID, _ user: UserID) -> [Connection] {
+        connections.values.filter { $0.place?.app == app && $0.place?.user == user }
+            .sorted { $0.number < $1.number }
+    }
+
+    private func lookAtHeads() {
+        later(2_000) { [unowned self] in
+            for connection in self.connections.values.sorted(by: { $0.number < $1.number }) {
+                guard let place = connection.place else { continue }
+                let reading = try self.read(.heads(place.app, [place.user]))
+                if case .heads(let heads)? = reading, let head = heads.first?.head {
+                    try self.run(connection) { $0.headMoved(to: head, kinds: .max, now: $1) }
+                }
+            }
+            self.lookAtHeads()
+        }
+    }
+
+    func read(_ query: StoreQuery) throws -> StoreReading? {
+        var reading: StoreReading?
+        try store.read { snapshot throws(StoreError) in
+            reading = try Rules.read(
+                query, in: snapshot, now: self.clock.wall, limits: self.simulation.limits)
+        }
+        return reading
+    }
+
+    // MARK: Connections
+
+    /// The TLS handshake is done.
+    func accept(_ link: SimulatedLink) {
+        let seed = simulation.chance.next()
+        let configuration = SessionConfiguration(
+            limits: simulation.sessionLimits, boot: boot, node: "n", sha256: { [1] + $0 })
+        func bytes(_ first: UInt64) -> [UInt8] {
+            (0..<4).flatMap { Identifier<Noun.Push>(high: first, low: seed &+ $0).bytes.suffix(8) }
+        }
+        let session = Session(
+            configuration: configuration,
+            entropy: SessionEntropy(sessionToken: bytes(1), nonce: bytes(2), seed: seed),
+            now: clock.now)
+        let connection = Connection(link.number, link, session)
+        connections[link.number] = connection
+        let life = life
+        link.attach(
+            .server,
+            SimulatedLink.Handlers(
+                received: { [weak self, weak connection] bytes in
+                    guard let self, let connection, self.life == life else { return }
+                    try self.received(bytes, connection)
+                },
+                closed: { [weak self, weak connection] in
+                    guard let self, let connection, self.life == life else { return }
+                    try self.closed(connection)
+                }))
+        setTimer(connection)
+    }
+
+    private func received(_ bytes: [UInt8], _ connection: Connection) throws {
+        guard !connection.isClosed else { return }
+        connection.decoder.append(bytes)
+        while !connection.isClosed {
+            let next: Frame?
+            do throws(WireError) {
+                next = try connection.decoder.next()
+            } catch {
+                throw Violation("the server cannot read what a client sent: \(error)")
+            }
+            guard let frame = next else { return }
+            try run(connection) { $0.received(frame, now: $1) }
+        }
+    }
+
+    private func closed(_ connection: Connection) throws {
+        guard !connection.isClosed else { return }
+        connection.isClosed = true
+        if !connection.decoder.isBetweenFrames { simulation.reached.count("cut inside a frame") }
+        try run(connection) { $0.closed(now: $1) }
+    }
+
+    private func run(
+        _ connection: Connection, _ input: (inout Session, Instant) -> [SessionAction]
+    ) throws {
+        let actions = input(&connection.session, clock.now)
+        for action in actions { try carryOut(action, connection) }
+        guard connection.session.unacknowledgedBytes <= simulation.sessionLimits.windowBytes * 2
+        else {
+            throw Violation("P7: \(connection.session.unacknowledgedBytes) bytes unacknowledged")
+        }
+        if connection.session.isFinished {
+            connections[connection.number] = nil
+        } else {
+            setTimer(connection)
+        }
+    }
+
+    private func setTimer(_ connection: Connection) {
+        guard let due = connection.session.nextDeadline, due != connection.timer else { return }
+        connection.timer = due
+        let life = life
+        clock.at(due) { [weak self, weak connection] in
+            guard let self, let connection, self.life == life, connection.timer == due else {
+                return
+            }
+            connection.timer = nil
+            let taken = connection.link.takenByDevice
+            let waiting = Int(connection.sent - min(taken, connection.sent))
+            try self.run(connection) {
+                $0.progressed(taken: taken, unsent: 0, outstanding: waiting, now: $1)
+            }
+            try self.run(connection) { $0.deadlineReached(now: $1) }
+        }
+    }
+
+    private func carryOut(_ action: SessionAction, _ connection: Connection) throws {
+        switch action {
+        case .send(let frame):
+            let frame = simulation.defect == .losesEntries ? losing(frame) : frame
+            try simulation.serverSends(frame, on: connection.number)
+            let bytes = frame.encoded
+            connection.sent += UInt64(bytes.count)
+            connection.link.send(bytes, to: .device)
+        case .store(let tag, let request):
+            ask(request) { [weak self, weak connection] result in
+                guard let self, let connection else { return }
+                switch result {
+                case .success(let outcome):
+                    let wall = self.clock.wall
+                    try self.run(connection) {
+                        $0.storeAnswered(tag, outcome.answer, now: $1, wall: wall)
+                    }
+                case .failure(let error):
+                    try self.run(connection) { $0.storeFailed(tag, error, now: $1) }
+                }
+            }
+        case .read(let tag, let query):
+            later(1 + simulation.chance.upTo(20)) { [weak self, weak connection] in
+                guard let self, let connection else { return }
+                guard case .page(let page)? = try self.read(.page(query)) else {
+                    return try self.run(connection) {
+                        $0.readFailed(tag, .unavailable("no page"), now: $1)
+                    }
+                }
+                try self.run(connection) { $0.pageRead(tag, page, now: $1) }
+            }
+        case .readHistory(let tag, let query):
+            later(1 + simulation.chance.upTo(20)) { [weak self, weak connection] in
+                guard let self, let connection else { return }
+                guard case .history(let reading)? = try self.read(.history(query)) else {
+                    return try self.run(connection) {
+                        $0.historyFailed(tag, .unavailable("no history"), now: $1)
+                    }
+                }
+                try self.run(connection) { $0.historyRead(tag, reading, now: $1) }
+            }
+        case .verify(let tag, let token, _):
+            later(1) { [weak self, weak connection] in
+                guard let self, let connection else { return }
+                let words = token.split(separator: " ").map(String.init)
+                let claims = IdentityClaims(
+                    issuer: "backend", subject: words[0], audience: [Simulation.app.name],
+                    nonce: words[1],
+                    expiresAt: Int64(self.clock.wall.milliseconds / 1_000) + 60)
+                let wall = self.clock.wall
+                try self.run(connection) {
+                    $0.identityVerified(tag, claims, now: $1, wall: wall)
+                }
+            }
+        case .enterHub(let key): connection.place = key
+        case .leaveHub(let key): if connection.place == key { connection.place = nil }
+        case .raiseLimits(let limits): connection.decoder.limits = limits
+        case .close:
+            guard !connection.isClosed else { return }
+            connection.isClosed = true
+            connection.link.close(from: .server)
+            try run(connection) { $0.closed(now: $1) }
+        case .stopReading: simulation.reached.count("the server stops reading")
+        case .resumeReading: break
+        case .log(let event):
+            if case .suspected = event { simulation.reached.count("a session suspected") }
+        }
+    }
+
+    private func losing(_ frame: Frame) -> Frame {
+        guard case .delta(var delta) = frame.body, !delta.entries.isEmpty,
+            simulation.chance.once(in: 20)
+        else { return frame }
+        delta.entries.removeFirst()
+        return Frame(.delta(delta), request: frame.request, more: frame.more)
+    }
+
+    // MARK: The gateway
+
+    private func claim() {
+        later(simulation.isCalm ? 1_000 : 200) { [unowned self] in
+            let free = 8 - self.pushesInFlight
+            if free > 0 {
+                let ids = (0..<free).map { _ in
+                    WakeID(high: self.simulation.chance.next(), low: self.simulation.chance.next())
+                }
+                self.ask(.claimPushes(ClaimPushes(boot: self.boot, streams: free, ids: ids))) {
+                    [unowned self] result in
+                    guard case .success(let outcome) = result,
+                        case .pushes(let claimed) = outcome.answer
+                    else { return }
+                    for job in claimed.jobs { self.push(job) }
+                }
+            }
+            self.claim()
+        }
+    }
+
+    private func push(_ job: PushJob) {
+        pushesInFlight += 1
+        simulation.reached.count("a \(job.kind) push")
+        simulation.apns.push(job.request) { [weak self, life] reply in
+            guard let self, self.life == life else { return }
+            self.later(self.simulation.chance.upTo(50)) {
+                self.pushesInFlight -= 1
+                self.finish(job, reply, tries: 5)
+            }
+        }
+    }
+
+    private func finish(_ job: PushJob, _ reply: PushReply, tries: Int) {
+        ask(.finishPush(FinishPush(key: job.key, id: job.request.id, reply: reply))) {
+            [weak self] result in
+            // The lease bounds how long this is worth trying.
+            guard let self, case .failure = result, tries > 0 else { return }
+            self.later(500) { self.finish(job, reply, tries: tries - 1) }
+        }
+    }
+}

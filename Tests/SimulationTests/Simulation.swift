@@ -1,0 +1,378 @@
+import Feed
+import MemoryStore
+import Model
+import Sync
+import Wake
+import Wire
+
+/// A promise broken.
+struct Violation: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// What a run came through, counted: a property that is never reached proves nothing.
+struct Reached {
+    private(set) var counts: [String: Int] = [:]
+
+    mutating func count(_ name: String, _ more: Int = 1) { counts[name, default: 0] += more }
+    mutating func add(_ other: Reached) {
+        for (name, count) in other.counts { counts[name, default: 0] += count }
+    }
+    subscript(name: String) -> Int { counts[name] ?? 0 }
+}
+
+/// A bug put in on purpose, outside the core: the promises must be found broken.
+enum Defect: CaseIterable {
+    /// Some commits are answered that never were on disk.
+    case answersWithoutCommit
+    /// Now and then an entry is missing from a DELTA.
+    case losesEntries
+    /// Nobody looks whether a grace or a lease has ended.
+    case neverSweeps
+}
+
+/// The real core under virtual time: server sessions, rules, wakes, client halves; faulty links,
+/// a store that fails, a server that is killed, phones with a life of their own. First a phase of
+/// faults, then calm, in which everything must come right (P1 to P7).
+final class Simulation {
+    static let app = AppID("chat")
+    /// How long the faults last.
+    static let stormy: Milliseconds = 180_000
+
+    let seed: UInt64
+    let defect: Defect?
+    var chance: Chance
+    let clock = Clockwork()
+    var reached = Reached()
+    var violations: [String] = []
+    private(set) var isCalm = false
+    private(set) var server: SimulatedServer!
+    private(set) var apns: SimulatedAPNs!
+    private(set) var devices: [SimulatedDevice] = []
+    let limits: RuleLimits
+    let sessionLimits: SessionLimits
+    private var links: UInt64 = 0
+    private var deviceOfLink: [UInt64: DeviceID] = [:]
+    private var ids: UInt64 = 0
+
+    /// Final results sent to each device, by mutation number.
+    private var results: [String: MutationResult] = [:]
+    /// Messages whose sender was told that they are stored.
+    private(set) var acknowledged: Set<MessageID> = []
+    private var published: [String: MessageRecord] = [:]
+
+    init(seed: UInt64, defect: Defect? = nil) throws {
+        self.seed = seed
+        self.defect = defect
+        chance = Chance(seed: seed)
+        var limits = RuleLimits()
+        // Small, so that the background and its resumption are met at once.
+        limits.directRecipients = 2
+        limits.fanOutStep = 2
+        self.limits = limits
+        var sessionLimits = SessionLimits()
+        sessionLimits.firstPageBytes = 600
+        sessionLimits.windowDeltas = 4
+        self.sessionLimits = sessionLimits
+        server = SimulatedServer(self)
+        apns = SimulatedAPNs(self)
+        try prepare()
+    }
+
+    private func prepare() throws {
+        try server.start()
+        let setup: [Administration] = [
+            .putApp(
+                AppRecord(
+                    app: Self.app, createdAt: clock.wall, grace: 20_000, silentBudget: 3,
+                    receiptParticipantsMax: 4, silentWindow: 120_000, silentSpacing: 5_000)),
+            .putPushCredential(
+                PushCredentialRecord(
+                    app: Self.app, environment: .development, keyID: "K", team: "T",
+                    privateKeyPEM: "", topics: "org.example", host: "h", port: 1,
+                    changedAt: clock.wall)),
+        ]
+        for request in setup {
+            let outcomes = try server.store.commit([.administer(request)])
+            guard try outcomes.first?.get().answer == .done else { throw Violation("no app") }
+        }
+        for (user, count) in [("anna", 3), ("bert", 2), ("carl", 1), ("dora", 1), ("emil", 1)] {
+            for number in 1...count {
+                let id = DeviceID(high: UInt64(devices.count + 1), low: UInt64(number))
+                devices.append(SimulatedDevice(id, of: user, self))
+            }
+        }
+    }
+
+    func fresh<Noun>() -> Identifier<Noun> {
+        ids += 1
+        return Identifier(high: 0xAB, low: ids)
+    }
+
+    func makeLink(of device: SimulatedDevice) -> SimulatedLink {
+        links += 1
+        deviceOfLink[links] = device.id
+        return SimulatedLink(links, self)
+    }
+
+    // MARK: The run
+
+    func run() throws {
+        for device in devices { try device.open() }
+        converse(devices.map(\.user))
+        life()
+        disaster()
+        try pass(Self.stormy)
+        isCalm = true
+        if !server.isUp { try server.start() }
+        // Who sleeps sleeps on: wakes, demotions and alerts come to their end.
+        try pass(40 * 60_000)
+        try checkWakes()
+        for device in devices { try device.open() }
+        try pass(120_000)
+        try checkConvergence()
+        if let violation = violations.first { throw Violation(violation) }
+    }
+
+    private func pass(_ duration: Milliseconds) throws {
+        let end = clock.now + duration
+        while try clock.step(until: end) {
+            if let violation = violations.first { throw Violation(violation) }
+        }
+    }
+
+    private func life() {
+        clock.after(100 + chance.upTo(700)) { [unowned self] in
+            guard !self.isCalm else { return }
+            if let device = self.chance.one(of: self.devices) { try self.something(device) }
+            self.life()
+        }
+    }
+
+    private func disaster() {
+        clock.after(5_000 + chance.upTo(40_000)) { [unowned self] in
+            guard !self.isCalm, self.server.isUp else { return }
+            self.server.kill()
+            let pause = self.chance.once(in: 3) ? 12_000 : 800
+            self.clock.after(200 + self.chance.upTo(Milliseconds(pause))) {
+                if !self.server.isUp { try self.server.start() }
+            }
+            self.disaster()
+        }
+    }
+
+    private func something(_ device: SimulatedDevice) throws {
+        switch Int.random(in: 0..<100, using: &chance) {
+        case 0..<34: try send(device)
+        case 34..<42: publish()
+        case 42..<50: try device.readSome()
+        case 50..<56: try change(device)
+        case 56..<60: try members(device)
+        case 60..<72: try device.open()
+        case 72..<82: try device.sleep()
+        case 82..<86: device.quit()
+        case 86..<90: device.loseNetwork(for: 500 + chance.upTo(20_000))
+        case 90..<95: device.cutLink(silently: false)
+        default: device.cutLink(silently: true)
+        }
+    }
+
+    // MARK: What users and backend do
+
+    private func content(_ text: String) -> [Part] {
+        [Part(mimeType: "text/plain", content: Array(text.utf8))]
+    }
+
+    private func send(_ device: SimulatedDevice) throws {
+        guard let conversation = chance.one(of: device.conversations) else { return }
+        try device.mutate(
+            .sendMessage(
+                SendMessage(
+                    conversation: conversation, message: fresh(), parts: content("hello"),
+                    push: PushText(title: device.user, body: "hello"))))
+    }
+
+    private func change(_ device: SimulatedDevice) throws {
+        guard let conversation = chance.one(of: device.conversations),
+            let message = try device.ownMessage(in: conversation)
+        else { return }
+        if chance.once(in: 2) {
+            try device.mutate(
+                .editMessage(EditMessage(message: message, parts: content("better"))))
+        } else {
+            try device.mutate(
+                .deleteMessage(DeleteMessage(message: message, forEveryone: true)))
+        }
+    }
+
+    private func members(_ device: SimulatedDevice) throws {
+        let users = Array(Set(devices.map(\.user))).sorted()
+        guard let other = chance.one(of: users) else { return }
+        let conversation = chance.one(of: device.conversations)
+        switch Int.random(in: 0..<4, using: &chance) {
+        case 0:
+            try device.mutate(
+                .createConversation(
+                    CreateConversation(
+                        conversation: fresh(), participants: [other],
+                        distinct: chance.once(in: 2))))
+        case 1:
+            try device.mutate(
+                .removeParticipants(
+                    RemoveParticipants(conversation: conversation, users: [other])))
+        default:
+            try device.mutate(
+                .addParticipants(AddParticipants(conversation: conversation, users: [other])))
+        }
+    }
+
+    private func converse(_ users: [String]) {
+        let request = CreateConversation(conversation: fresh(), participants: users)
+        untilAnswered {
+            .createConversation(app: Self.app, request, idempotency: $0)
+        } then: { _, _ in
+        }
+    }
+
+    private func publish() {
+        guard let conversation = chance.one(of: (try? conversations()) ?? []) else { return }
+        let message = SendMessage(
+            conversation: conversation, message: fresh(), parts: content("news"),
+            push: PushText(title: "", body: "news"))
+        untilAnswered {
+            .publish(
+                app: Self.app, Publication(message: message, sender: ""), idempotency: $0)
+        } then: { [unowned self] key, answer in
+            guard case .published(let record) = answer else { return }
+            self.acknowledged.insert(record.message)
+            if let earlier = self.published[key], earlier.position != record.position {
+                self.violations.append("P2: \(key) was answered twice, differently")
+            }
+            self.published[key] = record
+        }
+    }
+
+    /// A backend's request under an idempotency key: again until there is an answer, and
+    /// sometimes once more.
+    private func untilAnswered(
+        _ request: @escaping (Idempotency) -> StoreRequest,
+        then: @escaping (String, StoreAnswer) -> Void
+    ) {
+        ids += 1
+        let idempotency = Idempotency(key: "key \(ids)", requestHash: [UInt8(ids & 255)])
+        var isAnswered = false
+        func attempt(_ left: Int) {
+            if server.isUp {
+                server.ask(request(idempotency)) { [unowned self] result in
+                    guard case .success(let outcome) = result else { return }
+                    then(idempotency.key, outcome.answer)
+                    let again = !isAnswered && self.chance.once(in: 5)
+                    isAnswered = true
+                    if again {
+                        self.reached.count("a publish repeated")
+                        attempt(0)
+                    }
+                }
+            }
+            clock.after(3_000) {
+                if !isAnswered, left > 0 { attempt(left - 1) }
+            }
+        }
+        attempt(100)
+    }
+
+    private func conversations() throws -> [ConversationID] {
+        try rows(ConversationRecord.self).filter { $0.deletedAt == nil }.map(\.conversation)
+    }
+
+    func rows<R: Record>(_ type: R.Type) throws -> [R] {
+        var found: [R] = []
+        try server.store.read { snapshot throws(StoreError) in
+            found = try snapshot.records(type, Scan(limit: 1_000_000))
+        }
+        return found
+    }
+
+    // MARK: What is observed
+
+    func committed(_ outcomes: [Result<StoreOutcome, StoreError>]) throws {
+        for case .success(let outcome) in outcomes {
+            reached.count("a demotion", outcome.wakes.demotions)
+            reached.count("a recovery", outcome.wakes.recoveries)
+            if case .pushes(let claimed) = outcome.answer {
+                for job in claimed.jobs where job.kind == .alert { try checkAlert(job) }
+            }
+        }
+    }
+
+    /// P4: who has stored everything visible is not alerted.
+    private func checkAlert(_ job: PushJob) throws {
+        let user = try rows(UserRecord.self).first { $0.user == job.key.user }
+        let device = try rows(DeviceRecord.self).first {
+            $0.user == job.key.user && $0.device == job.key.device
+        }
+        guard let user, let device else { throw Violation("P4: an alert for nobody") }
+        if device.applied >= user.visibleHead {
+            throw Violation("P4: an alert for \(user.user), who has seen everything")
+        }
+    }
+
+    func serverSends(_ frame: Frame, on link: UInt64) throws {
+        // Both halves are ours: neither breaks the protocol.
+        if case .close(let close) = frame.body,
+            close.code == 5004 || (4000..<5000).contains(close.code)
+        {
+            throw Violation("the server closes with \(close.code)")
+        }
+        if case .mutationResult(let result) = frame.body { try sendsResult(result, on: link) }
+        if case .delta(let delta) = frame.body {
+            for result in delta.results { try sendsResult(result, on: link) }
+            if delta.more { reached.count("a page with more behind it") }
+            let numbers = delta.entries.map(\.seq)
+            if numbers != numbers.sorted() || Set(numbers).count != numbers.count {
+                throw Violation("P3: a DELTA out of order: \(numbers)")
+            }
+        }
+    }
+
+    /// P2: the same number, the same result.
+    private func sendsResult(_ result: MutationResult, on link: UInt64) throws {
+        guard let device = deviceOfLink[link], !(1_000..<2_000).contains(result.code) else {
+            return
+        }
+        let key = "\(device) \(result.number)"
+        if let earlier = results[key] {
+            reached.count("a result given again")
+            if earlier != result { throw Violation("P2: \(key): \(earlier), then \(result)") }
+        }
+        results[key] = result
+    }
+
+    func heardResult(_ result: MutationResult) {
+        if result.code == 0, result.position > 0, let id = MessageID(result.object) {
+            acknowledged.insert(id)
+        }
+    }
+
+    /// P6: nobody hears of a conversation he never took part in.
+    func heard(_ entry: Entry, _ message: MessageState, on device: SimulatedDevice) {
+        guard let conversation = entry.conversation else { return }
+        let participant = try? participant(conversation, device.user)
+        if participant == nil {
+            violations.append("P6: \(device.user) heard of \(conversation)")
+        }
+    }
+
+    private func participant(
+        _ conversation: ConversationID, _ user: String
+    ) throws -> ParticipantRecord? {
+        var found: ParticipantRecord?
+        try server.store.read { snapshot throws(StoreError) in
+            found = try snapshot.record(
+                ParticipantRecord.self,
+                [.app(Self.app), .identifier(conversation), .text(user)])
+        }
+        return found
+    }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+/// Runs of the simulation. One seed: ROUSE_SEED=N; a long night: ROUSE_SIMULATIONS=10000.
+struct SimulationTests {
+    /// Seeds that are run each time: the first ones, and those that found something.
+    static let fixed: [UInt64] = Array(1...12)
+
+    /// What the fixed and fresh seeds together must have come through.
+    static let mustReach = [
+        "the server killed", "killed with requests waiting", "a link cut", "a link half open",
+        "cut inside a frame", "a hint lost", "a phone without network",
+        "an app killed while it runs", "an app woken", "a commit fails: full",
+        "a commit fails: conflict", "a commit fails: lostBeforeCommit",
+        "a commit fails: lostAfterCommit", "a silent push", "a alert push", "a badge push",
+        "a push answered 503", "a push answered 429", "a push never sent",
+        "a push without an answer", "a push accepted and dropped", "an alert shown", "a demotion",
+        "a recovery", "a SYNC_REQUEST", "a page with more behind it", "a publish repeated",
+        "a result given again", "a session ended: superseded", "a silent phone judged",
+        "messages compared",
+    ]
+
+    @Test func promisesHoldOverFaultsAndKills() throws {
+        let environment = ProcessInfo.processInfo.environment
+        var seeds = Self.fixed
+        if let seed = environment["ROUSE_SEED"].flatMap(UInt64.init) {
+            seeds = [seed]
+        } else {
+            let count = environment["ROUSE_SIMULATIONS"].flatMap(Int.init) ?? 4
+            seeds += (0..<count).map { _ in UInt64.random(in: 1_000...UInt64(UInt32.max)) }
+        }
+        var reached = Reached()
+        var steps = 0
+        for seed in seeds {
+            let simulation = try Simulation(seed: seed)
+            do {
+                try simulation.run()
+            } catch {
+                Issue.record("ROUSE_SEED=\(seed): \(error)")
+            }
+            steps += simulation.clock.steps
+            reached.add(simulation.reached)
+        }
+        print("simulated \(seeds.count) seeds, \(steps) steps; fresh: \(seeds.dropFirst(12))")
+        for (name, count) in reached.counts.sorted(by: { $0.key < $1.key }) {
+            print("  \(name): \(count)")
+        }
+        if seeds.count > 1 {
+            for name in Self.mustReach where reached[name] == 0 {
+                Issue.record("never reached: \(name)")
+            }
+        }
+    }
+
+    /// The checkers can fail: each bug put in on purpose is found by the fixed seeds.
+    @Test(arguments: Defect.allCases)
+    func aBugIsFound(_ defect: Defect) throws {
+        for seed in Self.fixed {
+            do {
+                try Simulation(seed: seed, defect: defect).run()
+            } catch {
+                print("\(defect) found by seed \(seed): \(error)")
+                return
+            }
+        }
+        Issue.record("no fixed seed finds \(defect)")
+    }
+}
