@@ -63,6 +63,7 @@ public final class SyncClient {
     private var isGathering = false
     private var isRunning = false
     private var isClosed = false
+    private var lastFetch: UInt64 = 0
 
     /// - Parameter seed: chance for back-off; different for every client.
     /// - Throws: when the local store cannot be read.
@@ -135,6 +136,27 @@ public final class SyncClient {
         let receipt = ReadReceipt(conversation: conversation, through: through)
         try store.addRead(receipt)
         with { $0.readQueued(receipt, now: $1) }
+    }
+
+    /// Asks for history or an object; `.fetched` or `.fetchFailed` comes by `events.reported` with
+    /// this number, what is new by `events.applied`.
+    @discardableResult
+    public func fetch(_ fetch: Fetch) -> UInt64 {
+        lastFetch += 1
+        let ticket = lastFetch
+        with { $0.fetch(fetch, ticket: ticket, now: $1) }
+        return ticket
+    }
+
+    /// Looks at the newest entries now; `.peeked` comes by `events.reported`.
+    public func peek() {
+        with { $0.peek(now: $1) }
+    }
+
+    /// Compares this device with the server as soon as it is in sync; `.digest` comes by
+    /// `events.reported`.
+    public func checkDigest() {
+        with { $0.checkDigest(now: $1) }
     }
 
     /// A changed push registration; presented with the next HELLO.
@@ -263,6 +285,21 @@ public final class SyncClient {
                 try endGathering()
                 try apply(change)
             }
+        case .applyHistory(let change):
+            let applied = try store.applyHistory(change)
+            with { $0.historyCommitted(now: $1) }
+            if !applied.isEmpty { events.applied(applied) }
+        case .applySnapshot(let change):
+            let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+            let (applied, last) = try store.applySnapshot(change, at: wall)
+            with { $0.snapshotCommitted(lastMutation: last, now: $1) }
+            if !applied.isEmpty { events.applied(applied) }
+        case .sumUp:
+            let digest = try store.digest()
+            with { $0.digestComputed(digest, now: $1) }
+        case .loadOrphans(let limit):
+            let orphans = try store.orphans(limit: limit)
+            if !orphans.isEmpty { with { $0.orphansLoaded(orphans, now: $1) } }
         case .saveResults(let results):
             try store.saveResults(results)
             events.results(results)

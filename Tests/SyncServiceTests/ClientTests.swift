@@ -18,6 +18,18 @@ private final class CountingStore: LocalStore {
         applies += 1
         return try store.apply(change)
     }
+    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
+        try store.applyHistory(change)
+    }
+    func applySnapshot(
+        _ change: SnapshotChange, at time: Timestamp
+    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
+        try store.applySnapshot(change, at: time)
+    }
+    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
+        try store.orphans(limit: limit)
+    }
+    func digest() throws(LocalStoreError) -> LocalDigest { try store.digest() }
     func load() throws(LocalStoreError) -> LocalState { try store.load() }
     func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
         try store.saveSession(token: token, user: user)
@@ -48,7 +60,7 @@ private final class CountingStore: LocalStore {
 
 /// Two devices of one user on one loop: one writes, line after line, the other is held meanwhile
 /// and then let go.
-private final class HeldPair {
+final class HeldPair {
     static let lines = 8
     static let conversation = ConversationID(high: 5, low: 5)
 
@@ -151,7 +163,7 @@ private final class HeldPair {
             seed: number, events: events)
     }
 
-    private static func token(_ key: PrivateKey, nonce: [UInt8]) -> String? {
+    static func token(_ key: PrivateKey, nonce: [UInt8]) -> String? {
         let expires = SystemClock.wallMilliseconds() / 1_000 + 300
         let header = #"{"alg":"\#(key.kind.algorithm)","kid":"\#(Service.keyID)"}"#
         let claims =

@@ -10,10 +10,14 @@ struct Phone {
     let store: MemoryLocalStore
     var now = Instant(milliseconds: 1_000_000)
     var wall = Timestamp(milliseconds: 9_000_000)
+    /// Everything sent.
+    var frames: [Frame] = []
+    var looksForOrphans = false
 
     init(
         at seq: UInt64? = 10, token: [UInt8] = [9], mutations: Int = 0, seed: UInt64 = 1,
-        limits: ClientLimits = ClientLimits()
+        limits: ClientLimits = ClientLimits(), snapshots: Bool = false, peeks: Bool = false,
+        role: Role = .app
     ) throws {
         store = MemoryLocalStore()
         store.state.cursor = seq.map { Cursor(epoch: Self.epoch, seq: $0) }
@@ -24,7 +28,8 @@ struct Phone {
         session = ClientSession(
             configuration: ClientConfiguration(
                 app: "chess", device: Desk.device, clientName: "t", clientVersion: "1",
-                limits: limits), state: try store.load(), seed: seed)
+                wantsSnapshots: snapshots, peeksOnWake: peeks, role: role, limits: limits),
+            state: try store.load(), seed: seed)
     }
 
     @discardableResult
@@ -38,7 +43,9 @@ struct Phone {
             do throws(LocalStoreError) {
                 switch action {
                 case .connect: lines.append("connect")
-                case .send(let frame): lines.append("send \(line(frame))")
+                case .send(let frame):
+                    frames.append(frame)
+                    lines.append("send \(line(frame))")
                 case .raiseLimits: break
                 case .disconnect: lines.append("disconnect")
                 case .apply(let change):
@@ -47,6 +54,22 @@ struct Phone {
                         "apply \(fresh.map(\.seq)) to \(change.to.seq)"
                             + (change.marksStale ? " stale" : "") + (change.sweeps ? " sweep" : ""))
                     actions = session.committed(now: now) + actions
+                case .applyHistory(let change):
+                    let fresh = try store.applyHistory(change)
+                    lines.append("history \(fresh.map(\.seq))")
+                    actions = session.historyCommitted(now: now) + actions
+                case .applySnapshot(let change):
+                    let (fresh, last) = try store.applySnapshot(change, at: wall)
+                    lines.append(
+                        "snapshot \(fresh.count)" + (change.isFirst ? " first" : "")
+                            + (change.isLast ? " last" : ""))
+                    actions = session.snapshotCommitted(lastMutation: last, now: now) + actions
+                case .sumUp:
+                    actions = session.digestComputed(try store.digest(), now: now) + actions
+                case .loadOrphans(let limit):
+                    // Most tests have messages without their conversation.
+                    let orphans = looksForOrphans ? try store.orphans(limit: limit) : []
+                    actions = session.orphansLoaded(orphans, now: now) + actions
                 case .saveResults(let results):
                     try store.saveResults(results)
                     lines.append("results \(results.map(\.number))")
@@ -73,6 +96,15 @@ struct Phone {
                     case .retrying(let delay): lines.append("retry after \(delay)")
                     case .parked, .upgradeRequired, .loggedOut: lines.append("\(event)")
                     case .synced(let cursor): lines.append("synced \(cursor.seq)")
+                    case .fetched(let ticket, let first, let last, let more):
+                        lines.append("fetched \(ticket): \(first)-\(last)\(more ? " more" : "")")
+                    case .fetchFailed(let ticket, let code):
+                        lines.append("fetch \(ticket) failed \(code)")
+                    case .digest(let isComparable, let isEqual, let objects):
+                        lines.append(
+                            isComparable
+                                ? "digest \(isEqual ? "equal" : "differs") of \(objects)"
+                                : "digest says nothing")
                     default: break
                     }
                 }

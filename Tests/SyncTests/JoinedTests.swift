@@ -36,25 +36,32 @@ final class Joined {
 
     final class Device {
         let id: DeviceID
-        let local = MemoryLocalStore()
+        var local = MemoryLocalStore()
         var client: ClientSession
+        /// Of the last comparison with the server.
+        var digest: ClientEvent?
         var link: Link?
         var isConnecting = false
         var token: [UInt8]?
         /// Every entry it applied since its last reset, by seq.
         var seen: [UInt64] = []
 
-        init(id: DeviceID, live: Bool, seed: UInt64) throws {
+        init(id: DeviceID, live: Bool, snapshots: Bool, seed: UInt64) throws {
             self.id = id
             client = ClientSession(
-                configuration: Device.configuration(id, live: live), state: try local.load(),
+                configuration: Device.configuration(id, live: live, snapshots: snapshots),
+                state: try local.load(),
                 seed: seed)
         }
 
-        static func configuration(_ id: DeviceID, live: Bool) -> ClientConfiguration {
-            ClientConfiguration(
+        static func configuration(
+            _ id: DeviceID, live: Bool, snapshots: Bool
+        ) -> ClientConfiguration {
+            var limits = ClientLimits()
+            limits.snapshotMessages = 50
+            return ClientConfiguration(
                 app: Joined.app.name, device: id, clientName: "t", clientVersion: "1",
-                wantsLive: live)
+                wantsLive: live, wantsSnapshots: snapshots, limits: limits)
         }
     }
 
@@ -73,7 +80,12 @@ final class Joined {
     /// Failures of the store are left out towards the end.
     var mayFail = true
 
-    init(seed: UInt64) throws {
+    /// Snapshots begun by devices that lost everything.
+    var amnesias = 0
+    let takesSnapshots: Bool
+
+    init(seed: UInt64, snapshots: Bool = false) throws {
+        takesSnapshots = snapshots
         random = SplitMix64(seed: seed)
         store = MemoryStore(
             tables: Schema.tables, lockRanks: Schema.lockRanks,
@@ -83,6 +95,8 @@ final class Joined {
         limits.windowDeltas = 4
         limits.firstPageBytes = 600
         limits.loginDeadline = 3_600_000
+        limits.snapshotFirstPageBytes = 1_500
+        limits.snapshotPageBytes = 3_000
         configuration = SessionConfiguration(
             limits: limits, boot: BootID(high: 3, low: 3), node: "n1", sha256: { $0 })
         _ = try commit(.start(boot: BootID(high: 3, low: 3), epochHalf: 5))
@@ -96,7 +110,8 @@ final class Joined {
                 idempotency: nil))
         for index in 0..<2 as Range<UInt64> {
             let device = try Device(
-                id: DeviceID(high: 9, low: index), live: index == 0, seed: seed &+ index)
+                id: DeviceID(high: 9, low: index), live: index == 0, snapshots: snapshots,
+                seed: seed &+ index)
             devices.append(device)
             run(device) { $0.start(appState: AppState(phase: .foreground), now: $1) }
         }
@@ -258,6 +273,19 @@ final class Joined {
             if mayFail && chance(3) { device.local.fault = .full("") }
             check(change, device, try device.local.apply(change))
             return device.client.committed(now: now)
+        case .applyHistory(let change):
+            _ = try device.local.applyHistory(change)
+            return device.client.historyCommitted(now: now)
+        case .applySnapshot(let change):
+            if mayFail && chance(3) { device.local.fault = .full("") }
+            let (_, last) = try device.local.applySnapshot(change, at: store.now())
+            device.seen = []
+            return device.client.snapshotCommitted(lastMutation: last, now: now)
+        case .sumUp:
+            return device.client.digestComputed(try device.local.digest(), now: now)
+        case .loadOrphans(let limit):
+            return device.client.orphansLoaded(
+                try device.local.orphans(limit: limit), now: now)
         case .saveResults(let results): try device.local.saveResults(results)
         case .saveSession(let token, let user):
             try device.local.saveSession(token: token, user: user)
@@ -272,7 +300,7 @@ final class Joined {
             return device.client.mutationsRenumbered(
                 last: device.local.state.lastMutation, now: now)
         case .needIdentityToken(let nonce, _): device.token = nonce
-        case .report: break
+        case .report(let event): if case .digest = event { device.digest = event }
         }
         return []
     }
@@ -372,6 +400,16 @@ final class Joined {
         run(device) { $0.start(appState: AppState(phase: .foreground), now: $1) }
     }
 
+    /// The app is installed anew: nothing is left, and its mutations were answered.
+    func forget(_ device: Device) throws {
+        guard device.local.outbox.isEmpty else { return }
+        amnesias += 1
+        let numbers = device.local.state.lastMutation
+        device.local = MemoryLocalStore()
+        try device.local.raiseMutationNumbers(above: numbers)
+        try crash(device)
+    }
+
     func publish() throws {
         _ = try commit(
             .publish(
@@ -457,6 +495,7 @@ final class Joined {
                 if chance(8) { return try act(device) }
                 if chance(2) { return cut(device) }
                 if chance(1) { return try crash(device) }
+                if takesSnapshots, random.next() % 400 == 0 { return try forget(device) }
             }
         }
         if moves.isEmpty || chance(5) { return pass() }
@@ -500,6 +539,55 @@ final class Joined {
 }
 
 @Suite struct JoinedTests {
+    @Test(
+        "HIS-20, HIS-23: phones that take snapshots hold what the server holds",
+        arguments: 100..<112 as Range<UInt64>)
+    func snapshotsWhateverHappens(_ seed: UInt64) throws {
+        let world = try Joined(seed: seed, snapshots: true)
+        for index in 0..<5 as Range<UInt64> {
+            _ = try world.commit(
+                .createConversation(
+                    app: Joined.app,
+                    CreateConversation(
+                        conversation: ConversationID(high: 3, low: index),
+                        participants: [Joined.user.name, "bob"]), idempotency: nil))
+        }
+        for _ in 0..<1_500 { try world.step(isCalm: false) }
+        world.mayFail = false
+        world.store.faults = []
+        for device in world.devices {
+            device.local.fault = nil
+            // A device that never lost anything proves less.
+            try world.forget(device)
+            world.run(device) {
+                $0.appStateChanged(AppState(phase: .foreground), now: $1)
+            }
+            world.run(device) { $0.userRefresh(now: $1) }
+        }
+        var steps = 0
+        while steps < 30_000 {
+            try world.step(isCalm: true)
+            steps += 1
+            guard world.isSettled, steps % 50 == 0 else { continue }
+            let untold = world.devices.filter { $0.digest?.isEqualDigest != true }
+            if untold.isEmpty { break }
+            for device in untold { world.run(device) { $0.checkDigest(now: $1) } }
+        }
+        let page = try world.feed()
+        let messages = page.entries.count { if case .message = $0.body { true } else { false } }
+        for device in world.devices {
+            #expect(device.client.cursor?.seq == page.head)
+            #expect(device.local.snapshots > 0)
+            guard case .digest(true, true, let objects) = device.digest else {
+                Issue.record("\(String(describing: device.digest))")
+                continue
+            }
+            // The conversations, and what of the messages is whole.
+            #expect(objects >= 6 + UInt64(min(messages, 10)))
+        }
+        #expect(world.amnesias >= 2 && world.cuts > 3)
+    }
+
     @Test(arguments: 0..<24 as Range<UInt64>)
     func whateverHappensEveryPhoneHasEverything(_ seed: UInt64) throws {
         let world = try Joined(seed: seed)
@@ -543,5 +631,15 @@ final class Joined {
     private func isComplete(_ world: Joined) throws -> Bool {
         let head = try world.feed().head
         return world.devices.allSatisfy { $0.client.cursor?.seq == head }
+    }
+}
+
+extension ClientEvent {
+    var isEqualDigest: Bool {
+        if case .digest(let isComparable, let isEqual, _) = self {
+            isComparable && isEqual
+        } else {
+            false
+        }
     }
 }

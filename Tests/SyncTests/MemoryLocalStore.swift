@@ -24,6 +24,12 @@ final class MemoryLocalStore: LocalStore {
     /// How often `apply` marked everything stale, and swept.
     private(set) var resets = 0
     private(set) var sweeps = 0
+    /// From where on the messages of a conversation are whole, and of which the present
+    /// snapshot said so.
+    private var windows: [ConversationID: UInt64] = [:]
+    private var seenInSnapshot: Set<ConversationID> = []
+    /// How many snapshots began.
+    private(set) var snapshots = 0
     var fault: LocalStoreError?
 
     private func check() throws(LocalStoreError) {
@@ -89,6 +95,136 @@ final class MemoryLocalStore: LocalStore {
         state.cursor = change.to
         applied += fresh
         return fresh
+    }
+
+    private func keep(_ entries: [Entry]) -> [Entry] {
+        var fresh: [Entry] = []
+        for entry in entries {
+            guard let key = Self.key(entry) else { continue }
+            if let row = rows[key], !row.isStale, row.entry.version >= entry.version { continue }
+            let known = rows[key]?.entry
+            rows[key] = Row(entry: entry)
+            if known?.version != entry.version || known?.position != entry.position {
+                fresh.append(entry)
+            }
+            if case .readMark(let mark) = entry.body {
+                state.pendingReads.removeAll {
+                    $0.conversation == entry.conversation && $0.isCovered(by: mark)
+                }
+            }
+        }
+        return fresh
+    }
+
+    private func dropStale(
+        _ conversation: ConversationID?, _ kinds: Set<Int>, from first: UInt64 = 0,
+        through last: UInt64 = .max
+    ) -> [Entry] {
+        let dropped = rows.filter { key, row in
+            row.isStale && kinds.contains(key.kind) && row.entry.conversation == conversation
+                && row.entry.position >= first && row.entry.position <= last
+        }
+        for key in dropped.keys { rows[key] = nil }
+        return dropped.values.map(\.entry)
+    }
+
+    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
+        try check()
+        let fresh = keep(change.entries)
+        if let complete = change.complete {
+            _ = dropStale(
+                complete.conversation, [2], from: complete.first, through: complete.last)
+        }
+        applied += fresh
+        return fresh
+    }
+
+    func applySnapshot(
+        _ change: SnapshotChange, at time: Timestamp
+    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
+        try check()
+        if change.isFirst {
+            snapshots += 1
+            seenInSnapshot = []
+            for key in rows.keys { rows[key]?.isStale = true }
+            state.isResetting = false
+            state.cursor = nil
+        }
+        var fresh = keep(change.page.entries)
+        var lost: [Entry] = []
+        for page in change.page.conversations {
+            fresh += keep(page.entries)
+            lost += dropStale(page.conversation, [0, 4, 5, 7])
+            if page.participantsComplete { _ = dropStale(page.conversation, [1, 3]) }
+            lost += dropStale(page.conversation, [2], from: page.completeFrom)
+            if let id = page.conversation {
+                let known = seenInSnapshot.contains(id) ? windows[id] : nil
+                windows[id] = min(known ?? .max, page.completeFrom)
+                seenInSnapshot.insert(id)
+            }
+        }
+        state.snapshot = LocalSnapshot(
+            start: change.start, continuation: change.page.continuation,
+            resendSince: change.resendSince)
+        if change.isLast {
+            _ = dropStale(nil, [8])
+            for (key, row) in rows where key.kind == 0 && row.isStale {
+                lost += dropStale(row.entry.conversation, [0, 1, 2, 3, 4, 5, 7])
+            }
+            state.snapshot = nil
+            state.cursor = change.start
+        }
+        if let since = change.resendSince?.milliseconds {
+            for entry in lost.sorted(by: { $0.position < $1.position }) {
+                guard case .message(let message) = entry.body, message.sender == state.user,
+                    message.sentMs >= since
+                else { continue }
+                let again = SendMessage(
+                    conversation: entry.conversation, message: MessageID(entry.object),
+                    parts: message.parts, push: message.push)
+                _ = try enqueue(.sendMessage(again), at: time)
+            }
+        }
+        applied += fresh
+        return (fresh, state.lastMutation)
+    }
+
+    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
+        try check()
+        let known = Set(rows.filter { $0.key.kind == 0 }.values.map(\.entry.conversation))
+        let all = Set(rows.values.compactMap(\.entry.conversation))
+        return all.filter { !known.contains($0) }.sorted().prefix(limit).map { $0 }
+    }
+
+    func digest() throws(LocalStoreError) -> LocalDigest {
+        try check()
+        var digest = LocalDigest()
+        var messages: [ConversationID: [Entry]] = [:]
+        for entry in rows.values.map(\.entry) {
+            guard let conversation = entry.conversation else { continue }
+            switch entry.body {
+            case .conversationState:
+                digest.conversations.add(
+                    .conversation, id: conversation.bytes, version: entry.version)
+            case .readMark:
+                digest.readMarks.add(.readMark, id: conversation.bytes, version: entry.version)
+            case .message: messages[conversation, default: []].append(entry)
+            default: break
+            }
+        }
+        for (conversation, entries) in messages {
+            guard let from = windows[conversation], from > 1 else { continue }
+            let newest = entries.map(\.position).max() ?? 0
+            digest.positions = min(
+                digest.positions, newest < from ? 1 : UInt32(clamping: newest - from + 1))
+        }
+        for entries in messages.values {
+            let newest = entries.map(\.position).max() ?? 0
+            for entry in entries where entry.position + UInt64(digest.positions) > newest {
+                digest.messages.add(.message, id: entry.object, version: entry.version)
+            }
+        }
+        return digest
     }
 
     func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
@@ -168,6 +304,17 @@ final class MemoryLocalStore: LocalStore {
             state.pendingReads[index].merge(receipt)
         } else {
             state.pendingReads.append(receipt)
+        }
+    }
+}
+
+extension Entry {
+    /// Of a message, in its conversation; else 0.
+    var position: UInt64 {
+        switch body {
+        case .message(let state): state.position
+        case .tombstone(let state): state.position
+        default: 0
         }
     }
 }

@@ -212,6 +212,7 @@ func line(_ frame: Frame) -> String {
         return "SYNC at \(at) \(body.reason)\(reads)"
     case .ack(let body):
         return "ACK \(body.applied)" + body.reads.map { " r\($0.through)" }.joined()
+            + body.ranges.map { " \($0.first)-\($0.last)" }.joined()
     case .mutate(let body): return "MUTATE \(body.number)"
     case .authenticate(let body): return "AUTHENTICATE \(body.identityToken)"
     case .appState(let body): return "APP_STATE \(body.phase)"

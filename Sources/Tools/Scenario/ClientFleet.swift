@@ -149,7 +149,7 @@ final class ClientFleet: DeviceFleet {
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
         case .opened, .synced, .closed, .pushTokenRefused, .drained, .retrying, .parked,
-            .loggedOut:
+            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .digest:
             break
         }
     }
@@ -238,6 +238,18 @@ private final class SuppressingStore: LocalStore {
         return try store.apply(change)
     }
 
+    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
+        try store.applyHistory(change)
+    }
+    func applySnapshot(
+        _ change: SnapshotChange, at time: Timestamp
+    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
+        try store.applySnapshot(change, at: time)
+    }
+    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
+        try store.orphans(limit: limit)
+    }
+    func digest() throws(LocalStoreError) -> LocalDigest { try store.digest() }
     func load() throws(LocalStoreError) -> LocalState { try store.load() }
     func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
         try store.saveSession(token: token, user: user)

@@ -14,6 +14,14 @@ public enum ClientAction: Equatable, Sendable {
     /// `LocalStore.apply`; answer with `committed` or `storeFailed`. Changes are applied in order,
     /// and none after one that failed.
     case apply(LocalChange)
+    /// `LocalHistoryStore.applyHistory`; answer with `historyCommitted` or `storeFailed`.
+    case applyHistory(HistoryChange)
+    /// `LocalHistoryStore.applySnapshot`; answer with `snapshotCommitted` or `storeFailed`.
+    case applySnapshot(SnapshotChange)
+    /// `LocalHistoryStore.digest`; answer with `digestComputed`. Failing is `storeFailed`.
+    case sumUp
+    /// `LocalHistoryStore.orphans`; answer with `orphansLoaded`. Failing is `storeFailed`.
+    case loadOrphans(limit: Int)
     /// `LocalStore.saveResults`; failing is `storeFailed`.
     case saveResults([MutationResult])
     /// `LocalStore.saveSession`, before the next action.
@@ -44,6 +52,17 @@ public enum ClientEvent: Equatable, Sendable {
     case delta(entries: Int, more: Bool)
     /// The server could not continue this device's cursor.
     case reset(ResetReason)
+    /// A page of a snapshot is durable: with the first this device is usable.
+    case snapshot(conversations: Int, isFirst: Bool, isLast: Bool)
+    /// A FETCH was answered and is durable; complete from `first` to `last` (HIS-6).
+    case fetched(ticket: UInt64, first: UInt64, last: UInt64, more: Bool)
+    /// A FETCH was refused for good.
+    case fetchFailed(ticket: UInt64, code: UInt32)
+    /// The newest entries up to the head are durable, or, with `more`, some of them.
+    case peeked(head: UInt64, more: Bool)
+    /// This device was compared with the server; without `isComparable` that said nothing.
+    /// `objects`: how many there are here.
+    case digest(isComparable: Bool, isEqual: Bool, objects: UInt64)
     /// The server refused a login.
     case loginRefused(UInt32)
     /// The server refused something with ERROR.
@@ -93,6 +112,11 @@ public struct ClientLimits: Equatable, Sendable {
     public var helloReads = 64
     /// Read receipts inside a SYNC.
     public var syncReads = 256
+    /// FETCHes that may wait, and those sent without an answer; the server takes 4 (HIS-12).
+    public var fetchesPending = 64
+    public var fetchesOpen = 3
+    /// Messages of each conversation of a snapshot.
+    public var snapshotMessages: UInt32 = 20
     /// A refused mutation is sent again after at least this time.
     public var mutationRetry: Milliseconds = 1_000
 
@@ -107,13 +131,20 @@ public struct ClientConfiguration: Equatable, Sendable {
     public var clientVersion: String
     /// Ask for pushed DELTAs.
     public var wantsLive: Bool
+    /// Take a snapshot where the feed cannot be continued, instead of the whole feed.
+    public var wantsSnapshots: Bool
+    /// Woken in the background, look at the newest first.
+    public var peeksOnWake: Bool
+    /// An extension peeks once and closes.
+    public var role: Role
     /// Presented in every HELLO.
     public var push: PushRegistration?
     public var limits: ClientLimits
 
     public init(
         app: String, device: DeviceID, clientName: String, clientVersion: String,
-        wantsLive: Bool = true, push: PushRegistration? = nil,
+        wantsLive: Bool = true, wantsSnapshots: Bool = false, peeksOnWake: Bool = false,
+        role: Role = .app, push: PushRegistration? = nil,
         limits: ClientLimits = ClientLimits()
     ) {
         self.app = app
@@ -121,6 +152,9 @@ public struct ClientConfiguration: Equatable, Sendable {
         self.clientName = clientName
         self.clientVersion = clientVersion
         self.wantsLive = wantsLive
+        self.wantsSnapshots = wantsSnapshots
+        self.peeksOnWake = peeksOnWake
+        self.role = role
         self.push = push
         self.limits = limits
     }

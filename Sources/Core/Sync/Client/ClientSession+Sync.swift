@@ -33,9 +33,14 @@ extension ClientSession {
             // The socket's end follows.
             closeFrame = close
         case .signal: break
-        case .hello, .authenticate, .sync, .ack, .mutate, .appState, .fetch, .snapshot, .digest,
-            .page, .snapshotPage, .digestResult:
-            // Of a client, or the answer to what this one does not ask.
+        case .page(let page):
+            receivedPage(page, request: frame.request, now: now, &actions)
+        case .snapshotPage(let page):
+            receivedSnapshotPage(page, request: frame.request, now: now, &actions)
+        case .digestResult(let result):
+            receivedDigest(result, request: frame.request, now: now, &actions)
+        case .hello, .authenticate, .sync, .ack, .mutate, .appState, .fetch, .snapshot, .digest:
+            // Of a client.
             breakOff(.protocolViolation, now: now, &actions)
         }
         return actions
@@ -48,7 +53,7 @@ extension ClientSession {
         return actions
     }
 
-    private mutating func breakOff(
+    mutating func breakOff(
         _ code: Code, now: Instant, _ actions: inout [ClientAction]
     ) {
         let close = Close(
@@ -60,6 +65,7 @@ extension ClientSession {
     // MARK: - Login
 
     mutating func sayHello(now: Instant, _ actions: inout [ClientAction]) {
+        if configuration.role == .extension { return sayExtensionHello(now: now, &actions) }
         var bytes = 0
         var inline: [Mutation] = []
         for index in outbox.indices {
@@ -68,18 +74,38 @@ extension ClientSession {
             outbox[index].isSent = true
             inline.append(mutation(at: index, now: now))
         }
-        let sync = SyncFrame(
+        var sync = SyncFrame(
             cursor: cursor, applied: cursor?.seq ?? 0, mode: .advance,
             reads: Array(reads.prefix(limits.helloReads)), mutations: inline, reason: syncReason)
+        // With little time the newest first; the rest follows.
+        isPeeking =
+            configuration.peeksOnWake && syncReason == .wake && appState.phase == .background
+            && cursor != nil && sync.reads.isEmpty && inline.isEmpty
+        if isPeeking { sync = peekFrame }
         let hello = Hello(
             versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
             role: .app, clientName: configuration.clientName,
             clientVersion: configuration.clientVersion,
-            features: configuration.wantsLive ? ["live"] : [], sessionToken: sessionToken,
+            features: (configuration.wantsLive ? ["live"] : [])
+                + (configuration.wantsSnapshots ? ["snapshot"] : []), sessionToken: sessionToken,
             appState: appState, push: configuration.push, sync: sync, wake: wake)
         let request = nextRequest()
         quietSince = now
         openSync = request
+        send(.hello(hello), request: request, now: now, &actions)
+    }
+
+    /// An extension peeks, beside the app's own session (SES-17).
+    private mutating func sayExtensionHello(now: Instant, _ actions: inout [ClientAction]) {
+        let hello = Hello(
+            versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
+            role: .extension, clientName: configuration.clientName,
+            clientVersion: configuration.clientVersion, sessionToken: sessionToken,
+            sync: peekFrame)
+        let request = nextRequest()
+        quietSince = now
+        openSync = request
+        isPeeking = true
         send(.hello(hello), request: request, now: now, &actions)
     }
 
@@ -93,6 +119,7 @@ extension ClientSession {
         }
         // The inline SYNC was dropped unread (SES-8).
         openSync = nil
+        isPeeking = false
         for index in outbox.indices { outbox[index].isSent = false }
         phase = .authenticating(until: now + limits.syncTimeout)
         actions.append(
@@ -112,6 +139,8 @@ extension ClientSession {
         slotAt = nil
         wake = nil
         isLive = welcome.features.contains("live")
+        takesSnapshots = welcome.features.contains("snapshot")
+        serverTime = Timestamp(milliseconds: welcome.serverTimeMs)
         if welcome.keepaliveMs > 0 { keepalive = Milliseconds(welcome.keepaliveMs) }
         bodyBytes = FrameLimits.afterWelcome.bodyBytes
         if let told = welcome.limits {
@@ -131,13 +160,16 @@ extension ClientSession {
             actions.append(.raiseMutationNumbers(above: welcome.mutationFloor))
         }
         actions.append(.report(.opened(user: welcome.user, node: welcome.node)))
-        if openSync == nil {
+        if openSync == nil, configuration.role == .extension {
+            actions += peek(now: now)
+        } else if openSync == nil {
             wantSync(syncReason, now: now, &actions)
         } else {
             syncDeadline = now + limits.syncTimeout
         }
         syncReason = .connect
         sendMutations(now: now, &actions)
+        sendFetches(now: now, &actions)
     }
 
     /// Another user logged in on this device: nothing of the former one may be sent.
@@ -146,6 +178,9 @@ extension ClientSession {
         applying = nil
         changesInFlight = []
         isResetting = false
+        snapshot = nil
+        fetches = []
+        historyInFlight = []
         reads = []
         outbox = []
         loadedThrough = 0
@@ -165,9 +200,9 @@ extension ClientSession {
 
     mutating func startSync(now: Instant, _ actions: inout [ClientAction]) {
         // The cursor must stand for what is durable: changes on their way come first.
-        guard phase == .open, openSync == nil, syncAt == nil, changesInFlight.isEmpty else {
-            return
-        }
+        guard phase == .open, openSync == nil, syncAt == nil, changesInFlight.isEmpty,
+            snapshot?.request == nil, snapshot?.inFlight == nil
+        else { return }
         wantsSync = false
         let request = nextRequest()
         if !awaitsAnswer { quietSince = now }
@@ -190,7 +225,7 @@ extension ClientSession {
         askedHead = max(askedHead, request.head)
         if let cursor, cursor.seq >= request.head {
             send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
-        } else if openSync == nil {
+        } else if openSync == nil, snapshot == nil {
             wantSync(.syncRequest, now: now, &actions)
         }
     }
@@ -207,19 +242,27 @@ extension ClientSession {
             openSync = nil
             syncDeadline = nil
         }
+        if answersSync, isPeeking { return receivedPeek(delta, now: now, &actions) }
         take(delta.results, now: now, &actions)
         // A result may have logged this device out.
         guard phase == .open else { return }
+        // Pushed during a snapshot: it comes again from the snapshot's start (HIS-20).
+        if snapshot != nil, delta.reset == nil { return }
+        if delta.digestWanted { wantsDigest = true }
         var marksStale = false
         if let reset = delta.reset {
             if reset.retryAfterMs > 0 { syncAt = now + Milliseconds(reset.retryAfterMs) }
             guard from.seq == 0 else { return wantSync(.timer, now: now, &actions) }
             actions.append(.report(.reset(reset.reason)))
-            marksStale = applying != nil
-            isResetting = isResetting || marksStale
-            if reset.reason == .epochChanged || reset.reason == .cursorAhead {
-                renumber(above: delta.mutationFloor, &actions)
+            let isLost = reset.reason == .epochChanged || reset.reason == .cursorAhead
+            if isLost { renumber(above: delta.mutationFloor, &actions) }
+            if asksForSnapshot(delta) {
+                return beginSnapshot(of: from.epoch, isLost: isLost, now: now, &actions)
             }
+            // A snapshot that was begun has left rows behind that have no cursor.
+            marksStale = applying != nil || snapshot != nil
+            snapshot = nil
+            isResetting = isResetting || marksStale
         } else if let applying {
             guard from.epoch == applying.epoch, to.epoch == applying.epoch,
                 from.seq <= applying.seq
@@ -295,6 +338,8 @@ extension ClientSession {
         if isLast, openSync == nil, cursor.seq >= askedHead {
             actions.append(.report(.synced(cursor)))
         }
+        if isLast, answersSync { actions.append(.loadOrphans(limit: limits.fetchesPending)) }
+        if isLast { startDigest(&actions) }
     }
 
     /// The local store failed: nothing handed over since is durable. The connection is given up,
@@ -303,6 +348,13 @@ extension ClientSession {
         var actions: [ClientAction] = [.report(.storeFailed(error))]
         changesInFlight = []
         applying = cursor
+        snapshot?.inFlight = nil
+        fetches += historyInFlight.compactMap { page in
+            guard case .page(var asked, _) = page else { return nil }
+            asked.request = nil
+            return asked
+        }
+        historyInFlight = []
         // What is stored of the outbox counts; it is read again with the next connection.
         outbox = []
         loadedThrough = 0
@@ -321,7 +373,9 @@ extension ClientSession {
 
     /// Asks the store for mutations while there is room for them.
     mutating func load(_ actions: inout [ClientAction]) {
-        guard !isLoading, queuedThrough > loadedThrough, outbox.count < mutationsMax else { return }
+        guard !isLoading, queuedThrough > loadedThrough, outbox.count < mutationsMax,
+            configuration.role == .app
+        else { return }
         isLoading = true
         actions.append(
             .loadMutations(after: loadedThrough, limit: mutationsMax - outbox.count))
@@ -428,11 +482,13 @@ extension ClientSession {
             leaveConnection(&actions)
             return wait(now: now, &actions)
         }
+        if request != 0, historyRefused(error, request: request, now: now, &actions) { return }
         actions.append(.report(.refused(error.code, request: request)))
         let retry = Code(rawValue: error.code)?.retryClass ?? error.retry
         let wasSync = request != 0 && request == openSync
         if wasSync {
             openSync = nil
+            isPeeking = false
             syncDeadline = nil
         }
         switch retry {

@@ -2,10 +2,10 @@ public import Model
 public import Wire
 
 /// The client's half of the protocol, over as many connections as it takes: events of the app,
-/// frames and `now` in, actions out. It serves the role *app*; a notification extension, which
-/// only peeks, is not served yet.
+/// frames and `now` in, actions out. With the role *extension* it peeks once and closes.
 ///
-/// Memory: `mutationsUnanswered` mutations, the pending read receipts, and nothing of the feed.
+/// Memory: `mutationsUnanswered` mutations, the pending read receipts, `fetchesPending` FETCHes,
+/// and of the feed, of history and of a snapshot no more than what was handed to the store.
 public struct ClientSession: Sendable {
     enum Phase: Equatable, Sendable {
         /// No connection and none wanted: not started, asleep, parked or stopped.
@@ -53,6 +53,17 @@ public struct ClientSession: Sendable {
     var outboxRetryAt: Instant?
     var mutationsMax: Int
 
+    // Beside the feed.
+    /// A snapshot that is not whole yet; then there is no cursor.
+    var snapshot: SnapshotProgress?
+    var fetches: [PendingFetch] = []
+    var historyInFlight: [PageInHand] = []
+    /// Conversations that were fetched because only their entries were here.
+    var askedFor: Set<ConversationID> = []
+    var wantsDigest = false
+    var digestRequest: (request: UInt16, digest: LocalDigest)?
+    var hasRepaired = false
+
     // The app.
     var appState = AppState(phase: .foreground)
     var wake: WakeID?
@@ -60,6 +71,12 @@ public struct ClientSession: Sendable {
 
     // The connection.
     var isLive = false
+    /// The server told of resets without the feed (HIS-13).
+    var takesSnapshots = false
+    /// The open SYNC is a peek.
+    var isPeeking = false
+    /// As WELCOME said.
+    var serverTime = Timestamp(milliseconds: 0)
     var bodyBytes = FrameLimits.beforeWelcome.bodyBytes
     var lastRequest: UInt16 = 0
     /// The SYNC without a DELTA.
@@ -107,6 +124,7 @@ public struct ClientSession: Sendable {
         cursor = state.cursor
         applying = state.cursor
         isResetting = state.isResetting
+        snapshot = state.snapshot.map { SnapshotProgress(stored: $0) }
         sessionToken = state.sessionToken
         user = state.user
         reads = state.pendingReads
@@ -125,7 +143,7 @@ public struct ClientSession: Sendable {
     /// Whether the feed was applied up to what the server told of last, and nothing is under way.
     public var isInSync: Bool {
         phase == .open && openSync == nil && !wantsSync && changesInFlight.isEmpty
-            && (cursor?.seq ?? 0) >= askedHead
+            && snapshot == nil && (cursor?.seq ?? 0) >= askedHead
     }
 
     /// When `deadlineReached` is due; `nil`: never.
@@ -148,7 +166,10 @@ public struct ClientSession: Sendable {
     var pingAfter: Milliseconds { keepalive - keepalive / 10 }
 
     /// Whether a frame of the server is due: a dead link must not hold a message for minutes.
-    var awaitsAnswer: Bool { openSync != nil || outbox.contains { $0.isSent } }
+    var awaitsAnswer: Bool {
+        openSync != nil || snapshot?.request != nil || digestRequest != nil
+            || outbox.contains { $0.isSent } || fetches.contains { $0.request != nil }
+    }
 
     var pingAt: Instant {
         let keepsAlive = lastSentAt + pingAfter
@@ -331,7 +352,11 @@ public struct ClientSession: Sendable {
         if let syncDeadline, now >= syncDeadline { return giveUp(now: now, &actions) }
         if let syncAt, now >= syncAt {
             self.syncAt = nil
-            if wantsSync { startSync(now: now, &actions) }
+            if snapshot != nil {
+                sendSnapshot(now: now, &actions)
+            } else if wantsSync {
+                startSync(now: now, &actions)
+            }
         }
         if let outboxRetryAt, now >= outboxRetryAt {
             self.outboxRetryAt = nil
@@ -463,6 +488,13 @@ public struct ClientSession: Sendable {
         for index in outbox.indices { outbox[index].isSent = false }
         outboxRetryAt = nil
         openSync = nil
+        isPeeking = false
+        snapshot?.request = nil
+        for index in fetches.indices { fetches[index].request = nil }
+        askedFor = []
+        digestRequest = nil
+        hasRepaired = false
+        takesSnapshots = false
         syncDeadline = nil
         syncAt = nil
         wantsSync = false

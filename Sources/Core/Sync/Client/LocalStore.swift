@@ -10,7 +10,7 @@ public import Wire
 /// Rows and what makes them the same object (SYN-3): a conversation by its id; a participant and
 /// a receipt by conversation and user; a message by its id; a read mark by its conversation. A
 /// tombstone is a version of what it names.
-public protocol LocalStore: AnyObject {
+public protocol LocalStore: LocalHistoryStore {
     /// Everything a `ClientSession` needs to begin.
     func load() throws(LocalStoreError) -> LocalState
 

@@ -12,6 +12,7 @@ extension TableLocalStore {
                     of: complete.conversation, from: complete.first, through: complete.last,
                     round, transaction)
                 for row in stale { try transaction.delete(LocalEntryRecord.self, row.key) }
+                try Self.widen(complete, transaction)
             }
             return applied
         }
@@ -90,7 +91,7 @@ extension TableLocalStore {
         let stale = try staleMessages(
             of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
         for row in stale {
-            try lost.take(row)
+            try lost.take(row, transaction)
             try transaction.delete(LocalEntryRecord.self, row.key)
         }
         let known = try transaction.record(LocalWindowRecord.self, [.blob(id.bytes)])
@@ -123,11 +124,11 @@ extension TableLocalStore {
         for row in try transaction.records(
             LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
         where row.round != round {
-            try lost.take(row)
+            try lost.take(row, transaction)
             let messages = try staleMessages(
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
-            for message in messages { try lost.take(message) }
+            for message in messages { try lost.take(message, transaction) }
             for kind in 0...7 as ClosedRange<UInt64> where kind != 6 {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
@@ -165,6 +166,18 @@ extension TableLocalStore {
                 after: first > 0 ? [.unsigned(first - 1)] : nil,
                 through: [.unsigned(min(last, .max >> 1))], limit: .max)
         ).filter { $0.round != round }
+    }
+
+    /// What is whole from the newest message down reaches further.
+    private static func widen(
+        _ complete: CompleteRange, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let key = [ColumnValue.blob(complete.conversation.bytes)]
+        guard var window = try transaction.record(LocalWindowRecord.self, key),
+            complete.first < window.from, complete.last >= window.from - 1
+        else { return }
+        window.from = complete.first
+        try transaction.put(window)
     }
 
     // MARK: - Digests
@@ -248,7 +261,7 @@ extension TableLocalStore {
     private struct Lost {
         private let since: UInt64?
         private let user: String
-        private var conversations: [(made: UInt64, id: [UInt8])] = []
+        private var conversations: [(made: UInt64, create: CreateConversation)] = []
         private var messages: [(made: UInt64, message: SendMessage)] = []
 
         init(
@@ -261,13 +274,19 @@ extension TableLocalStore {
         }
 
         /// The row is about to be deleted.
-        mutating func take(_ row: LocalEntryRecord) throws(StoreError) {
+        mutating func take(
+            _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
+        ) throws(StoreError) {
             guard let since, !user.isEmpty else { return }
             let entry: Entry = try TableLocalStore.decoded(row.entry)
             switch entry.body {
             case .conversationState(let state)
             where state.creator == user && state.createdMs >= since:
-                conversations.append((state.createdMs, row.conversation))
+                let create = CreateConversation(
+                    conversation: entry.conversation,
+                    participants: try TableLocalStore.participants(
+                        of: row.conversation, without: user, snapshot))
+                conversations.append((state.createdMs, create))
             case .message(let state) where state.sender == user && state.sentMs >= since:
                 messages.append(
                     (
@@ -286,11 +305,8 @@ extension TableLocalStore {
             conversations.sort { $0.made < $1.made }
             messages.sort { $0.made < $1.made }
             for conversation in conversations {
-                let create = CreateConversation(
-                    conversation: ConversationID(conversation.id),
-                    participants: try TableLocalStore.participants(
-                        of: conversation.id, without: user, transaction))
-                try TableLocalStore.enqueue(.createConversation(create), at: time, transaction)
+                try TableLocalStore.enqueue(
+                    .createConversation(conversation.create), at: time, transaction)
             }
             for message in messages {
                 try TableLocalStore.enqueue(.sendMessage(message.message), at: time, transaction)

@@ -5,7 +5,7 @@ public import Wire
 /// file, in tests the store in memory. It holds the rules, the engine only rows.
 ///
 /// A row is stale if its `round` is not the newest: marking everything stale is one number.
-public final class TableLocalStore: LocalStore, LocalHistoryStore {
+public final class TableLocalStore: LocalStore {
     /// Results kept.
     static let resultsMax: UInt64 = 1_024
     /// Rows looked at in one step of a sweep or a deletion.

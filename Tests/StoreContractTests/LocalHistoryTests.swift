@@ -1,0 +1,251 @@
+import Model
+import Sync
+import Testing
+import Wire
+
+/// History, snapshots and digests in a device's replica, on both engines.
+@Suite struct LocalHistoryTests {
+    static let room = ConversationID(high: 1, low: 1)
+    static let epoch = Epoch(high: 1, low: 0)
+
+    func withLocal(
+        _ engine: EngineFactory, _ body: (TableLocalStore) throws -> Void
+    ) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            try local.saveSession(token: [1], user: "anna")
+            try body(local)
+        }
+    }
+
+    func message(
+        _ position: UInt64, version: UInt64 = 1, sender: String = "ben", sent: UInt64 = 0,
+        id: UInt64? = nil, room: ConversationID = Self.room
+    ) -> Entry {
+        Entry(
+            seq: position, conversation: room,
+            object: MessageID(high: room.low, low: id ?? position).bytes, version: version,
+            body: .message(
+                MessageState(
+                    position: position, sender: sender, sentMs: sent,
+                    parts: [Part(mimeType: "a/b", content: [1])])))
+    }
+
+    func state(
+        _ room: ConversationID = Self.room, creator: String = "", created: UInt64 = 0
+    ) -> Entry {
+        Entry(
+            seq: 1, conversation: room, object: room.bytes, version: 1,
+            body: .conversationState(ConversationState(createdMs: created, creator: creator)))
+    }
+
+    func member(_ user: String, removed: Bool = false, room: ConversationID = Self.room) -> Entry {
+        Entry(
+            seq: 1, conversation: room, version: 1,
+            body: .participant(ParticipantState(user: user, removed: removed)))
+    }
+
+    func mark(_ through: UInt64) -> Entry {
+        Entry(
+            seq: 1, conversation: Self.room, version: through,
+            body: .readMark(ReadMarkState(through: through)))
+    }
+
+    func feed(_ entries: [Entry], _ local: TableLocalStore) throws {
+        _ = try local.apply(
+            LocalChange(entries: entries, to: Cursor(epoch: Self.epoch, seq: 99)))
+    }
+
+    func positions(_ local: TableLocalStore, _ room: ConversationID = Self.room) throws -> [UInt64]
+    {
+        try local.messages(of: room, limit: .max).map { entry in
+            if case .message(let state) = entry.body { state.position } else { 0 }
+        }
+    }
+
+    func snapshot(
+        _ entries: [Entry], from: UInt64, room: ConversationID = Self.room, isFirst: Bool = true,
+        next: [UInt8] = [], participants: Bool = true, since: UInt64? = nil
+    ) -> SnapshotChange {
+        SnapshotChange(
+            page: SnapshotPage(
+                conversations: [
+                    SnapshotConversation(
+                        conversation: room, entries: entries, completeFrom: from,
+                        participantsComplete: participants)
+                ], continuation: next),
+            start: Cursor(epoch: Self.epoch, seq: 50), isFirst: isFirst,
+            resendSince: since.map { Timestamp(milliseconds: $0) })
+    }
+
+    private let time = Timestamp(milliseconds: 5_000)
+
+    @Test(
+        "history is stored without a cursor, and removes only where it is whole", arguments: engines
+    )
+    func history(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed([state(), message(8), message(9, version: 3)], local)
+            let change = HistoryChange(entries: [message(6), message(7), message(9)])
+            #expect(try local.applyHistory(change) == [message(6), message(7)])
+            #expect(try positions(local) == [6, 7, 8, 9])
+            #expect(try local.load().cursor?.seq == 99)
+            // What came by the feed is not stale: nobody removes it.
+            _ = try local.applyHistory(
+                HistoryChange(
+                    entries: [],
+                    complete: CompleteRange(conversation: Self.room, first: 1, last: 9)))
+            #expect(try positions(local) == [6, 7, 8, 9])
+        }
+    }
+
+    @Test(
+        "a snapshot keeps what it does not speak of, and goes on after a restart",
+        arguments: engines)
+    func snapshots(_ engine: EngineFactory) throws {
+        let other = ConversationID(high: 1, low: 2)
+        let gone = ConversationID(high: 1, low: 3)
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed(
+                [state(), member("anna"), member("kim"), mark(4)] + (1...9).map { message($0) }
+                    + [state(other), message(1, room: other), state(gone), message(1, room: gone)],
+                local)
+            let first = snapshot(
+                [state(), member("anna")] + [5, 6, 8].map { message($0) }, from: 5, next: [7])
+            #expect(try local.applySnapshot(first, at: time).applied.isEmpty)
+            #expect(try positions(local) == [1, 2, 3, 4, 5, 6, 8])
+            #expect(try local.readMark(of: Self.room) == nil, "the page holds none")
+            #expect(try positions(local, other) == [1])
+            let state0 = try local.load()
+            #expect(state0.cursor == nil)
+            #expect(
+                state0.snapshot
+                    == LocalSnapshot(
+                        start: Cursor(epoch: Self.epoch, seq: 50), continuation: [7]))
+            let second = snapshot(
+                [state(other), message(1, room: other), message(2, room: other)], from: 1,
+                room: other, isFirst: false)
+            #expect(try local.applySnapshot(second, at: time).applied == [message(2, room: other)])
+            #expect(try positions(local, gone) == [])
+            #expect(try local.conversations().count == 2)
+            #expect(try positions(local) == [1, 2, 3, 4, 5, 6, 8], "unverified, and still here")
+            let end = try local.load()
+            #expect(end.cursor?.seq == 50 && end.snapshot == nil && !end.isResetting)
+            // Looked at: 3 is gone.
+            _ = try local.applyHistory(
+                HistoryChange(
+                    entries: [message(2), message(4)],
+                    complete: CompleteRange(conversation: Self.room, first: 2, last: 4)))
+            #expect(try positions(local) == [1, 2, 4, 5, 6, 8])
+        }
+    }
+
+    @Test("participants stay unless the page holds all of them", arguments: engines)
+    func participants(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed([state(), member("anna"), member("kim")], local)
+            func users() throws -> UInt64 {
+                try local.digest().conversations.count
+            }
+            let page = snapshot([state(), member("anna")], from: 1, participants: false)
+            _ = try local.applySnapshot(page, at: time)
+            // kim's row is known still: the same entry is no news.
+            #expect(try local.applyHistory(HistoryChange(entries: [member("kim")])).isEmpty)
+            _ = try local.applySnapshot(snapshot([state(), member("anna")], from: 1), at: time)
+            #expect(
+                try local.applyHistory(HistoryChange(entries: [member("kim")]))
+                    == [member("kim")])
+        }
+    }
+
+    @Test(
+        "own objects that a restored server lacks go into the outbox, in order", arguments: engines)
+    func lost(_ engine: EngineFactory) throws {
+        let made = ConversationID(high: 1, low: 2)
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed(
+                [
+                    state(), message(1), message(2, sender: "anna", sent: 999),
+                    message(3, sender: "anna", sent: 1_000), message(4, sent: 2_000),
+                    state(made, creator: "anna", created: 3_000), member("anna", room: made),
+                    member("kim", room: made), member("leo", removed: true, room: made),
+                    message(1, sender: "anna", sent: 4_000, room: made),
+                ], local)
+            let change = snapshot([state(), message(1)], from: 1, since: 1_000)
+            let (_, last) = try local.applySnapshot(change, at: time)
+            #expect(last == 3)
+            let pending = try local.mutations(after: 0, limit: 9, now: time)
+            #expect(
+                pending.map(\.operation) == [
+                    .createConversation(
+                        CreateConversation(conversation: made, participants: ["kim"])),
+                    .sendMessage(
+                        SendMessage(
+                            conversation: Self.room, message: MessageID(high: 1, low: 3),
+                            parts: [Part(mimeType: "a/b", content: [1])])),
+                    .sendMessage(
+                        SendMessage(
+                            conversation: made, message: MessageID(high: 2, low: 1),
+                            parts: [Part(mimeType: "a/b", content: [1])])),
+                ])
+            #expect(try local.conversations().count == 1)
+            // It comes back at another position: the same version, and yet news.
+            let again = message(2, sender: "anna", id: 3)
+            #expect(try local.applyHistory(HistoryChange(entries: [again])) == [again])
+        }
+    }
+
+    @Test("digests sum up what is within reach, as far as everything is whole", arguments: engines)
+    func digest(_ engine: EngineFactory) throws {
+        let left = ConversationID(high: 1, low: 2)
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let deleted = Entry(
+                seq: 1, conversation: Self.room, object: MessageID(high: 1, low: 60).bytes,
+                version: 2, body: .tombstone(TombstoneState(position: 60)))
+            try feed(
+                [state(), member("anna"), mark(3), deleted, state(left)]
+                    + [member("anna", removed: true, room: left), message(1, room: left)]
+                    + (1...59).map { message($0) }, local)
+            var expected = DigestSum()
+            for position in 10...59 as ClosedRange<UInt64> {
+                expected.add(
+                    .message, id: MessageID(high: 1, low: position).bytes, version: 1)
+            }
+            let all = try local.digest()
+            #expect(all.positions == 50)
+            #expect(all.messages == expected)
+            #expect(all.conversations.count == 1 && all.readMarks.count == 1)
+            let page = snapshot(
+                [state(), member("anna")] + (40...59).map { message($0) }, from: 40)
+            _ = try local.applySnapshot(page, at: time)
+            #expect(try local.digest().positions == 20)
+            #expect(try local.digest().messages.count == 20)
+            _ = try local.applyHistory(
+                HistoryChange(
+                    entries: (30...39).map { message($0) },
+                    complete: CompleteRange(conversation: Self.room, first: 30, last: 39)))
+            #expect(try local.digest().messages.count == 30)
+        }
+    }
+
+    @Test("an entry without its conversation is kept and told", arguments: engines)
+    func orphans(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            #expect(try local.applyHistory(HistoryChange(entries: [message(4)])) == [message(4)])
+            #expect(try local.orphans(limit: 9) == [Self.room])
+            #expect(try positions(local) == [4])
+            _ = try local.applyHistory(HistoryChange(entries: [state()]))
+            #expect(try local.orphans(limit: 9) == [])
+        }
+    }
+
+    @Test("another user gets nothing of a snapshot that was begun", arguments: engines)
+    func otherUser(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            _ = try local.applySnapshot(snapshot([state()], from: 1, next: [7]), at: time)
+            try local.saveSession(token: [2], user: "kim")
+            #expect(try local.load().snapshot == nil)
+            #expect(try local.conversations().isEmpty)
+        }
+    }
+}
