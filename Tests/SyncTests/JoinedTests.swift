@@ -583,7 +583,7 @@ final class Joined {
                 continue
             }
             // The conversations, and what of the messages is whole.
-            #expect(objects >= 6 + UInt64(min(messages, 10)))
+            #expect(objects >= 6 + UInt64(min(messages, 6)))
         }
         #expect(world.amnesias >= 2 && world.cuts > 3)
     }

@@ -66,6 +66,7 @@ extension Server {
     static func sessionLimits(_ configuration: Configuration) -> SessionLimits {
         var limits = SessionLimits()
         limits.keepalive = configuration.keepaliveSeconds * 1000
+        limits.digestSample = UInt64(configuration.digestSample)
         return limits
     }
 

@@ -28,6 +28,8 @@ public struct Configuration: Equatable, Sendable {
     /// Bytes of half-received bodies over all connections.
     public var receivingBytesMax = 64 << 20
     public var keepaliveSeconds: UInt64 = 180
+    /// One session in so many is asked for a digest; 0: none.
+    public var digestSample = 64
     /// From SIGTERM to the end.
     public var drainSeconds: UInt64 = 30
     public var logLevel = LogLevel.info
@@ -70,6 +72,9 @@ public struct Configuration: Equatable, Sendable {
             \.receivingBytesMax, (1 << 20)...(1 << 34)),
         seconds(
             "timers.keepalive", "seconds a device may be silent", \.keepaliveSeconds, 10...3600),
+        integer(
+            "digest.sample", "one session in so many proves that it holds the same; 0: none",
+            \.digestSample, 0...1_000_000),
         seconds("timers.drain", "seconds from SIGTERM to the end", \.drainSeconds, 1...3600),
         Field(
             key: "log.level", help: "debug, info, warning or error",

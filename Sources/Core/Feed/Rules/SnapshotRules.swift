@@ -22,7 +22,8 @@ extension PageReader {
         var page = SnapshotPage(start: Cursor(epoch: epoch, seq: token.start))
         var room = PageRoom(bytes: bytes)
         if frame.continuation.isEmpty {
-            for sized in try unattached(app, user, room, limits) {
+            // Half of the page is for the conversations, which are what it is for.
+            for sized in try unattached(app, user, PageRoom(bytes: bytes / 2), limits) {
                 room.take(sized)
                 page.entries.append(sized.entry)
             }
