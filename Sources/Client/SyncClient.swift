@@ -133,7 +133,15 @@ public final class SyncClient {
 
     /// The user has read a conversation up to a position.
     public func read(_ conversation: ConversationID, through: UInt64) throws(LocalStoreError) {
-        let receipt = ReadReceipt(conversation: conversation, through: through)
+        try read(ReadReceipt(conversation: conversation, through: through))
+    }
+
+    /// The user has read an announcement.
+    public func read(announcement: MessageID) throws(LocalStoreError) {
+        try read(ReadReceipt(announcement: announcement))
+    }
+
+    private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try store.addRead(receipt)
         with { $0.readQueued(receipt, now: $1) }
     }

@@ -115,6 +115,24 @@ import Wire
         }
     }
 
+    @Test("a pending read of an announcement goes when it comes back as read", arguments: engines)
+    func readAnnouncements(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let ids = [MessageID(high: 1, low: 1), MessageID(high: 1, low: 2)]
+            for id in ids { try local.addRead(ReadReceipt(announcement: id)) }
+            #expect(try local.load().pendingReads.map(\.announcement) == ids)
+            func come(_ version: UInt64) -> Entry {
+                Entry(
+                    seq: version, object: ids[0].bytes, version: version,
+                    body: .announcement(AnnouncementState(read: version > 1)))
+            }
+            _ = try local.apply(LocalChange(entries: [come(1)], to: cursor(1)))
+            #expect(try local.load().pendingReads.count == 2)
+            _ = try local.apply(LocalChange(entries: [come(2)], to: cursor(2)))
+            #expect(try local.load().pendingReads.map(\.announcement) == [ids[1]])
+        }
+    }
+
     @Test("another user's login leaves nothing of the former", arguments: engines)
     func otherUser(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

@@ -81,11 +81,7 @@ final class MemoryLocalStore: LocalStore {
             let isNew = rows[key]?.entry.version != entry.version
             rows[key] = Row(entry: entry)
             if isNew { fresh.append(entry) }
-            if case .readMark(let mark) = entry.body {
-                state.pendingReads.removeAll {
-                    $0.conversation == entry.conversation && $0.isCovered(by: mark)
-                }
-            }
+            settle(entry)
         }
         if change.sweeps {
             sweeps += 1
@@ -107,11 +103,7 @@ final class MemoryLocalStore: LocalStore {
             if known?.version != entry.version || known?.position != entry.position {
                 fresh.append(entry)
             }
-            if case .readMark(let mark) = entry.body {
-                state.pendingReads.removeAll {
-                    $0.conversation == entry.conversation && $0.isCovered(by: mark)
-                }
-            }
+            settle(entry)
         }
         return fresh
     }
@@ -296,10 +288,23 @@ final class MemoryLocalStore: LocalStore {
         }
     }
 
+    private func settle(_ entry: Entry) {
+        switch entry.body {
+        case .readMark(let mark):
+            state.pendingReads.removeAll {
+                $0.conversation == entry.conversation && $0.isCovered(by: mark)
+            }
+        case .announcement(let announcement):
+            guard announcement.read else { return }
+            state.pendingReads.removeAll { $0.announcement?.bytes == entry.object }
+        default: break
+        }
+    }
+
     func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try check()
         if let index = state.pendingReads.firstIndex(where: {
-            $0.conversation == receipt.conversation
+            $0.subject == receipt.subject
         }) {
             state.pendingReads[index].merge(receipt)
         } else {

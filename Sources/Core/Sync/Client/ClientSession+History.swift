@@ -251,9 +251,9 @@ extension ClientSession {
                 .snapshot(
                     conversations: change.page.conversations.count, isFirst: change.isFirst,
                     isLast: change.isLast)))
-        for entry in change.page.conversations.flatMap(\.entries) {
-            guard case .readMark(let mark) = entry.body else { continue }
-            reads.removeAll { $0.conversation == entry.conversation && $0.isCovered(by: mark) }
+        for entry in change.page.entries + change.page.conversations.flatMap(\.entries) {
+            guard let mark = ReadMark(entry) else { continue }
+            reads.removeAll { mark.covers($0) }
         }
         guard change.isLast else {
             snapshot?.inFlight = nil

@@ -285,12 +285,7 @@ extension ClientSession {
         _ delta: Delta, to: Cursor, marksStale: Bool, answersSync: Bool,
         _ actions: inout [ClientAction]
     ) {
-        var marks: [ReadMark] = []
-        for entry in delta.entries {
-            if case .readMark(let state) = entry.body, let conversation = entry.conversation {
-                marks.append(ReadMark(conversation: conversation, state: state))
-            }
-        }
+        let marks = delta.entries.compactMap { ReadMark($0) }
         let sweeps = isResetting && !delta.more
         applying = to
         changesInFlight.append(
@@ -312,7 +307,7 @@ extension ClientSession {
         cursor = change.to
         if change.sweeps { isResetting = false }
         for mark in change.marks {
-            reads.removeAll { $0.conversation == mark.conversation && $0.isCovered(by: mark.state) }
+            reads.removeAll { mark.covers($0) }
         }
         // The next one's answer acknowledges both.
         guard phase == .open, changesInFlight.isEmpty else { return actions }

@@ -110,9 +110,28 @@ public struct ClientSession: Sendable {
         var marks: [ReadMark]
     }
 
+    /// What a page says was read.
     struct ReadMark: Equatable, Sendable {
-        var conversation: ConversationID
-        var state: ReadMarkState
+        /// As that of the receipt it answers.
+        var subject: [UInt8]
+        /// `nil`: an announcement, read as a whole.
+        var state: ReadMarkState?
+
+        init?(_ entry: Entry) {
+            switch entry.body {
+            case .readMark(let state):
+                guard let conversation = entry.conversation else { return nil }
+                (subject, self.state) = (conversation.bytes, state)
+            case .announcement(let announcement):
+                guard announcement.read, let id = MessageID(entry.object) else { return nil }
+                subject = ReadReceipt(announcement: id).subject
+            default: return nil
+            }
+        }
+
+        func covers(_ receipt: ReadReceipt) -> Bool {
+            receipt.subject == subject && state.map { receipt.isCovered(by: $0) } ?? true
+        }
     }
 
     var limits: ClientLimits { configuration.limits }
@@ -279,7 +298,7 @@ public struct ClientSession: Sendable {
 
     /// `LocalStore.addRead` took this receipt.
     public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
-        if let index = reads.firstIndex(where: { $0.conversation == receipt.conversation }) {
+        if let index = reads.firstIndex(where: { $0.subject == receipt.subject }) {
             reads[index].merge(receipt)
         } else {
             reads.append(receipt)

@@ -137,6 +137,13 @@ public struct LocalChange: Equatable, Sendable {
 }
 
 extension ReadReceipt {
+    /// What it is about, a conversation or an announcement: there is one pending receipt of each.
+    public var subject: [UInt8] {
+        // A byte longer, so that no announcement is taken for a conversation.
+        if let announcement { return [0] + announcement.bytes }
+        return conversation?.bytes ?? []
+    }
+
     /// Whether the user's own read mark says at least as much (MSG-19).
     public func isCovered(by mark: ReadMarkState) -> Bool {
         guard through <= mark.through else { return false }

@@ -164,27 +164,28 @@ struct LocalResultRecord: Record, Equatable {
     var row: [ColumnValue] { [.unsigned(number), .blob(result)] }
 }
 
-/// A read receipt whose read mark has not come back.
+/// A read receipt whose read mark, or announcement, has not come back.
 struct LocalReadRecord: Record, Equatable {
     static let table = Table(
-        "local_read", key: [Column("conversation", .blob)], values: [Column("receipt", .blob)])
+        "local_read", key: [Column("subject", .blob)], values: [Column("receipt", .blob)])
 
-    var conversation: [UInt8]
+    /// As of the receipt.
+    var subject: [UInt8]
     /// `ReadReceipt` in protobuf.
     var receipt: [UInt8]
 
-    init(conversation: [UInt8], receipt: [UInt8]) {
-        self.conversation = conversation
+    init(subject: [UInt8], receipt: [UInt8]) {
+        self.subject = subject
         self.receipt = receipt
     }
 
     init(row: [ColumnValue]) throws(StoreError) {
         var reader = try RowReader(row, of: Self.table)
-        conversation = try reader.blob()
+        subject = try reader.blob()
         receipt = try reader.blob()
     }
 
-    var row: [ColumnValue] { [.blob(conversation), .blob(receipt)] }
+    var row: [ColumnValue] { [.blob(subject), .blob(receipt)] }
 }
 
 /// From which position on a conversation's messages are all here, up to the cursor's; without a

@@ -209,16 +209,16 @@ public final class TableLocalStore: LocalStore {
 
     public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try write { transaction throws(StoreError) in
-            guard let conversation = receipt.conversation?.bytes else { return }
+            guard !receipt.subject.isEmpty else { return }
             var merged = receipt
             if let row = try transaction.record(
-                LocalReadRecord.self, [.blob(conversation)])
+                LocalReadRecord.self, [.blob(receipt.subject)])
             {
                 merged = try Self.decoded(row.receipt)
                 merged.merge(receipt)
             }
             try transaction.put(
-                LocalReadRecord(conversation: conversation, receipt: merged.encoded))
+                LocalReadRecord(subject: receipt.subject, receipt: merged.encoded))
         }
     }
 
@@ -309,6 +309,11 @@ extension TableLocalStore {
             }
             if case .readMark(let mark) = entry.body {
                 try settle(row.conversation, mark, transaction)
+            } else if case .announcement(let state) = entry.body, state.read,
+                let id = MessageID(entry.object)
+            {
+                try transaction.delete(
+                    LocalReadRecord.self, [.blob(ReadReceipt(announcement: id).subject)])
             }
         }
         return applied
