@@ -96,4 +96,24 @@ struct ChangeWakeTests {
         try pushes.acknowledge(session, try world.head("b"))
         #expect(try world.all(AlertRecord.self).isEmpty)
     }
+
+    /// A wake that is due is not forgotten by a page that ends below the edited message.
+    @Test func aDueWakeFollowsTheEdit() {
+        let now = Timestamp(milliseconds: 5_000)
+        let (conversation, message) = (ConversationID(high: 1, low: 1), MessageID(high: 2, low: 1))
+        func change(_ seq: UInt64) -> VisibleChange {
+            VisibleChange(seq: seq, conversation: conversation, message: message)
+        }
+        var machine = Reachability(
+            policy: WakePolicy(), tokenGeneration: 1,
+            row: WakeRecord(app: World.app, user: UserID("b"), device: device))
+        machine.moved(change(3))
+        #expect(machine.row.phase == .none, "it owes nothing by itself")
+        _ = machine.changed(change(5), now: now)
+        machine.moved(change(9))
+        _ = machine.synced(applied: 7, isComplete: false, now: now)
+        #expect(machine.row.phase == .due)
+        _ = machine.synced(applied: 9, isComplete: false, now: now)
+        #expect(machine.row.phase == .none)
+    }
 }

@@ -155,6 +155,23 @@ struct MembershipTests {
         #expect(try world.all(ReceiptRecord.self).isEmpty, "the authors are told no more")
     }
 
+    /// HIS: who asks for the participants is told of those there are.
+    @Test func historyTellsOfThosePresent() throws {
+        try world.remove(["b"], from: id)
+        let fetch = Fetch(object: id.bytes)
+        let reading = try world.read(
+            .history(.fetch(World.app, UserID("a"), fetch, bytes: 1 << 16)))
+        guard case .history(.page(let page)) = reading else { return #expect(Bool(false)) }
+        #expect(page.entries.map(\.text) == ["conversation", "participant a", "participant c"])
+        let snapshot = try world.read(
+            .history(.snapshot(World.app, UserID("a"), SnapshotFrame(), bytes: 1 << 16)))
+        guard case .history(.snapshotPage(let first)) = snapshot else {
+            return #expect(Bool(false))
+        }
+        let texts = first.conversations.flatMap(\.entries).map(\.text)
+        #expect(texts == ["conversation", "participant a", "participant c"])
+    }
+
     @Test func aDistinctConversationKeepsItsParticipants() throws {
         let distinct: ConversationID = world.fresh()
         try world.ask(

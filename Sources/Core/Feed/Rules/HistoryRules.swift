@@ -240,6 +240,10 @@ extension PageReader {
         while true {
             let rows = try participants(of: reach, after: after, limit: Self.chunk)
             for row in rows {
+                guard row.leftRevision == nil else {
+                    after = row.user.name
+                    continue
+                }
                 var sized = [entry(of: row)]
                 if fetch.receipts, !reach.conversation.receiptsOff,
                     let receipt = try receipt(of: row)

@@ -217,7 +217,10 @@ extension PageReader {
         if reach.conversation.participants <= UInt64(limits.snapshotParticipants) {
             let all = try participants(
                 of: reach, after: "", limit: limits.snapshotParticipants + 1)
-            if all.count <= limits.snapshotParticipants { return (all, true) }
+            if all.count <= limits.snapshotParticipants {
+                // Who left before is nothing to somebody who begins anew.
+                return (all.filter { $0.leftRevision == nil }, true)
+            }
         }
         var members: [ParticipantRecord] = []
         for user in Set(senders + [reach.participant.user]).sorted() {
