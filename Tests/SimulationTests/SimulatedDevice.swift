@@ -252,6 +252,18 @@ final class SimulatedDevice {
         case .apply(let change):
             note(try store.apply(change), change)
             try run { $0.committed(now: $1) }
+        case .applyHistory(let change):
+            _ = try store.applyHistory(change)
+            try run { $0.historyCommitted(now: $1) }
+        case .applySnapshot(let change):
+            let last = try store.applySnapshot(change, at: clock.wall).lastMutation
+            try run { $0.snapshotCommitted(lastMutation: last, now: $1) }
+        case .sumUp:
+            let digest = try store.digest()
+            try run { $0.digestComputed(digest, now: $1) }
+        case .loadOrphans(let limit):
+            let orphans = try store.orphans(limit: limit)
+            try run { $0.orphansLoaded(orphans, now: $1) }
         case .saveResults(let results):
             for result in results { simulation.heardResult(result) }
             try store.saveResults(results)
