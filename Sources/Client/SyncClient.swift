@@ -167,6 +167,12 @@ public final class SyncClient {
         with { $0.checkDigest(now: $1) }
     }
 
+    /// The user types in a conversation, looks at it, or does so no longer. Never stored: without
+    /// a connection it is dropped. Call it as often as it happens.
+    public func signal(_ kind: SignalKind, in conversation: ConversationID) {
+        with { $0.signal(kind, in: conversation, now: $1) }
+    }
+
     /// A changed push registration; presented with the next HELLO.
     public func setPush(_ push: PushRegistration?) {
         session.configuration.push = push

@@ -370,6 +370,8 @@ final class SimulatedServer {
                     $0.identityVerified(tag, claims, now: $1, wall: wall)
                 }
             }
+        // Typing is shown to nobody here.
+        case .findAudience, .signal: break
         case .enterHub(let key): connection.place = key
         case .leaveHub(let key): if connection.place == key { connection.place = nil }
         case .raiseLimits(let limits): connection.decoder.limits = limits

@@ -53,6 +53,16 @@ import Testing
     }
 
     @Test(
+        "typing reaches the other participant who looks, and nobody else",
+        .enabled(if: hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func signals() throws {
+        let service = try Service()
+        defer { service.stop() }
+        let (output, status) = try service.runPeer("signals.py", [])
+        #expect(status == 0 && output.contains("nobody else did: ok"), "\(output)")
+    }
+
+    @Test(
         "a commit that fails lets no result leave and is shown to nobody",
         .enabled(if: hasPeer, "python3-protobuf or python3-jwt is not installed"))
     func failedCommit() throws {

@@ -16,8 +16,8 @@ struct Phone {
 
     init(
         at seq: UInt64? = 10, token: [UInt8] = [9], mutations: Int = 0, seed: UInt64 = 1,
-        limits: ClientLimits = ClientLimits(), snapshots: Bool = false, peeks: Bool = false,
-        role: Role = .app
+        limits: ClientLimits = ClientLimits(), signals: Bool = false, snapshots: Bool = false,
+        peeks: Bool = false, role: Role = .app
     ) throws {
         store = MemoryLocalStore()
         store.state.cursor = seq.map { Cursor(epoch: Self.epoch, seq: $0) }
@@ -28,8 +28,8 @@ struct Phone {
         session = ClientSession(
             configuration: ClientConfiguration(
                 app: "chess", device: Desk.device, clientName: "t", clientVersion: "1",
-                wantsSnapshots: snapshots, peeksOnWake: peeks, role: role, limits: limits),
-            state: try store.load(), seed: seed)
+                wantsSignals: signals, wantsSnapshots: snapshots, peeksOnWake: peeks, role: role,
+                limits: limits), state: try store.load(), seed: seed)
     }
 
     @discardableResult
@@ -93,6 +93,7 @@ struct Phone {
                 case .needIdentityToken: lines.append("need identity token")
                 case .report(let event):
                     switch event {
+                    case .signalled(let kind, _, let user): lines.append("\(user) \(kind)")
                     case .retrying(let delay): lines.append("retry after \(delay)")
                     case .parked, .upgradeRequired, .loggedOut: lines.append("\(event)")
                     case .synced(let cursor): lines.append("synced \(cursor.seq)")

@@ -60,13 +60,13 @@ import Wire
             .sync: "store sync applied 0", .ack: "", .mutate: "store mutate 1",
             .appState: "store state dormant 0 with switches", .ping: "send PONG @9", .pong: "",
             .close: "leave anna", .fetch: "history FETCH 65536 bytes",
-            .snapshot: "history SNAPSHOT 32768 bytes", .digest: "history DIGEST", .signal: "",
+            .snapshot: "history SNAPSHOT 32768 bytes", .digest: "history DIGEST", .signal: "send ERROR 4009 @9",
         ],
         .openExtension: [
             .sync: "send ERROR 4003 @9", .ack: "", .mutate: "send ERROR 4003 @9",
             .appState: "send ERROR 4003 @9", .ping: "send PONG @9", .pong: "",
             .close: "leave anna", .fetch: "send ERROR 4003 @9", .snapshot: "send ERROR 4003 @9",
-            .digest: "send ERROR 4003 @9", .signal: "",
+            .digest: "send ERROR 4003 @9", .signal: "send ERROR 4009 @9",
         ],
     ]
 
@@ -105,6 +105,8 @@ import Wire
                 $0.identityVerified(
                     other, LoginTests.claims(), now: $1, wall: Timestamp(milliseconds: 1))
             },
+            { $0.audienceFound(other, [UserID("bob")], now: $1) },
+            { $0.signalled(Signal(kind: .typing), now: $1) },
             { $0.identityRefused(other, .expired, now: $1) },
             { $0.progressed(taken: .max, unsent: .max, outstanding: .max, now: $1) },
             { $0.ended(.revoked, now: $1) },

@@ -40,7 +40,7 @@ struct Desk {
         for action in actions {
             switch action {
             case .store(let asked, _), .read(let asked, _), .verify(let asked, _, _),
-                .readHistory(let asked, _):
+                .readHistory(let asked, _), .findAudience(let asked, _, _, _):
                 tag = asked
             default: continue
             }
@@ -172,6 +172,11 @@ func line(_ action: SessionAction, log: Bool = false) -> String? {
     case .readHistory(_, .snapshot(_, _, _, let bytes)): "history SNAPSHOT \(bytes) bytes"
     case .readHistory(_, .digest): "history DIGEST"
     case .verify(_, let token, let app): "verify \(token) of \(app)"
+    case .findAudience(_, _, let user, let conversation):
+        "find audience of \(user) in \(conversation.low)"
+    case .signal(let signal, _, let users):
+        "signal \(signal.kind) \(signal.ttlMs) of \(signal.user) to "
+            + users.map(\.name).joined(separator: " ")
     case .enterHub(let key): "enter \(key.user)"
     case .leaveHub(let key): "leave \(key.user)"
     case .stopReading: "stop reading"
@@ -216,7 +221,8 @@ func line(_ frame: Frame) -> String {
     case .mutate(let body): return "MUTATE \(body.number)"
     case .authenticate(let body): return "AUTHENTICATE \(body.identityToken)"
     case .appState(let body): return "APP_STATE \(body.phase)"
-    case .fetch, .page, .snapshot, .snapshotPage, .signal, .digest, .digestResult:
+    case .signal(let body): return "SIGNAL \(body.kind) \(body.ttlMs) \(body.user)"
+    case .fetch, .page, .snapshot, .snapshotPage, .digest, .digestResult:
         return frame.body.type.name + request
     }
 }

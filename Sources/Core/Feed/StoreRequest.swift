@@ -390,6 +390,8 @@ public enum StoreQuery: Equatable, Sendable {
     case wakes(AppID, DeviceID, limit: Int)
     /// What a backend looks at.
     case backend(AppID, BackendQuery)
+    /// Who gets a signal of this user in this conversation.
+    case audience(AppID, UserID, ConversationID)
 }
 
 /// One page of a feed for one device, ascending, or with `newestFirst` from the head down.
@@ -496,6 +498,8 @@ public enum StoreReading: Equatable, Sendable {
     /// Newest first.
     case wakes([WakeHistoryRecord])
     case backend(BackendReading)
+    /// Ascending; empty also where the user takes no part.
+    case audience([UserID])
     /// The user or object is unknown.
     case nothing
 }

@@ -180,6 +180,11 @@ final class Connection {
         shell.settle(self)
     }
 
+    func signalled(_ signal: Signal) {
+        with { $0.signalled(signal, now: $1) }
+        shell.settle(self)
+    }
+
     func drain(deadline: Milliseconds, slot: Milliseconds) {
         guard session != nil else { return finish("drain") }
         with { $0.drain(deadline: deadline, slot: slot, now: $1) }
@@ -197,6 +202,8 @@ final class Connection {
             with { $0.pageRead(tag, page, now: $1) }
         case .read(.history(let reading)):
             with { $0.historyRead(tag, reading, now: $1) }
+        case .read(.audience(let users)):
+            with { $0.audienceFound(tag, users, now: $1) }
         case .read:
             with { $0.historyFailed(tag, .corrupt("the user is unknown"), now: $1) }
             with { $0.readFailed(tag, .corrupt("the user is unknown"), now: $1) }
@@ -206,6 +213,7 @@ final class Connection {
             with { $0.storeFailed(tag, error, now: $1) }
             with { $0.readFailed(tag, error, now: $1) }
             with { $0.historyFailed(tag, error, now: $1) }
+            session?.audienceFailed(tag)
         }
         shell.settle(self)
     }
@@ -248,6 +256,11 @@ final class Connection {
         case .read(let tag, let query): shell.read(.page(query), for: self, tag: tag)
         case .readHistory(let tag, let query):
             shell.read(.history(query), for: self, tag: tag)
+        case .findAudience(let tag, let app, let user, let conversation):
+            shell.read(.audience(app, user, conversation), for: self, tag: tag)
+        case .signal(let signal, let app, let users):
+            shell.metrics.signals["\(signal.kind)"].add()
+            shell.hub.signal(signal, app: app, to: users)
         case .verify(let tag, let identityToken, let app): verify(tag, identityToken, app)
         case .enterHub(let key):
             shell.hub.enter(key, at: ConnectionPlace(loop: shell.index, number: number))

@@ -16,6 +16,7 @@ struct ConnectionPlace: Hashable, Sendable {
 enum HubMessage: Sendable {
     case headMoved(connection: UInt64, head: UInt64, kinds: UInt32)
     case ended(connection: UInt64, generation: UInt64, code: Code)
+    case signalled(connection: UInt64, Signal)
 }
 
 /// Who is connected, and on which loop. From any thread.
@@ -25,6 +26,9 @@ enum HubMessage: Sendable {
 final class Hub: Sendable {
     /// Hints that may wait for one loop.
     static let mailboxLimit = 1 << 20
+
+    /// A loop with more hints waiting gets no signals: they are the first to be dropped.
+    static let signalBacklog = 1024
 
     private struct UserKey: Hashable {
         let app: AppID
@@ -86,6 +90,16 @@ final class Hub: Sendable {
                     .ended(
                         connection: member.place.number, generation: ended.session.generation,
                         code: ended.code))
+            }
+        }
+    }
+
+    /// Hands a signal to the sessions of these users. It may be dropped on the way.
+    func signal(_ signal: Signal, app: AppID, to users: [UserID]) {
+        for user in users {
+            for (member, mailbox) in found(UserKey(app: app, user: user))
+            where mailbox.count < Self.signalBacklog {
+                mailbox.post(.signalled(connection: member.place.number, signal))
             }
         }
     }

@@ -154,6 +154,8 @@ final class SyncLoop {
                 connections[number]?.headMoved(to: head, kinds: kinds)
             case .ended(let number, let generation, let code):
                 connections[number]?.ended(code, generation: generation)
+            case .signalled(let number, let signal):
+                connections[number]?.signalled(signal)
             }
         }
     }

@@ -14,6 +14,7 @@ public struct SyncMetrics: Sendable {
     let logins: CounterFamily
     let digests: CounterFamily
     let digestObjects: Counter
+    let signals: CounterFamily
 
     public init(_ metrics: Metrics) {
         accepted = metrics.counter("rouse_connections_accepted_total", "Device connections.")
@@ -43,5 +44,7 @@ public struct SyncMetrics: Sendable {
             labels: ["result"])
         digestObjects = metrics.counter(
             "rouse_digest_objects_total", "Objects of the server in the digests compared.")
+        signals = metrics.counters(
+            "rouse_signals_total", "Signals of clients, handed on.", labels: ["kind"])
     }
 }

@@ -149,7 +149,7 @@ final class ClientFleet: DeviceFleet {
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
         case .opened, .synced, .closed, .pushTokenRefused, .drained, .retrying, .parked,
-            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .digest:
+            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .digest, .signalled:
             break
         }
     }

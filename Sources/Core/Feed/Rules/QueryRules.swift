@@ -36,6 +36,8 @@ extension PageReader {
             let participants = try present(key)
             return .conversation(
                 try snapshot.record(ConversationRecord.self, key), participants: participants)
+        case .audience(let app, let user, let conversation):
+            return .audience(try audience(app, user, conversation, limits: limits))
         case .wakes(let app, let id, let limit):
             let devices = try snapshot.records(
                 DeviceRecord.self,

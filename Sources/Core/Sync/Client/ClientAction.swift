@@ -67,6 +67,9 @@ public enum ClientEvent: Equatable, Sendable {
     case loginRefused(UInt32)
     /// The server refused something with ERROR.
     case refused(UInt32, request: UInt16)
+    /// Another user began or ceased something: `typing` and `present` begin, `typingEnded` and
+    /// `away` end, also by their time being over.
+    case signalled(SignalKind, conversation: ConversationID, user: String)
     /// The push token was refused (2010).
     case pushTokenRefused
     /// The server goes away and gave this connection a slot.
@@ -119,6 +122,13 @@ public struct ClientLimits: Equatable, Sendable {
     public var snapshotMessages: UInt32 = 20
     /// A refused mutation is sent again after at least this time.
     public var mutationRetry: Milliseconds = 1_000
+    /// The same signal is not sent again within this time.
+    public var signalInterval: Milliseconds = 2_000
+    /// A signal's time if it names none, and at most.
+    public var signalTime: Milliseconds = 6_000
+    public var signalTimeMax: Milliseconds = 30_000
+    /// Signals of others that hold at a time; beyond it the oldest ends.
+    public var liveSignals = 64
 
     public init() {}
 }
@@ -137,14 +147,16 @@ public struct ClientConfiguration: Equatable, Sendable {
     public var peeksOnWake: Bool
     /// An extension peeks once and closes.
     public var role: Role
+    /// Take part in signals: typing, presence.
+    public var wantsSignals: Bool
     /// Presented in every HELLO.
     public var push: PushRegistration?
     public var limits: ClientLimits
 
     public init(
         app: String, device: DeviceID, clientName: String, clientVersion: String,
-        wantsLive: Bool = true, wantsSnapshots: Bool = false, peeksOnWake: Bool = false,
-        role: Role = .app, push: PushRegistration? = nil,
+        wantsLive: Bool = true, wantsSignals: Bool = false, wantsSnapshots: Bool = false,
+        peeksOnWake: Bool = false, role: Role = .app, push: PushRegistration? = nil,
         limits: ClientLimits = ClientLimits()
     ) {
         self.app = app
@@ -155,6 +167,7 @@ public struct ClientConfiguration: Equatable, Sendable {
         self.wantsSnapshots = wantsSnapshots
         self.peeksOnWake = peeksOnWake
         self.role = role
+        self.wantsSignals = wantsSignals
         self.push = push
         self.limits = limits
     }

@@ -32,7 +32,7 @@ extension ClientSession {
         case .close(let close):
             // The socket's end follows.
             closeFrame = close
-        case .signal: break
+        case .signal(let signal): receivedSignal(signal, now: now, &actions)
         case .page(let page):
             receivedPage(page, request: frame.request, now: now, &actions)
         case .snapshotPage(let page):
@@ -87,7 +87,8 @@ extension ClientSession {
             role: .app, clientName: configuration.clientName,
             clientVersion: configuration.clientVersion,
             features: (configuration.wantsLive ? ["live"] : [])
-                + (configuration.wantsSnapshots ? ["snapshot"] : []), sessionToken: sessionToken,
+                + (configuration.wantsSnapshots ? ["snapshot"] : [])
+                + (configuration.wantsSignals ? ["signal"] : []), sessionToken: sessionToken,
             appState: appState, push: configuration.push, sync: sync, wake: wake)
         let request = nextRequest()
         quietSince = now
@@ -141,6 +142,7 @@ extension ClientSession {
         isLive = welcome.features.contains("live")
         takesSnapshots = welcome.features.contains("snapshot")
         serverTime = Timestamp(milliseconds: welcome.serverTimeMs)
+        maySignal = welcome.features.contains("signal")
         if welcome.keepaliveMs > 0 { keepalive = Milliseconds(welcome.keepaliveMs) }
         bodyBytes = FrameLimits.afterWelcome.bodyBytes
         if let told = welcome.limits {

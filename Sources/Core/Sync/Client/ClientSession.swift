@@ -77,6 +77,12 @@ public struct ClientSession: Sendable {
     var isPeeking = false
     /// As WELCOME said.
     var serverTime = Timestamp(milliseconds: 0)
+    /// WELCOME agreed on signals.
+    var maySignal = false
+    /// What was signalled last, and until when it need not be said again.
+    var lastSignal: LiveSignal?
+    /// Signals of others that hold: at most `limits.liveSignals`.
+    var liveSignals: [LiveSignal] = []
     var bodyBytes = FrameLimits.beforeWelcome.bodyBytes
     var lastRequest: UInt16 = 0
     /// The SYNC without a DELTA.
@@ -167,6 +173,12 @@ public struct ClientSession: Sendable {
 
     /// When `deadlineReached` is due; `nil`: never.
     public var nextDeadline: Instant? {
+        let decay = liveSignals.map(\.until).min()
+        guard let next = connectionDeadline else { return decay }
+        return decay.map { min($0, next) } ?? next
+    }
+
+    private var connectionDeadline: Instant? {
         switch phase {
         case .idle: return nil
         case .waiting(let until), .connecting(let until), .opening(let until),
@@ -348,6 +360,7 @@ public struct ClientSession: Sendable {
     /// `nextDeadline` has come.
     public mutating func deadlineReached(now: Instant) -> [ClientAction] {
         var actions: [ClientAction] = []
+        decaySignals(now: now, &actions)
         switch phase {
         case .idle: break
         case .waiting(let until):
@@ -519,6 +532,8 @@ public struct ClientSession: Sendable {
         wantsSync = false
         askedHead = 0
         isLive = false
+        maySignal = false
+        lastSignal = nil
         bodyBytes = FrameLimits.beforeWelcome.bodyBytes
         pingedAt = nil
         closeFrame = nil

@@ -22,6 +22,9 @@ extension Session {
         helloRequest = request
         takesSnapshots = hello.features.contains(Self.snapshotFeature) && role == .app
         mayPush = hello.features.contains(Self.liveFeature) && role == .app
+        if hello.features.contains(Self.signalFeature), role == .app {
+            signals = SignalDesk(limits, now: now)
+        }
         if role == .app { takePhase(hello.appState, now: now) }
         loginDeadline = nil
         if hello.sessionToken.isEmpty {
@@ -34,6 +37,9 @@ extension Session {
 
     /// The feature by which a client asks to be sent DELTAs unasked (SES-4).
     public static var liveFeature: String { "live" }
+
+    /// The feature by which a client takes part in signals (SES-4).
+    public static var signalFeature: String { "signal" }
 
     private mutating func challenge(
         _ reason: ChallengeReason, now: Instant, _ actions: inout [SessionAction]
@@ -131,7 +137,8 @@ extension Session {
         loginDeadline = nil
         phase = .opening
         let isApp = role == .app
-        let peeks = hello.sync?.mode == .peek
+        // One that is refused is answered after WELCOME; the login stands.
+        let sync = hello.sync.flatMap { refusal(of: $0) == nil && $0.mode != .peek ? $0 : nil }
         let request = OpenSession(
             app: AppID(hello.app), device: device, role: role, credential: credential,
             newTokenHash: configuration.sha256(sessionToken), freshEpochHalf: freshEpochHalf(),
@@ -141,7 +148,7 @@ extension Session {
             appState: isApp ? hello.appState : nil,
             dormantAfter: isApp ? dormantAfter(now: now) : 0,
             push: isApp ? hello.push : nil, wake: isApp ? hello.wake : nil,
-            sync: isApp && !peeks ? hello.sync : nil)
+            sync: sync)
         let tag = nextTag()
         write = WriteInFlight(tag: tag, subject: .open)
         actions.append(.store(tag, .openSession(request)))
@@ -206,7 +213,8 @@ extension Session {
                 messageBytes: UInt32(clamping: limits.messageBytes),
                 participantsPerRequest: UInt32(clamping: limits.participantsPerRequest)),
             features: (mayPush ? [Self.liveFeature] : [])
-                + (takesSnapshots ? [Self.snapshotFeature] : []), node: configuration.node,
+                + (takesSnapshots ? [Self.snapshotFeature] : [])
+                + (signals == nil ? [] : [Self.signalFeature]), node: configuration.node,
             pushTokenHeld: answer.isPushTokenHeld, user: answer.session.user.name)
     }
 

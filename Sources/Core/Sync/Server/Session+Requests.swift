@@ -23,7 +23,8 @@ extension Session {
             if appState == nil { appState = PendingAppState() }
             appState?.merge(state)
         case .fetch, .snapshot, .digest: receivedHistory(frame, now: now, &actions)
-        case .signal: break
+        case .signal(let signal):
+            receivedSignal(signal, request: frame.request, now: now, &actions)
         default:
             preconditionFailure("\(frame.body.type) is no request of an open session")
         }
@@ -58,7 +59,14 @@ extension Session {
         if sync.mode == .peek {
             return sync.mutations.isEmpty && sync.reads.isEmpty ? nil : .forbidden
         }
-        return role == .app ? nil : .forbidden
+        guard role == .app else { return .forbidden }
+        return areTooMany(sync.reads) ? .limit : nil
+    }
+
+    /// MSG-17.
+    func areTooMany(_ reads: [ReadReceipt]) -> Bool {
+        reads.count > limits.receiptsPerWrite
+            || reads.contains { $0.ranges.count > limits.receiptsPerWrite }
     }
 
     /// A SYNC waits for the store, is there, or its page is being read.
@@ -184,9 +192,9 @@ extension Session {
             ack.isUrgent = ack.isUrgent || !body.ranges.isEmpty
             return
         }
-        guard body.reads.count <= limits.receiptsPerWrite,
-            body.reads.allSatisfy({ $0.ranges.count <= limits.receiptsPerWrite })
-        else { return refuse(.ack, .limit, request: request, &actions) }
+        guard !areTooMany(body.reads) else {
+            return refuse(.ack, .limit, request: request, &actions)
+        }
         ack.merge(body.ranges)
         ack.merge(body.reads, rangesMax: limits.receiptsPerWrite)
         if !body.ranges.isEmpty || !body.reads.isEmpty { ack.isUrgent = true }

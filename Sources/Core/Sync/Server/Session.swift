@@ -10,7 +10,8 @@ public import Wire
 ///
 /// Memory, at most: one HELLO (16 KiB) until the session is open; then `mutationsUnanswered`
 /// mutations of `mutationBytesUnanswered` bytes plus what one chunk of input still held,
-/// `receiptsWaiting` read receipts likewise, one page read, and `windowDeltas` pairs of numbers.
+/// `receiptsWaiting` read receipts likewise, one page read, and `windowDeltas` pairs of numbers;
+/// with signals the names of `signalAudiences` conversations' participants.
 /// There is no queue of DELTAs: the feed is the send queue.
 ///
 /// Store writes of one session run one at a time, so that mutations, acknowledgements and the end
@@ -82,6 +83,9 @@ public struct Session: Sendable {
     var visibleLast: UInt64 = 0
     var window: DeliveryWindow
     var watch = SuspectWatch()
+
+    /// `nil`: signals were not agreed on.
+    var signals: SignalDesk?
 
     // The store.
     var write: WriteInFlight?

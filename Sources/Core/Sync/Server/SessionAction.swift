@@ -23,6 +23,11 @@ public enum SessionAction: Equatable, Sendable {
     /// Check signature, algorithm and key of an identity token; answer with `identityVerified` or
     /// `identityRefused`. The claims are the session's to check.
     case verify(RequestTag, identityToken: String, app: AppID)
+    /// Find who gets signals of this user in this conversation; answer with `audienceFound` or
+    /// `audienceFailed`.
+    case findAudience(RequestTag, AppID, UserID, ConversationID)
+    /// Hand it to the sessions of these users that are connected. May be dropped.
+    case signal(Signal, app: AppID, to: [UserID])
     /// Put this connection into the hub under the key, before the actions after this one.
     case enterHub(SessionKey)
     /// Take it out again, unless a newer generation has replaced it there.

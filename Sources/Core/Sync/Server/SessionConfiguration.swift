@@ -79,6 +79,16 @@ public struct SessionLimits: Equatable, Sendable {
     public var returnTime: Milliseconds = 10_000
     /// `retry_after_ms` beside codes whose class is retry-after.
     public var retryAfter: Milliseconds = 5_000
+    /// Signals one session sends; more are dropped.
+    public var signalsSent = RateLimit(perSecond: 2, burst: 6)
+    /// Signals one session is sent; more are dropped.
+    public var signalsReceived = RateLimit(perSecond: 10, burst: 20)
+    /// A signal's time without one, and at most.
+    public var signalTime: Milliseconds = 6_000
+    public var signalTimeMax: Milliseconds = 30_000
+    /// Conversations whose participants a session remembers, and for how long.
+    public var signalAudiences = 2
+    public var signalAudienceTime: Milliseconds = 10_000
     /// `client_name` and `client_version`, in characters; the rest is cut.
     public var clientNameLength = 64
 

@@ -202,7 +202,8 @@ final class SyncDeviceApp: DeviceApp {
         case .upgradeRequired: fail("client too old")
         case .storeFailed(let error): fail("store: \(error)")
         case .loggedOut: tellOffline("logged out")
-        case .drained, .retrying, .parked, .snapshot, .fetched, .fetchFailed, .peeked, .digest:
+        case .drained, .retrying, .parked, .snapshot, .fetched, .fetchFailed, .peeked, .digest,
+            .signalled:
             break
         }
     }
