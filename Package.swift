@@ -175,7 +175,7 @@ let package = Package(
                 "rouse", "Failpoints", "Scenario", "APNsSimulator", "SQLiteStore", "EventLoop",
                 "Crypto", "Feed", "Wake", "Model",
             ]),
-        test("RouseServerTests", ["RouseServer", "Telemetry"]),
+        test("RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Model"]),
         test("LayoutTests", []),
     ],
     swiftLanguageModes: [.v6]

@@ -35,6 +35,9 @@ import Wire
     /// Routes without a body.
     static let deletions = ["/v1/messages/\(messageID)", "/v1/conversations/\(conversation)"]
 
+    /// Routes that change something and take no body.
+    static let bare = ["sessions/revoke", "suspend", "resume"].map { "/v1/users/anna/\($0)" }
+
     static let writes = [
         Write(
             path: "/v1/conversations", good: #"{"participants":["anna","ben"]}"#,
@@ -167,6 +170,9 @@ import Wire
         #expect(wakes[0]["outcome"].string == "connected-not-synced", "newest first")
         #expect(wakes[1]["outcome"].string == "pending")
         #expect(try server.send("GET", gets[0] + "?limit=1", key: key).json["wakes"].count == 1)
+        for path in Self.bare + [Self.bare[0] + "?reauthenticate=true"] {
+            #expect(try server.send("POST", path, key: key).status == 204)
+        }
         for path in ["/livez", "/readyz", "/metrics"] {
             #expect(try server.send("GET", path).status == 200)
         }
@@ -246,6 +252,13 @@ import Wire
             #expect(try send(write.good, path: elsewhere) == 404)
             #expect(try send(write.good, key: other) == 404)
         }
+        for path in Self.bare {
+            #expect(try server.send("POST", path, key: "rk_wrong").status == 401)
+            #expect(try server.send("POST", path + "?x=1", key: key).status == 400)
+            #expect(try server.send("POST", path, key: other).status == 404)
+        }
+        let maybe = Self.bare[0] + "?reauthenticate=maybe"
+        #expect(try server.send("POST", maybe, key: key).status == 400)
         for path in gets {
             #expect(try server.send("GET", path, key: "rk_wrong").status == 401)
             #expect(try server.send("GET", path + "?x=1", key: key).status == 400)
@@ -371,6 +384,9 @@ import Wire
             #expect(try server.send("DELETE", Self.doomed, key: key).status == status)
             for path in Self.deletions {
                 #expect(try server.send("DELETE", path, key: key).status == status)
+            }
+            for path in Self.bare {
+                #expect(try server.send("POST", path, key: key).status == status)
             }
             #expect(try server.send("GET", "/readyz").status == 503)
         }

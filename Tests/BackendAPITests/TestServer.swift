@@ -36,7 +36,7 @@ final class TestServer {
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
-        hasAdminSocket: Bool = true
+        hasAdminSocket: Bool = true, appRequests: RateLimit = .none
     ) throws {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-api-\(UUID().uuidString)")
@@ -52,9 +52,11 @@ final class TestServer {
                 return FaultyStore(store, faults)
             }, onCommit: { _ in })
         driver = try StoreDriver(store)
+        var configuration = BackendAPI.Configuration(
+            adminSocket: hasAdminSocket ? path + ".admin" : nil)
+        configuration.appRequests = appRequests
         api = try BackendAPI.start(
-            configuration: .init(adminSocket: hasAdminSocket ? path + ".admin" : nil),
-            store: store,
+            configuration: configuration, store: store,
             notReady: { [reasons] in reasons.all }, metrics: Metrics(),
             log: Log(level: .debug, descriptor: log))
     }

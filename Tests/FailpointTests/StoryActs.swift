@@ -41,6 +41,8 @@ extension Story {
         let gone = try makeApp("gone", grace: 1)
         use(apiKey: gone.secret)
         try ask("POST", "/v1/conversations", New(id: Self.room, participants: ["nobody"]), key: "1")
+        _ = try operate("POST", "/apps/gone/suspend")
+        _ = try operate("POST", "/apps/gone/resume")
         _ = try operate("DELETE", "/apps/gone/issuer-keys/\(World.issuerKeyID)", or: 404)
         _ = try operate("DELETE", "/apps/gone/api-keys/\(gone.id)", or: 404)
         _ = try operate("DELETE", "/apps/gone/push/production", or: 404)
@@ -184,8 +186,28 @@ extension Story {
         }
     }
 
+    /// Dora is asked who she is, kept out for a moment, and logged out everywhere.
+    private func access() throws {
+        let dora = "/apps/story/users/dora"
+        _ = try operate("POST", dora + "/sessions/revoke?reauthenticate=true")
+        try waitServer("dora", "online, for she has said who she is") {
+            $0.reachability == "online" && $0.sessions.contains { $0.dormantAt == nil }
+        }
+        _ = try operate("POST", dora + "/suspend")
+        try waitServer("dora", "kept out") { $0.reachability != "online" }
+        _ = try operate("POST", dora + "/resume")
+        try tell("dora", .deviceOpen)
+        try waitServer("dora", "let in again") { $0.reachability == "online" }
+        _ = try operate("POST", dora + "/sessions/revoke")
+        try tell("dora", .deviceOpen)
+        try waitServer("dora", "back, with a push token") {
+            $0.reachability == "online" && $0.pushToken.isHeld
+        }
+    }
+
     /// Dora's phone is removed and comes back; then she logs out.
     private func farewell() throws {
+        try access()
         guard let id = devices["dora"] else { throw StoryError("no device of Dora's") }
         _ = try operate("DELETE", "/apps/story/devices/\(id)", or: 404)
         try tell("dora", .deviceOpen)

@@ -34,6 +34,17 @@ struct SignalTests {
         #expect(try audience("anna", id) == ["bob"])
     }
 
+    @Test("SIG-3: who left neither signals nor is told")
+    func left() throws {
+        let id = try world.converse(["anna", "bob", "carl"])
+        let bob = try world.login("bob", DeviceID(high: 5, low: 2)).session
+        _ = try world.mutate(
+            bob, 1,
+            .removeParticipants(RemoveParticipants(conversation: id, users: ["bob"])))
+        #expect(try audience("anna", id) == ["carl"])
+        #expect(try audience("bob", id) == [])
+    }
+
     @Test("SIG-6: in a crowd a signal reaches nobody")
     func crowd() throws {
         world.limits.signalParticipants = 2

@@ -14,6 +14,7 @@ final class World {
     /// What the last request told the hub.
     var changes: [FeedChange] = []
     var ended: [EndedSession] = []
+    var challenged: [SessionKey] = []
     private var nextNumber: UInt64 = 1000
 
     init(limits: RuleLimits = RuleLimits()) throws {
@@ -43,6 +44,7 @@ final class World {
         let outcome = try #require(results.first).get()
         changes = outcome.changes
         ended = outcome.ended
+        challenged = outcome.challenged
         return outcome.answer
     }
 

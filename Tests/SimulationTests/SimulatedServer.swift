@@ -231,6 +231,14 @@ final class SimulatedServer {
 
     // MARK: Connections
 
+    private func drawnEntropy() -> SessionEntropy {
+        let seed = simulation.chance.next()
+        func bytes(_ first: UInt64) -> [UInt8] {
+            (0..<4).flatMap { Identifier<Noun.Push>(high: first, low: seed &+ $0).bytes.suffix(8) }
+        }
+        return SessionEntropy(sessionToken: bytes(1), nonce: bytes(2), seed: seed)
+    }
+
     /// The TLS handshake is done.
     func accept(_ link: SimulatedLink) {
         let seed = simulation.chance.next()
@@ -241,8 +249,7 @@ final class SimulatedServer {
         }
         let session = Session(
             configuration: configuration,
-            entropy: SessionEntropy(sessionToken: bytes(1), nonce: bytes(2), seed: seed),
-            now: clock.now)
+            entropy: drawnEntropy(), now: clock.now)
         let connection = Connection(link.number, link, session)
         connections[link.number] = connection
         let life = life
@@ -369,6 +376,12 @@ final class SimulatedServer {
                 try self.run(connection) {
                     $0.identityVerified(tag, claims, now: $1, wall: wall)
                 }
+            }
+        case .drawEntropy:
+            let entropy = drawnEntropy()
+            later(1) { [weak self, weak connection] in
+                guard let self, let connection else { return }
+                try self.run(connection) { $0.entropyDrawn(entropy, now: $1) }
             }
         // Typing is shown to nobody here.
         case .findAudience, .signal: break

@@ -85,7 +85,9 @@ final class Service: Sendable {
     }
 
     /// Runs a Python program of Tests/peers; its output and exit status.
-    func runPeer(_ name: String, _ words: [String]) throws -> (output: String, status: Int32) {
+    func runPeer(
+        _ name: String, _ words: [String], port: UInt16? = nil
+    ) throws -> (output: String, status: Int32) {
         let script = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("peers/\(name)")
@@ -93,7 +95,7 @@ final class Service: Sendable {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
         process.arguments =
             [script.path] + words + [
-                "--port", "\(sync.port)",
+                "--port", "\(port ?? sync.port)",
                 "--ca", directory.appendingPathComponent("ca.pem").path,
                 "--app", Self.app.name,
                 "--key", directory.appendingPathComponent("issuer.pem").path,

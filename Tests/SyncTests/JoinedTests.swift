@@ -210,7 +210,7 @@ final class Joined {
                 link.toClient.append(frame.encoded)
             case .store, .read, .readHistory, .verify: link.questions.append(action)
             case .enterHub(let key): link.key = key
-            case .findAudience, .signal: break
+            case .findAudience, .signal, .drawEntropy: break
             case .leaveHub: link.key = nil
             case .raiseLimits(let limits): link.serverDecoder.limits = limits
             case .close: link.toClient.append([])

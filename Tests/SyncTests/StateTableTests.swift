@@ -60,7 +60,8 @@ import Wire
             .sync: "store sync applied 0", .ack: "", .mutate: "store mutate 1",
             .appState: "store state dormant 0 with switches", .ping: "send PONG @9", .pong: "",
             .close: "leave anna", .fetch: "history FETCH 65536 bytes",
-            .snapshot: "history SNAPSHOT 32768 bytes", .digest: "history DIGEST", .signal: "send ERROR 4009 @9",
+            .snapshot: "history SNAPSHOT 32768 bytes", .digest: "history DIGEST",
+            .signal: "send ERROR 4009 @9",
         ],
         .openExtension: [
             .sync: "send ERROR 4003 @9", .ack: "", .mutate: "send ERROR 4003 @9",
@@ -106,6 +107,11 @@ import Wire
                     other, LoginTests.claims(), now: $1, wall: Timestamp(milliseconds: 1))
             },
             { $0.audienceFound(other, [UserID("bob")], now: $1) },
+            { $0.challenged(now: $1) },
+            {
+                $0.entropyDrawn(
+                    SessionEntropy(sessionToken: [1], nonce: [2], seed: 3), now: $1)
+            },
             { $0.signalled(Signal(kind: .typing), now: $1) },
             { $0.identityRefused(other, .expired, now: $1) },
             { $0.progressed(taken: .max, unsent: .max, outstanding: .max, now: $1) },

@@ -123,10 +123,12 @@ struct Desk {
             reset: reset, hadPushRows: hadPushRows)
     }
 
-    static func opened(_ position: SyncedSession, role: RoleKind = .app) -> StoreAnswer {
+    static func opened(
+        _ position: SyncedSession, role: RoleKind = .app, lifetime: Milliseconds = 1 << 40
+    ) -> StoreAnswer {
         .opened(
             OpenedSession(
-                session: key(role), sync: position, tokenLifetime: 60_000,
+                session: key(role), sync: position, tokenLifetime: lifetime,
                 isPushTokenHeld: false, isPushRefused: false))
     }
 
@@ -172,6 +174,7 @@ func line(_ action: SessionAction, log: Bool = false) -> String? {
     case .readHistory(_, .snapshot(_, _, _, let bytes)): "history SNAPSHOT \(bytes) bytes"
     case .readHistory(_, .digest): "history DIGEST"
     case .verify(_, let token, let app): "verify \(token) of \(app)"
+    case .drawEntropy: "draw"
     case .findAudience(_, _, let user, let conversation):
         "find audience of \(user) in \(conversation.low)"
     case .signal(let signal, _, let users):
@@ -249,6 +252,8 @@ func line(_ request: StoreRequest) -> String {
         return "state dormant \(within(change.dormantAfter))"
             + (change.appState == nil ? "" : " with switches")
     case .mutate(let mutate): return "mutate \(mutate.mutation.number)"
+    case .reauthenticate(let request):
+        return "reauthenticate dormant \(within(request.dormantAfter))"
     case .endSession(let end): return "end \(end.applied) within \(end.expectedWithin)"
     default: return "\(request)"
     }

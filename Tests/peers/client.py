@@ -65,13 +65,18 @@ def identity_token(key, kid, app, user, nonce, **changes):
 class Client:
     """One device. Keeps what it applied in memory: entries by object, and the cursor."""
 
-    def __init__(self, port, ca, app, host="127.0.0.1", device=None, features=()):
+    def __init__(self, port, ca, app, host="127.0.0.1", device=None, features=(),
+                 plain=False):
         self.app, self.device, self.features = app, device or os.urandom(16), features
-        self.address, self.ca = (host, port), ca
+        self.address, self.ca, self.plain = (host, port), ca, plain
         self.token, self.cursor, self.objects, self.log = b"", None, {}, []
         self.numbers, self.requests = 0, 0
 
     def connect(self):
+        self.received = b""
+        if self.plain:
+            self.socket = socket.create_connection(self.address, timeout=20)
+            return
         context = ssl.create_default_context(cafile=self.ca)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.set_alpn_protocols(["rouse/1"])
@@ -236,7 +241,8 @@ def scenario(arguments):
     def signer(user):
         return lambda nonce: identity_token(key, arguments.kid, arguments.app, user, nonce)
 
-    place = dict(port=arguments.port, ca=arguments.ca, app=arguments.app, host=arguments.host)
+    place = dict(port=arguments.port, ca=arguments.ca, app=arguments.app, host=arguments.host,
+                 plain=arguments.plain)
     anna, bob = Client(**place, features=["live"]), Client(**place)
     anna.login(signer("anna"))
     bob.login(signer("bob"))
@@ -279,6 +285,7 @@ def arguments(text):
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca", required=True)
+    parser.add_argument("--plain", action="store_true", help="without TLS")
     parser.add_argument("--app", required=True)
     parser.add_argument("--key", required=True, help="the issuer's private key, PEM")
     parser.add_argument("--kid", required=True)

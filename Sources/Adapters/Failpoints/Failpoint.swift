@@ -76,6 +76,8 @@ public enum Failpoint: Hashable, Sendable {
         case read
         case appState
         case endSession
+        /// An identity token on a session that is open.
+        case reauthenticate
         /// Mutations of clients.
         case clientConversation, clientParticipants, clientMessage, logout
         /// Requests of backends.
@@ -83,6 +85,7 @@ public enum Failpoint: Hashable, Sendable {
         /// Requests of operators.
         case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey
         case putPushCredential, removePushCredential, removeDevice
+        case revokeSessions, suspendUser, resumeUser, suspendApp, resumeApp
         /// What the server does by itself, when there is something to do.
         case fanOut, userDeletion, receipts, retention, sweep, keepAlive
         case claimSilent, claimAlert, claimBadge, finishPush

@@ -11,6 +11,8 @@ public enum StoreRequest: Equatable, Sendable {
     case changeAppState(ChangeAppState)
     case mutate(Mutate)
     case endSession(EndSession)
+    /// AUTHENTICATE on an open session.
+    case reauthenticate(Reauthenticate)
 
     case createConversation(app: AppID, CreateConversation, idempotency: Idempotency?)
     case addParticipants(app: AppID, AddParticipants, idempotency: Idempotency?)
@@ -97,13 +99,16 @@ public struct OpenSession: Equatable, Sendable {
     public var wake: WakeID?
     /// The inline SYNC; `nil` if HELLO had none.
     public var sync: SyncFrame?
+    /// When the connection was accepted, by the monotonic clock of this boot: a HELLO that was
+    /// long on its way takes nothing from a connection that came after it.
+    public var connectedAt: UInt64
 
     public init(
         app: AppID, device: DeviceID, role: RoleKind, credential: Credential,
         newTokenHash: [UInt8], freshEpochHalf: UInt64, boot: BootID, clientName: String = "",
         clientVersion: String = "", appState: AppState? = nil,
         dormantAfter: Milliseconds? = nil, push: PushRegistration? = nil, wake: WakeID? = nil,
-        sync: SyncFrame? = nil
+        sync: SyncFrame? = nil, connectedAt: UInt64 = 0
     ) {
         self.app = app
         self.device = device
@@ -119,6 +124,7 @@ public struct OpenSession: Equatable, Sendable {
         self.push = push
         self.wake = wake
         self.sync = sync
+        self.connectedAt = connectedAt
     }
 }
 
@@ -179,6 +185,21 @@ public struct Mutate: Equatable, Sendable {
     public init(session: SessionKey, mutation: Mutation) {
         self.session = session
         self.mutation = mutation
+    }
+}
+
+/// An open session was challenged, and its user has shown a new identity token.
+public struct Reauthenticate: Equatable, Sendable {
+    public var session: SessionKey
+    /// SHA-256 of the session token that WELCOME will carry.
+    public var newTokenHash: [UInt8]
+    /// As in `ChangeAppState`.
+    public var dormantAfter: Milliseconds?
+
+    public init(session: SessionKey, newTokenHash: [UInt8], dormantAfter: Milliseconds?) {
+        self.session = session
+        self.newTokenHash = newTokenHash
+        self.dormantAfter = dormantAfter
     }
 }
 
@@ -249,6 +270,13 @@ public enum Administration: Equatable, Sendable {
     case removePushCredential(AppID, PushEnvironmentKind)
     /// Ends its sessions, forgets its tokens, detaches its push token.
     case removeDevice(AppID, UserID, DeviceID)
+    /// Ends the sessions of all devices of a user and forgets their tokens, or asks them for an
+    /// identity token.
+    case revokeSessions(AppID, UserID, reauthenticate: Bool)
+    case suspendUser(AppID, UserID)
+    case resumeUser(AppID, UserID)
+    case suspendApp(AppID)
+    case resumeApp(AppID)
 }
 
 /// What a request came to.
@@ -310,10 +338,13 @@ public struct SyncedSession: Equatable, Sendable {
     /// The cursor cannot be continued: the feed is sent from its start.
     public var reset: ResetReason?
     public var hadPushRows: Bool
+    /// Of the device: above `RuleLimits.deliveryTries` pages of one entry are sent.
+    public var deliveryFailures: UInt64
 
     public init(
         epoch: Epoch, head: UInt64, applied: UInt64, mutationFloor: UInt64,
-        results: [MutationResult] = [], reset: ResetReason? = nil, hadPushRows: Bool = false
+        results: [MutationResult] = [], reset: ResetReason? = nil, hadPushRows: Bool = false,
+        deliveryFailures: UInt64 = 0
     ) {
         self.epoch = epoch
         self.head = head
@@ -322,6 +353,7 @@ public struct SyncedSession: Equatable, Sendable {
         self.results = results
         self.reset = reset
         self.hadPushRows = hadPushRows
+        self.deliveryFailures = deliveryFailures
     }
 }
 
@@ -357,6 +389,8 @@ public struct StoreOutcome: Equatable, Sendable {
     public var answer: StoreAnswer
     public var changes: [FeedChange]
     public var ended: [EndedSession]
+    /// Sessions whose connection must show an identity token.
+    public var challenged: [SessionKey]
     /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
     public var hasBackgroundWork: Bool
     /// Demotions and recoveries, for the metrics.
@@ -364,11 +398,13 @@ public struct StoreOutcome: Equatable, Sendable {
 
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
-        hasBackgroundWork: Bool = false, wakes: WakeEffects = WakeEffects()
+        challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
+        wakes: WakeEffects = WakeEffects()
     ) {
         self.answer = answer
         self.changes = changes
         self.ended = ended
+        self.challenged = challenged
         self.hasBackgroundWork = hasBackgroundWork
         self.wakes = wakes
     }

@@ -1,6 +1,7 @@
 import EventLoop
 import Glibc
 public import HTTP1
+public import Model
 public import StoreService
 public import Telemetry
 
@@ -17,6 +18,8 @@ public final class BackendAPI: Sendable {
         /// replaced: who holds the store's lock owns the path.
         public var adminSocket: String?
         public var limits: HTTPLimits
+        /// Requests of one app; above it 429. 0 a second: no limit.
+        public var appRequests = RateLimit.none
 
         /// - Parameter limits: the body's is above what 64 KiB of parts can become in JSON.
         public init(
@@ -88,7 +91,7 @@ public final class BackendAPI: Sendable {
     ) throws -> [HTTPDoor] {
         let desk = CallDesk(
             loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
-            instruments: instruments)
+            instruments: instruments, appRequests: configuration.appRequests)
         let backend = try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
             try HTTPServer(
                 host: configuration.host, port: configuration.port, limits: configuration.limits,
@@ -113,10 +116,11 @@ public final class BackendAPI: Sendable {
 
     static let backendRoutes = RouteTable(
         routes: ConversationRoutes.all + AnnouncementRoutes.all + UserRoutes.all + ReadRoutes.all
-            + DeviceRoutes.all
+            + DeviceRoutes.all + AccessRoutes.all
             + HealthRoutes.all)
     static let adminRoutes = RouteTable(
-        routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all)
+        routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all
+            + AdminAccessRoutes.all)
 
     /// Refuses new requests, waits for the answers that are under way, at most `milliseconds`,
     /// and ends. Call it before the store is stopped. Again does nothing.

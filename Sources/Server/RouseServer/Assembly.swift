@@ -57,6 +57,7 @@ extension Server {
     public static func check(_ configuration: Configuration) throws {
         _ = try material(configuration)
         _ = try connectionsMax(configuration, Descriptors.raiseLimit())
+        _ = try plainListener(configuration)
         let directory = URL(fileURLWithPath: configuration.storePath).deletingLastPathComponent()
         guard FileManager.default.isWritableFile(atPath: directory.path) else {
             throw ServerError("store.path: cannot write in \(directory.path)")
@@ -68,6 +69,31 @@ extension Server {
         limits.keepalive = configuration.keepaliveSeconds * 1000
         limits.digestSample = UInt64(configuration.digestSample)
         return limits
+    }
+
+    /// So many a second, and ten times as many at once; 0: any number.
+    static func rate(_ perSecond: Int) -> RateLimit {
+        RateLimit(perSecond: UInt64(perSecond), burst: UInt64(perSecond) * 10)
+    }
+
+    static func deviceRates(_ configuration: Configuration) -> DeviceRates {
+        var rates = DeviceRates()
+        rates.addressConnections = rate(configuration.addressConnections)
+        rates.addressHandshakes = configuration.addressHandshakes
+        rates.userMutations = rate(configuration.userMutations)
+        rates.appRequests = rate(configuration.appRequests)
+        return rates
+    }
+
+    /// What is said there is read by everybody on the way: it may only be a private one.
+    static func plainListener(_ configuration: Configuration) throws -> PlainListener? {
+        guard let port = configuration.plainPort else { return nil }
+        guard PeerAddress(configuration.plainHost)?.isTrusted == true else {
+            throw ServerError(
+                "listen.plain_host: \(configuration.plainHost) is not a numeric address of this "
+                    + "machine or a private network; a port without TLS is for these only")
+        }
+        return PlainListener(host: configuration.plainHost, port: port)
     }
 
     /// Descriptors kept for the store, the API, pushes and a look around when devices are many.

@@ -7,6 +7,10 @@ public struct Configuration: Equatable, Sendable {
     public var listenHost = "127.0.0.1"
     /// 0: a free port, told in the log.
     public var listenPort: UInt16 = 7443
+    /// Where a balancer that terminates TLS connects.
+    public var plainHost = "127.0.0.1"
+    /// `nil`: there is no such port. 0: a free one, told in the log.
+    public var plainPort: UInt16?
     public var certificateFile = ""
     public var privateKeyFile = ""
     /// Event loops for device connections; 0: one per core but one, at least one.
@@ -27,6 +31,12 @@ public struct Configuration: Equatable, Sendable {
     public var handshakesMax = 64
     /// Bytes of half-received bodies over all connections.
     public var receivingBytesMax = 64 << 20
+    /// Rates a second; 0: no limit.
+    public var addressConnections = 50
+    public var addressHandshakes = 32
+    public var userMutations = 100
+    public var appRequests = 0
+    public var appAPIRequests = 0
     public var keepaliveSeconds: UInt64 = 180
     /// One session in so many is asked for a digest; 0: none.
     public var digestSample = 64
@@ -53,6 +63,21 @@ public struct Configuration: Equatable, Sendable {
     static let fields: [Field] = [
         text("listen.host", "address devices connect to", \.listenHost),
         port("listen.port", "port devices connect to; 0: a free one", \.listenPort),
+        text(
+            "listen.plain_host",
+            "address of the port without TLS; loopback or a private network", \.plainHost),
+        Field(
+            key: "listen.plain_port",
+            help: "port without TLS, for a balancer that terminates it; off: none, 0: a free one",
+            read: { configuration, value in
+                if value == "off" {
+                    configuration.plainPort = nil
+                    return nil
+                }
+                guard let port = UInt16(value) else { return "must be off or a port, 0 to 65535" }
+                configuration.plainPort = port
+                return nil
+            }, show: { $0.plainPort.map { String($0) } ?? "off" }),
         text("tls.certificate_file", "certificate chain, PEM", \.certificateFile),
         text("tls.key_file", "its private key, PEM", \.privateKeyFile),
         integer("loops", "event loops; 0: cores less one", \.loops, 0...256),
@@ -70,6 +95,25 @@ public struct Configuration: Equatable, Sendable {
         integer(
             "limits.receiving_bytes", "half-received bodies of all connections together",
             \.receivingBytesMax, (1 << 20)...(1 << 34)),
+        integer(
+            "limits.address_connections",
+            "new connections a second from one address but loopback, 10 times that at once; 0: any",
+            \.addressConnections, 0...1_000_000),
+        integer(
+            "limits.address_handshakes", "TLS handshakes in flight from one address but loopback",
+            \.addressHandshakes, 1...65_536),
+        integer(
+            "limits.user_mutations",
+            "mutations a second of one user; 10 times as many at once; 0: any number",
+            \.userMutations, 0...1_000_000),
+        integer(
+            "limits.app_requests",
+            "logins, written SYNCs and mutations a second of one app's devices; 0: any number",
+            \.appRequests, 0...1_000_000),
+        integer(
+            "limits.app_api_requests",
+            "requests a second of one app's backend; 10 times as many at once; 0: any number",
+            \.appAPIRequests, 0...1_000_000),
         seconds(
             "timers.keepalive", "seconds a device may be silent", \.keepaliveSeconds, 10...3600),
         integer(

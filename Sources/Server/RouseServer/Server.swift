@@ -18,6 +18,8 @@ public final class Server: Sendable {
     /// The addresses in use, once ports of 0 are resolved.
     public struct Addresses: Equatable, Sendable {
         public var devicePort: UInt16
+        /// `nil`: there is none.
+        public var plainPort: UInt16?
         public var apiPort: UInt16
         public var adminSocket: String
     }
@@ -80,6 +82,8 @@ public final class Server: Sendable {
         settings.connectionsMax = try Self.connectionsMax(configuration, descriptors)
         settings.handshakesMax = configuration.handshakesMax
         settings.receivingBytesMax = configuration.receivingBytesMax
+        settings.rates = Self.deviceRates(configuration)
+        settings.plain = try Self.plainListener(configuration)
         do {
             sync = try SyncService.start(
                 settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)
@@ -88,11 +92,13 @@ public final class Server: Sendable {
             throw ServerError("listen.host, listen.port: \(error)")
         }
         do {
+            var settings = BackendAPI.Configuration(
+                host: configuration.apiHost, port: configuration.apiPort,
+                adminSocket: configuration.adminSocketPath)
+            settings.appRequests = Self.rate(configuration.appAPIRequests)
             api = try BackendAPI.start(
-                configuration: BackendAPI.Configuration(
-                    host: configuration.apiHost, port: configuration.apiPort,
-                    adminSocket: configuration.adminSocketPath),
-                store: store, notReady: { isDraining.isSet ? ["draining"] : [] },
+                configuration: settings, store: store,
+                notReady: { isDraining.isSet ? ["draining"] : [] },
                 metrics: metrics, log: log)
         } catch {
             sync.stop()
@@ -110,11 +116,13 @@ public final class Server: Sendable {
             throw ServerError("push gateway: \(error)")
         }
         addresses = Addresses(
-            devicePort: sync.port, apiPort: api.port, adminSocket: configuration.adminSocketPath)
+            devicePort: sync.port, plainPort: sync.plainPort, apiPort: api.port,
+            adminSocket: configuration.adminSocketPath)
         log.info(
             "server.started",
             [
                 LogField("device_port", addresses.devicePort),
+                LogField("plain_port", addresses.plainPort.map { String($0) } ?? "off"),
                 LogField("api_port", addresses.apiPort), LogField("store", path),
                 LogField("connections_max", settings.connectionsMax),
                 LogField("descriptors", descriptors), LogField("boot", boot),

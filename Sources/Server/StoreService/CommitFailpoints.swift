@@ -80,6 +80,7 @@ extension StoreRequest {
         case .changeAppState: [.appState]
         case .mutate(let request): request.mutation.commitKinds
         case .endSession: [.endSession]
+        case .reauthenticate: [.reauthenticate]
         case .createConversation: [.createConversation]
         case .addParticipants: [.addParticipants]
         case .publish: [.publish]
@@ -146,6 +147,11 @@ extension Administration {
         case .putPushCredential: .putPushCredential
         case .removePushCredential: .removePushCredential
         case .removeDevice: .removeDevice
+        case .revokeSessions: .revokeSessions
+        case .suspendUser: .suspendUser
+        case .resumeUser: .resumeUser
+        case .suspendApp: .suspendApp
+        case .resumeApp: .resumeApp
         }
     }
 }

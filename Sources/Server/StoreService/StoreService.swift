@@ -79,7 +79,7 @@ public final class StoreService: Sendable {
     }
 
     /// How many requests wait for the writer. From any thread; for metrics.
-    public var waitingRequests: Int { writes.count }
+    public var waitingRequests: Int { writes.count + health.counts.queuedRequests }
 
     /// Finishes the transaction at hand and closes the store. Requests that still wait are
     /// dropped without an answer: nothing of them was acknowledged.
@@ -112,6 +112,7 @@ public struct StoreDuty: Sendable {
 public struct Committed: Sendable {
     public var changes: [FeedChange]
     public var ended: [EndedSession]
+    public var challenged: [SessionKey]
     public var hasBackgroundWork: Bool
 }
 
@@ -125,6 +126,8 @@ public final class StoreHealth: Sendable {
         /// Milliseconds spent in commits.
         public var commitMilliseconds: UInt64 = 0
         public var largestCommit: UInt64 = 0
+        /// Requests taken from the mailbox that wait for their transaction.
+        public var queuedRequests = 0
         /// Why the last write failed; `nil` while writing works.
         public var failure: StoreError?
 

@@ -17,6 +17,9 @@ final class StoreWriter {
     private var isTurnAsked = false
     private var hasUncheckpointed = false
     private var inbox: Mailbox<WriteJob>?
+    /// What was taken from the mailbox and waits for its transaction: apps take turns.
+    private var queue = FairQueue<AppID?, WriteJob>()
+    private var isServiceAsked = false
 
     private struct Duty {
         let duty: StoreDuty
@@ -60,16 +63,38 @@ final class StoreWriter {
     deinit { store.close() }
 
     private func received(_ jobs: [WriteJob]) {
-        var start = 0
-        while start < jobs.count {
-            let end = min(start + limits.requestsPerCommit, jobs.count)
-            let chunk = jobs[start..<end]
-            let results = commit(chunk.map(\.request))
-            for (job, result) in zip(chunk, results) {
+        for (index, job) in jobs.enumerated() {
+            guard queue.count < limits.waitingRequests else {
+                let full = StoreError.conflict("the store's queue is full")
+                for refused in jobs[index...] {
+                    refused.replies.post(
+                        StoreReply(ticket: refused.ticket, result: .failed(full)))
+                }
+                break
+            }
+            queue.append(job, of: job.request.app)
+        }
+        if !isServiceAsked { serve() }
+    }
+
+    /// One transaction. If more waits, what comes meanwhile is looked at first, so that an app
+    /// that asks for much does not make the others wait for all of it.
+    private func serve() {
+        isServiceAsked = false
+        let jobs = queue.take(limits.requestsPerCommit)
+        if !jobs.isEmpty {
+            let requests = jobs.map(\.request)
+            let results = commit(requests)
+            for (job, result) in zip(jobs, results) {
                 job.replies.post(StoreReply(ticket: job.ticket, result: result))
             }
-            Failpoint.hit(.answered, chunk.map(\.request), results)
-            start = end
+            Failpoint.hit(.answered, requests, results)
+        }
+        let waiting = queue.count
+        health.record { $0.queuedRequests = waiting }
+        if waiting > 0 {
+            isServiceAsked = true
+            loop.nextTurn { [weak self] in self?.serve() }
         }
         askTurn()
     }
@@ -129,10 +154,12 @@ final class StoreWriter {
     }
 
     private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {
-        var committed = Committed(changes: [], ended: [], hasBackgroundWork: false)
+        var committed = Committed(
+            changes: [], ended: [], challenged: [], hasBackgroundWork: false)
         for case .success(let outcome) in outcomes {
             committed.changes += outcome.changes
             committed.ended += outcome.ended
+            committed.challenged += outcome.challenged
             committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
         }
         if committed.hasBackgroundWork {
@@ -140,7 +167,9 @@ final class StoreWriter {
                 duties[index].due = min(duties[index].due, loop.now)
             }
         }
-        if !committed.changes.isEmpty || !committed.ended.isEmpty || committed.hasBackgroundWork {
+        if !committed.changes.isEmpty || !committed.ended.isEmpty
+            || !committed.challenged.isEmpty || committed.hasBackgroundWork
+        {
             onCommit(committed)
         }
     }
@@ -179,7 +208,7 @@ final class StoreWriter {
                 }
                 duties[index].due = next
             }
-        } else if hasUncheckpointed && mailbox.count == 0 {
+        } else if hasUncheckpointed && mailbox.count == 0 && queue.isEmpty {
             hasUncheckpointed = false
             do {
                 try store.checkpoint()

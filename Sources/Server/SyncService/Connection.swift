@@ -15,7 +15,10 @@ import Wire
 final class Connection {
     let number: UInt64
     private let stream: Stream
-    private let engine: TLSEngine
+    /// `nil`: without TLS.
+    private let engine: TLSEngine?
+    /// Against whose rate its handshake counts.
+    private let holder: [UInt8]?
     private unowned let shell: SyncLoop
     private var decoder = FrameDecoder(limits: .beforeWelcome)
     private var session: Session?
@@ -38,14 +41,17 @@ final class Connection {
     private var knownHead: UInt64 = 0
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
 
-    init(number: UInt64, stream: Stream, engine: TLSEngine, shell: SyncLoop) {
+    init(
+        number: UInt64, stream: Stream, engine: TLSEngine?, holder: [UInt8]?, shell: SyncLoop
+    ) {
         self.number = number
         self.stream = stream
         self.engine = engine
+        self.holder = holder
         self.shell = shell
         acceptedAt = shell.now
         peerAddress = stream.peerAddress
-        handshakeDeadline = acceptedAt + shell.options.handshakeDeadline
+        if engine != nil { handshakeDeadline = acceptedAt + shell.options.handshakeDeadline }
         stream.onBytes = { [unowned self] bytes in self.received(bytes) }
         stream.onEnd = { [unowned self] in self.finish("end") }
         stream.onFailure = { [unowned self] error in self.failed(error) }
@@ -55,6 +61,7 @@ final class Connection {
         stream.setKeepalive(Keepalive(idleSeconds: 60, intervalSeconds: 15, probes: 4))
         stream.setUserTimeout(milliseconds: 60_000)
         stream.startReading()
+        if engine == nil { beginSession() }
     }
 
     var nextDeadline: Instant? {
@@ -72,6 +79,11 @@ final class Connection {
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
         guard lingerDeadline == nil else { return }
+        guard let engine else {
+            decode(bytes)
+            writeOutput()
+            return shell.settle(self)
+        }
         do {
             try engine.received(bytes) { plaintext in
                 guard self.session != nil, !self.isClosing else {
@@ -97,10 +109,15 @@ final class Connection {
     private func handshakeDone() {
         guard handshakeDeadline != nil else { return }
         handshakeDeadline = nil
-        shell.handshakeEnded()
+        shell.handshakeEnded(holder)
         shell.metrics.handshakeSeconds.observe(milliseconds: shell.now.since(acceptedAt))
+        beginSession()
+    }
+
+    private func beginSession() {
         session = Session(
-            configuration: shell.options.session, entropy: shell.entropy(), now: shell.now)
+            configuration: shell.options.session, entropy: shell.entropy(),
+            connectedAt: acceptedAt, now: shell.now)
         if shell.isOverCapacity { with { $0.shutDown(.tooManyConnections, now: $1) } }
     }
 
@@ -138,7 +155,7 @@ final class Connection {
         pendingBody = 0
         if handshakeDeadline != nil {
             handshakeDeadline = nil
-            shell.handshakeEnded()
+            shell.handshakeEnded(holder)
         }
         with { $0.closed(now: $1) }
         logEnd()
@@ -177,6 +194,12 @@ final class Connection {
     func ended(_ code: Code, generation: UInt64) {
         guard session?.key?.generation == generation else { return }
         with { $0.ended(code, now: $1) }
+        shell.settle(self)
+    }
+
+    func challenged(generation: UInt64) {
+        guard session?.key?.generation == generation else { return }
+        with { $0.challenged(now: $1) }
         shell.settle(self)
     }
 
@@ -241,7 +264,7 @@ final class Connection {
         writeOutput()
         if shouldClose && !isClosing {
             isClosing = true
-            engine.close()
+            engine?.close()
             writeOutput()
             stream.shutdown()
             stream.startReading()
@@ -252,16 +275,26 @@ final class Connection {
     private func run(_ action: SessionAction) {
         switch action {
         case .send(let frame): send(frame)
-        case .store(let tag, let request): shell.commit(request, for: self, tag: tag)
+        case .store(let tag, let request):
+            if let wait = shell.options.gates.wait(request, now: shell.now) {
+                shell.metrics.rateLimited["requests"].add()
+                with { $0.storeLimited(tag, retryAfter: wait, now: $1) }
+            } else {
+                shell.commit(request, for: self, tag: tag)
+            }
         case .read(let tag, let query): shell.read(.page(query), for: self, tag: tag)
         case .readHistory(let tag, let query):
             shell.read(.history(query), for: self, tag: tag)
         case .findAudience(let tag, let app, let user, let conversation):
             shell.read(.audience(app, user, conversation), for: self, tag: tag)
         case .signal(let signal, let app, let users):
+            guard shell.options.gates.maySignal(app, signal.user, now: shell.now) else { return }
             shell.metrics.signals["\(signal.kind)"].add()
             shell.hub.signal(signal, app: app, to: users)
         case .verify(let tag, let identityToken, let app): verify(tag, identityToken, app)
+        case .drawEntropy:
+            let entropy = shell.entropy()
+            with { $0.entropyDrawn(entropy, now: $1) }
         case .enterHub(let key):
             shell.hub.enter(key, at: ConnectionPlace(loop: shell.index, number: number))
         case .leaveHub(let key):
@@ -282,6 +315,10 @@ final class Connection {
         framesSent += 1
         shell.metrics.framesSent["\(frame.body.type)"].add()
         let bytes = frame.encoded
+        guard let engine else {
+            _ = bytes.withUnsafeBytes { stream.write($0) }
+            return
+        }
         do {
             try bytes.withUnsafeBytes { try engine.send($0) }
         } catch {
@@ -304,7 +341,7 @@ final class Connection {
 
     private func writeOutput() {
         guard !isSocketClosed else { return }
-        engine.takeOutput { _ = stream.write($0) }
+        engine?.takeOutput { _ = stream.write($0) }
         told()
     }
 

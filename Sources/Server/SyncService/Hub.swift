@@ -16,6 +16,7 @@ struct ConnectionPlace: Hashable, Sendable {
 enum HubMessage: Sendable {
     case headMoved(connection: UInt64, head: UInt64, kinds: UInt32)
     case ended(connection: UInt64, generation: UInt64, code: Code)
+    case challenged(connection: UInt64, generation: UInt64)
     case signalled(connection: UInt64, Signal)
 }
 
@@ -81,6 +82,14 @@ final class Hub: Sendable {
                 mailbox.post(
                     .headMoved(
                         connection: member.place.number, head: change.head, kinds: change.kinds))
+            }
+        }
+        for session in committed.challenged {
+            let key = UserKey(app: session.app, user: session.user)
+            for (member, mailbox) in found(key) where member.session == session {
+                mailbox.post(
+                    .challenged(
+                        connection: member.place.number, generation: session.generation))
             }
         }
         for ended in committed.ended {

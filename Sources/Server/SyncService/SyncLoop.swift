@@ -20,6 +20,7 @@ final class SyncLoop {
     private let loopCount: Int
     private var context: TLSContext
     private var listener: Listener?
+    private var plainListener: Listener?
     private var store: StoreClient?
     private var inbox: Mailbox<HubMessage>?
     private var timer: LoopTimer?
@@ -29,6 +30,8 @@ final class SyncLoop {
     private var deadlines = DeadlineQueue()
     private var lastNumber: UInt64 = 0
     private var handshakes = 0
+    /// By whose address; as many elements as handshakes at most.
+    private var handshakesOf: [[UInt8]: Int] = [:]
     private var isDraining = false
 
     private struct Question {
@@ -83,6 +86,25 @@ final class SyncLoop {
         return listener.port
     }
 
+    /// Connections without TLS: no handshake, no address to count against (they come from a
+    /// balancer), and nothing else that is different.
+    func listenPlain(_ place: PlainListener) throws -> UInt16 {
+        let listener = try Listener.listen(
+            loop: loop, host: place.host, port: place.port, reusePort: loopCount > 1)
+        listener.onConnection = { [unowned self] stream in
+            guard PeerAddress(stream.peerAddress)?.isTrusted == true else {
+                self.metrics.rateLimited["untrusted"].add()
+                return self.turnAway(stream)
+            }
+            self.begin(stream, engine: nil, holder: nil)
+        }
+        listener.onAcceptFailure = { [unowned self] error in
+            self.log.error("accept.failed", [LogField("error", error)])
+        }
+        plainListener = listener
+        return listener.port
+    }
+
     /// New connections get the new certificate, old ones keep theirs.
     func reload(_ tls: TLSMaterial) throws {
         context = try Self.context(tls)
@@ -98,21 +120,44 @@ final class SyncLoop {
     // MARK: - Connections
 
     private func accepted(_ stream: Stream) {
-        lastNumber += 1
-        metrics.accepted.add()
-        metrics.open.add(1)
+        let holder = options.gates.holder(stream.peerAddress)
+        if let holder {
+            let share = max(1, options.gates.rates.addressHandshakes / loopCount)
+            guard options.gates.mayConnect(holder, now: now) else {
+                metrics.rateLimited["connections"].add()
+                return turnAway(stream)
+            }
+            guard handshakesOf[holder, default: 0] < share else {
+                metrics.rateLimited["handshakes"].add()
+                return turnAway(stream)
+            }
+            handshakesOf[holder, default: 0] += 1
+        }
         metrics.handshaking.add(1)
         handshakes += 1
-        let connection = Connection(
-            number: lastNumber, stream: stream, engine: context.makeEngine(), shell: self)
-        connections[lastNumber] = connection
-        settle(connection)
+        begin(stream, engine: context.makeEngine(), holder: holder)
         // The rest waits in the kernel's backlog: a handshake in flight costs 70 KiB.
         if handshakes >= handshakesMax { listener?.pauseAccepting() }
     }
 
-    func handshakeEnded() {
+    private func begin(_ stream: Stream, engine: TLSEngine?, holder: [UInt8]?) {
+        lastNumber += 1
+        metrics.accepted.add()
+        metrics.open.add(1)
+        let connection = Connection(
+            number: lastNumber, stream: stream, engine: engine, holder: holder, shell: self)
+        connections[lastNumber] = connection
+        settle(connection)
+    }
+
+    /// Closed before it cost anything: an answer would cost a handshake.
+    private func turnAway(_ stream: Stream) { stream.close() }
+
+    func handshakeEnded(_ holder: [UInt8]?) {
         handshakes -= 1
+        if let holder, let held = handshakesOf[holder] {
+            handshakesOf[holder] = held > 1 ? held - 1 : nil
+        }
         metrics.handshaking.add(-1)
         if handshakes < handshakesMax, listener?.isPaused == true, !isDraining {
             listener?.resumeAccepting()
@@ -154,6 +199,8 @@ final class SyncLoop {
                 connections[number]?.headMoved(to: head, kinds: kinds)
             case .ended(let number, let generation, let code):
                 connections[number]?.ended(code, generation: generation)
+            case .challenged(let number, let generation):
+                connections[number]?.challenged(generation: generation)
             case .signalled(let number, let signal):
                 connections[number]?.signalled(signal)
             }
@@ -214,6 +261,8 @@ final class SyncLoop {
         isDraining = true
         listener?.close()
         listener = nil
+        plainListener?.close()
+        plainListener = nil
         var random = SystemRandomNumberGenerator()
         for connection in Array(connections.values) {
             // The slots spread over the time there is, so that the next server is not stormed.
@@ -251,6 +300,17 @@ final class SyncLoop {
                     LogField("device", key.device), LogField("generation", key.generation),
                     LogField("client", "\(clientName) \(clientVersion)"),
                     LogField("wake", wake?.description ?? ""),
+                ])
+        case .reauthenticated:
+            metrics.logins["reauthenticated"].add()
+            log.info("session.reauthenticated", [place])
+        case .poisonPage(let key, let after):
+            metrics.poisonPages.add()
+            log.warning(
+                "poison_page",
+                [
+                    place, LogField("app", key.app.name), LogField("user", key.user.name),
+                    LogField("device", key.device), LogField("after", after),
                 ])
         case .suspected: log.info("session.suspected", [place])
         case .trusted: log.info("session.trusted", [place])

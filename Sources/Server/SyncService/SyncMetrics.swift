@@ -14,7 +14,9 @@ public struct SyncMetrics: Sendable {
     let logins: CounterFamily
     let digests: CounterFamily
     let digestObjects: Counter
+    let rateLimited: CounterFamily
     let signals: CounterFamily
+    let poisonPages: Counter
 
     public init(_ metrics: Metrics) {
         accepted = metrics.counter("rouse_connections_accepted_total", "Device connections.")
@@ -44,6 +46,12 @@ public struct SyncMetrics: Sendable {
             labels: ["result"])
         digestObjects = metrics.counter(
             "rouse_digest_objects_total", "Objects of the server in the digests compared.")
+        rateLimited = metrics.counters(
+            "rouse_rate_limited_total", "Refused because a peer asked too much.",
+            labels: ["what"])
+        poisonPages = metrics.counter(
+            "rouse_poison_pages_total",
+            "Connections on which a page never acknowledged is sent entry by entry.")
         signals = metrics.counters(
             "rouse_signals_total", "Signals of clients, handed on.", labels: ["kind"])
     }

@@ -25,6 +25,10 @@ public struct SyncServiceConfiguration: Sendable {
     public var handshakesMax = 64
     /// Bytes of half-received bodies over all connections.
     public var receivingBytesMax = 64 << 20
+    public var rates = DeviceRates()
+    /// A second listener without TLS, for a balancer that terminates it; `nil`: none. Peers must
+    /// be of this machine or a private network.
+    public var plain: PlainListener?
 
     public init(host: String, port: UInt16, loops: Int, session: SessionConfiguration) {
         self.host = host
@@ -34,12 +38,25 @@ public struct SyncServiceConfiguration: Sendable {
     }
 }
 
+/// Where device connections without TLS are taken.
+public struct PlainListener: Equatable, Sendable {
+    public var host: String
+    /// 0: a free port.
+    public var port: UInt16
+
+    public init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+}
+
 /// What every loop of the service shares.
 struct SyncOptions: Sendable {
     let session: SessionConfiguration
     let connectionsMax: Int
     let handshakesMax: Int
     let receiving: ReceivingBudget
+    let gates: RateGates
     /// TLS handshake, in milliseconds, absolute.
     let handshakeDeadline: Milliseconds = 10_000
     /// How long a connection that was told CLOSE may take to go, in milliseconds.

@@ -18,6 +18,8 @@ public final class SyncService: Sendable {
 
     /// The port in use.
     public let port: UInt16
+    /// The port without TLS; `nil`: there is none.
+    public let plainPort: UInt16?
     private let threads: [LoopThread]
     private let shells: [ShellBox]
 
@@ -28,9 +30,10 @@ public final class SyncService: Sendable {
     }
 
     private init(
-        port: UInt16, threads: [LoopThread], shells: [ShellBox]
+        port: UInt16, plainPort: UInt16?, threads: [LoopThread], shells: [ShellBox]
     ) {
         self.port = port
+        self.plainPort = plainPort
         self.threads = threads
         self.shells = shells
     }
@@ -50,25 +53,32 @@ public final class SyncService: Sendable {
         }
         let options = SyncOptions(
             session: configuration.session, connectionsMax: configuration.connectionsMax,
-            handshakesMax: configuration.handshakesMax, receiving: receiving)
+            handshakesMax: configuration.handshakesMax, receiving: receiving,
+            gates: RateGates(configuration.rates))
         var port = configuration.port
+        var plain = configuration.plain
         var threads: [LoopThread] = []
         var shells: [ShellBox] = []
         for number in 0..<max(1, configuration.loops) {
-            let wanted = port
-            let (thread, (shell, bound)) = try LoopThread.startReturning(name: "sync-\(number)") {
+            let (wanted, wantedPlain) = (port, plain)
+            let (thread, (shell, bound, boundPlain)) = try LoopThread.startReturning(
+                name: "sync-\(number)"
+            ) {
                 loop in
                 let shell = try SyncLoop(
                     loop: loop, loopCount: max(1, configuration.loops), options: options,
                     hub: doorbell.hub, service: store, tls: tls, log: log, metrics: syncMetrics)
                 let bound = try shell.listen(host: configuration.host, port: wanted)
-                return (ShellBox(shell: shell), bound)
+                let boundPlain = try wantedPlain.map { try shell.listenPlain($0) }
+                return (ShellBox(shell: shell), bound, boundPlain)
             }
             port = bound
+            if let boundPlain { plain?.port = boundPlain }
             threads.append(thread)
             shells.append(shell)
         }
-        return SyncService(port: port, threads: threads, shells: shells)
+        return SyncService(
+            port: port, plainPort: plain?.port, threads: threads, shells: shells)
     }
 
     /// Lets new connections use another certificate. A pair that does not fit is an error and

@@ -149,7 +149,8 @@ final class ClientFleet: DeviceFleet {
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
         case .opened, .synced, .closed, .pushTokenRefused, .drained, .retrying, .parked,
-            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .digest, .signalled:
+            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .digest, .signalled,
+            .reauthenticated:
             break
         }
     }

@@ -16,7 +16,7 @@ enum Rouse {
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
         + conformCommands
-        + appCommands + keyCommands + deviceCommands + developmentCommands
+        + appCommands + keyCommands + deviceCommands + accessCommands + developmentCommands
 
     static func main() {
         // A parent may have blocked signals for its threads, and a child inherits that: a server

@@ -11,6 +11,7 @@ public struct AppRecord: Record, Equatable {
             Column("session_token_lifetime", .integer),
             Column("receipt_participants_max", .integer),
             Column("silent_window", .integer), Column("silent_spacing", .integer),
+            Column("is_suspended", .integer),
         ])
 
     public var app: AppID
@@ -29,6 +30,8 @@ public struct AppRecord: Record, Equatable {
     public var silentWindow: UInt64
     /// Milliseconds between two silent pushes to one device.
     public var silentSpacing: UInt64
+    /// Nobody of the app gets in, its backend neither, and no push leaves.
+    public var isSuspended: Bool
 
     public init(
         app: AppID,
@@ -39,7 +42,8 @@ public struct AppRecord: Record, Equatable {
         sessionTokenLifetime: UInt64 = 2_592_000_000,
         receiptParticipantsMax: UInt64 = 8,
         silentWindow: UInt64 = 3_600_000,
-        silentSpacing: UInt64 = 60_000
+        silentSpacing: UInt64 = 60_000,
+        isSuspended: Bool = false
     ) {
         self.app = app
         self.createdAt = createdAt
@@ -50,6 +54,7 @@ public struct AppRecord: Record, Equatable {
         self.receiptParticipantsMax = receiptParticipantsMax
         self.silentWindow = silentWindow
         self.silentSpacing = silentSpacing
+        self.isSuspended = isSuspended
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -63,6 +68,7 @@ public struct AppRecord: Record, Equatable {
         receiptParticipantsMax = try reader.unsigned()
         silentWindow = try reader.unsigned()
         silentSpacing = try reader.unsigned()
+        isSuspended = try reader.flag()
     }
 
     public var row: [ColumnValue] {
@@ -76,6 +82,7 @@ public struct AppRecord: Record, Equatable {
             .unsigned(receiptParticipantsMax),
             .unsigned(silentWindow),
             .unsigned(silentSpacing),
+            .flag(isSuspended),
         ]
     }
 }

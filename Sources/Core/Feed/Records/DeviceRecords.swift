@@ -9,6 +9,7 @@ public struct UserRecord: Record, Equatable {
             Column("head", .integer), Column("visible_head", .integer),
             Column("epoch_half", .integer), Column("receipt_head", .integer),
             Column("receipted", .integer), Column("created_at", .integer),
+            Column("is_suspended", .integer),
             Column("moved_head", .integer), Column("cleared_head", .integer),
             Column("compacted_through", .integer),
             Column("active_conversation", .blob),
@@ -28,6 +29,8 @@ public struct UserRecord: Record, Equatable {
     /// Delivered receipts are written up to this `seq`.
     public var receipted: UInt64
     public var createdAt: Timestamp
+    /// Nobody gets in as this user, and no push leaves.
+    public var isSuspended: Bool
     /// The highest `seq` of a message that stood lower in the feed before it was edited.
     public var movedHead: UInt64
     /// The head when the user last deleted a conversation: entries above it are of nothing deleted.
@@ -48,6 +51,7 @@ public struct UserRecord: Record, Equatable {
         receiptHead: UInt64 = 0,
         receipted: UInt64 = 0,
         createdAt: Timestamp,
+        isSuspended: Bool = false,
         movedHead: UInt64 = 0,
         clearedHead: UInt64 = 0,
         compactedThrough: UInt64 = 0,
@@ -62,6 +66,7 @@ public struct UserRecord: Record, Equatable {
         self.receiptHead = receiptHead
         self.receipted = receipted
         self.createdAt = createdAt
+        self.isSuspended = isSuspended
         self.movedHead = movedHead
         self.clearedHead = clearedHead
         self.compactedThrough = compactedThrough
@@ -79,6 +84,7 @@ public struct UserRecord: Record, Equatable {
         receiptHead = try reader.unsigned()
         receipted = try reader.unsigned()
         createdAt = try reader.timestamp()
+        isSuspended = try reader.flag()
         movedHead = try reader.unsigned()
         clearedHead = try reader.unsigned()
         compactedThrough = try reader.unsigned()
@@ -96,6 +102,7 @@ public struct UserRecord: Record, Equatable {
             .unsigned(receiptHead),
             .unsigned(receipted),
             .timestamp(createdAt),
+            .flag(isSuspended),
             .unsigned(movedHead),
             .unsigned(clearedHead),
             .unsigned(compactedThrough),
@@ -159,7 +166,8 @@ public struct DeviceRecord: Record, Equatable {
     public var wasAlerted: Bool
     /// The times of the silent pushes of the last hour, 8 bytes each, oldest first.
     public var lastSilentAt: [UInt8]
-    /// Times the same page was sent without an ACK.
+    /// SYNCs from the same place in a row while there was something above it: so often the same
+    /// page was sent without an ACK.
     public var deliveryFailures: UInt64
     /// Of the newest session; never repeats, so that a late end cannot meet a newer session.
     public var sessionGeneration: UInt64
@@ -377,6 +385,7 @@ public struct SessionRecord: Record, Equatable {
             Column("boot", .blob), Column("generation", .integer), Column("opened_at", .integer),
             Column("dormant_at", .integer, optional: true),
             Column("expected_until", .integer, optional: true), Column("had_push_rows", .integer),
+            Column("connected_at", .integer),
         ],
         indexes: [
             TableIndex("session_by_expected", columns: [8], presentColumn: 8),
@@ -397,6 +406,8 @@ public struct SessionRecord: Record, Equatable {
     public var expectedUntil: Timestamp?
     /// A wake or alert row existed at HELLO: `applied` is persisted at once.
     public var hadPushRows: Bool
+    /// When its connection was accepted, by the monotonic clock of its boot.
+    public var connectedAt: UInt64
 
     public init(
         app: AppID,
@@ -408,7 +419,8 @@ public struct SessionRecord: Record, Equatable {
         openedAt: Timestamp,
         dormantAt: Timestamp? = nil,
         expectedUntil: Timestamp? = nil,
-        hadPushRows: Bool = false
+        hadPushRows: Bool = false,
+        connectedAt: UInt64 = 0
     ) {
         self.app = app
         self.user = user
@@ -420,6 +432,7 @@ public struct SessionRecord: Record, Equatable {
         self.dormantAt = dormantAt
         self.expectedUntil = expectedUntil
         self.hadPushRows = hadPushRows
+        self.connectedAt = connectedAt
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -434,6 +447,7 @@ public struct SessionRecord: Record, Equatable {
         dormantAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         expectedUntil = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         hadPushRows = try reader.flag()
+        connectedAt = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -448,6 +462,7 @@ public struct SessionRecord: Record, Equatable {
             .optional(dormantAt) { .timestamp($0) },
             .optional(expectedUntil) { .timestamp($0) },
             .flag(hadPushRows),
+            .unsigned(connectedAt),
         ]
     }
 }

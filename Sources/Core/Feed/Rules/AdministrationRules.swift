@@ -28,6 +28,12 @@ extension Work {
             try remove(PushCredentialRecord.self, [.app(app), .unsigned(environment.rawValue)])
         case .removeDevice(let app, let user, let device):
             try removeDevice(app, user, device)
+        case .revokeSessions(let app, let user, let reauthenticate):
+            try revokeSessions(app, user, reauthenticate: reauthenticate)
+        case .suspendUser(let app, let user): try suspendUser(app, user)
+        case .resumeUser(let app, let user): try resumeUser(app, user)
+        case .suspendApp(let app): try suspendApp(app)
+        case .resumeApp(let app): try resumeApp(app)
         }
         return .done
     }

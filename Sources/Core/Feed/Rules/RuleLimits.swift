@@ -22,6 +22,8 @@ public struct RuleLimits: Equatable, Sendable {
     /// Bytes of the names of a distinct conversation's participants together: they are a key, and
     /// an index of PostgreSQL takes a third of a page.
     public var distinctBytes = 2000
+    /// A page sent so often without an ACK is sent entry by entry.
+    public var deliveryTries: UInt64 = 5
     /// Above so many participants a signal reaches nobody.
     public var signalParticipants = 128
     /// Users one user blocks.

@@ -19,12 +19,14 @@ public enum Rules {
             let answer = try work.carryOut(request)
             return StoreOutcome(
                 answer: answer, changes: work.effects.changes, ended: work.effects.ended,
+                challenged: work.effects.challenged,
                 hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes)
         } catch {
             switch error {
             case .answer(let answer):
                 return StoreOutcome(
                     answer: answer, changes: work.effects.changes, ended: work.effects.ended,
+                    challenged: work.effects.challenged,
                     hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes)
             case .store(let error): throw error
             }
@@ -65,6 +67,7 @@ extension Work {
         case .acknowledge(let request): return try acknowledge(request)
         case .changeAppState(let request): return try changeAppState(request)
         case .endSession(let request): return try endSession(request)
+        case .reauthenticate(let request): return try reauthenticate(request)
         case .createConversation(let app, let request, let idempotency):
             return try once(app, idempotency) { () throws(RuleFailure) in
                 .conversation(try self.createConversation(app, request, by: .backend))

@@ -19,9 +19,11 @@ extension Work {
         guard let app = try record(AppRecord.self, [.app(request.app)]) else {
             throw .refused(.tokenInvalid, "unknown app")
         }
+        guard !app.isSuspended else { throw .refused(.suspended, "the app is suspended") }
         let (user, presented) = try admit(request)
         let environment: PushEnvironmentKind? =
             if let push = request.push { try acceptedEnvironment(push, of: app.app) } else { nil }
+        try refuseLate(request, user)
         let concerned = try concernedDevices(request, user, environment)
         for other in Set(concerned.map(\.user)).sorted() {
             _ = try record(UserRecord.self, [.app(app.app), .user(other)], lock: .wait)
@@ -29,6 +31,9 @@ extension Work {
         var feed = try openFeed(app.app, user)
         guard feed.user.deletingSince == nil else {
             throw .refused(.unavailable, "the user is being deleted")
+        }
+        guard !feed.user.isSuspended else {
+            throw .refused(.suspended, "the user is suspended")
         }
         if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
         var device = try takeDevice(request, user, environment, concerned)
@@ -58,7 +63,8 @@ extension Work {
             SessionRecord(
                 app: app.app, user: user, device: request.device, role: request.role,
                 boot: request.boot, generation: session.generation, openedAt: now,
-                dormantAt: request.dormantAfter.map { now + $0 }, hadPushRows: hadPushRows))
+                dormantAt: request.dormantAfter.map { now + $0 }, hadPushRows: hadPushRows,
+                connectedAt: request.connectedAt & .halfMask))
         var standing = SyncedSession(epoch: try epoch(of: feed.user), feed, device)
         standing.hadPushRows = hadPushRows
         let opened = OpenedSession(
@@ -66,6 +72,21 @@ extension Work {
             tokenLifetime: app.sessionTokenLifetime, isPushTokenHeld: device.pushToken != nil,
             isPushRefused: request.push != nil && environment == nil)
         return (opened, reset)
+    }
+
+    /// SES-15: the HELLO of a process that is gone may be read after that of its successor.
+    private func refuseLate(_ request: OpenSession, _ user: UserID) throws(RuleFailure) {
+        let newest = try record(
+            SessionRecord.self,
+            [
+                .app(request.app), .user(user), .identifier(request.device),
+                .unsigned(request.role.rawValue),
+            ])
+        if let newest, newest.boot == request.boot, newest.expectedUntil == nil,
+            newest.connectedAt > request.connectedAt & .halfMask
+        {
+            throw .refused(.superseded, "a connection that came later is logged in")
+        }
     }
 
     /// Tells the device's wake that the app has connected.
@@ -229,6 +250,7 @@ extension Work {
             return .done
         }
         if let user, request.applied > device.applied, request.applied <= user.head {
+            device.deliveryFailures = 0
             try advance(&device, to: request.applied, user)
             try cover(&device)
         }

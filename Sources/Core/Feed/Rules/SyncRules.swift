@@ -57,6 +57,7 @@ extension Work {
             }
             return nil
         }
+        let before = device.applied
         let reset = try resetReason(sync.cursor, feed.user, device)
         if reset != nil {
             device.resetBase = feed.user.compactedThrough
@@ -67,6 +68,7 @@ extension Work {
         // What the device says counts, also when it is less than before: a restored phone (P3).
         let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
         try advance(&device, to: told, feed.user)
+        countDelivery(from: told, before: before, of: &device, head: feed.user.head)
         try cover(&device)
         try read(sync.reads, session, &feed, &device)
         return reset
@@ -97,7 +99,17 @@ extension Work {
         return SyncedSession(
             epoch: try epoch(of: user), head: user.head, applied: device.applied,
             mutationFloor: device.mutationFloor, results: results, reset: reset,
-            hadPushRows: hadPushRows)
+            hadPushRows: hadPushRows, deliveryFailures: device.deliveryFailures)
+    }
+
+    /// SYN-27: a SYNC from where the last one stood, while there is something above: the page that
+    /// is sent now was sent before, and nothing of it came to be applied.
+    private func countDelivery(
+        from told: UInt64, before: UInt64, of device: inout DeviceRecord, head: UInt64
+    ) {
+        let isAgain = told == before && told < head
+        device.deliveryFailures =
+            isAgain ? min(device.deliveryFailures + 1, UInt64(UInt32.max)) : told < head ? 1 : 0
     }
 
     func epoch(of user: UserRecord) throws(RuleFailure) -> Epoch {
@@ -129,6 +141,7 @@ extension Work {
                 throw .refused(.forbidden, "an extension only acknowledges ranges")
             }
         } else {
+            if request.applied > device.applied { device.deliveryFailures = 0 }
             try advance(&device, to: max(request.applied, device.applied), feed.user)
             try cover(&device, ranges: request.ranges, completesSync: request.completesSync)
             try read(request.reads, session, &feed, &device)

@@ -16,6 +16,7 @@ enum RuleFailure: Error {
 struct Effects {
     var changes: [FeedChange] = []
     var ended: [EndedSession] = []
+    var challenged: [SessionKey] = []
     var hasBackgroundWork = false
     var wakes = WakeEffects()
 

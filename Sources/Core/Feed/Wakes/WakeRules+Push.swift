@@ -9,7 +9,8 @@ extension WakeRules {
     static let overduePerSecond: UInt64 = 200
     /// Devices looked at in one claim.
     static let claimMax = 256
-    /// How long a device waits whose credential is paused or missing.
+    /// How long a device waits whose credential is paused or missing, or whose user or app is
+    /// suspended.
     static let credentialDelay: Milliseconds = 30_000
 
     /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
@@ -26,11 +27,12 @@ extension WakeRules {
         try transaction.savepoint { () throws(StoreError) in
             for row in rows.sorted(by: WakeRecord.isBelow) {
                 // The user's row first: a publish holds it while it looks at the same device.
-                _ = try transaction.record(
+                let user = try transaction.record(
                     UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
                 let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
                 let (job, more) = try self.claim(
-                    row, claim, paused: request.paused, in: transaction, now: now)
+                    row, claim, isSuspended: user?.isSuspended ?? false,
+                    paused: request.paused, in: transaction, now: now)
                 if let job { claimed.jobs.append(job) }
                 effects += more
             }
@@ -65,7 +67,7 @@ extension WakeRules {
     }
 
     private static func claim(
-        _ row: WakeRecord, _ claim: Claim, paused: [CredentialKey],
+        _ row: WakeRecord, _ claim: Claim, isSuspended: Bool, paused: [CredentialKey],
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> (PushJob?, WakeEffects) {
         guard
@@ -78,7 +80,7 @@ extension WakeRules {
         var step = try WakeStep(device, in: transaction, now: now)
         let credential = CredentialKey(app: device.app, environment: device.pushEnvironment)
         let isConfigured = try has(credential, in: transaction)
-        if !isConfigured || paused.contains(credential) {
+        if !isConfigured || isSuspended || paused.contains(credential) {
             step.machine.putOff(until: now + credentialDelay)
             try step.save()
             return (nil, step.effects)
@@ -107,10 +109,10 @@ extension WakeRules {
     private static func has(
         _ credential: CredentialKey, in transaction: any StoreTransaction
     ) throws(StoreError) -> Bool {
-        // An app on its way out keeps its credentials for a moment.
-        guard try transaction.record(AppRecord.self, [.app(credential.app)]) != nil else {
-            return false
-        }
+        // An app on its way out keeps its credentials for a moment, a suspended one for good.
+        guard let app = try transaction.record(AppRecord.self, [.app(credential.app)]),
+            !app.isSuspended
+        else { return false }
         return try transaction.record(
             PushCredentialRecord.self,
             [.app(credential.app), .unsigned(credential.environment.rawValue)]) != nil

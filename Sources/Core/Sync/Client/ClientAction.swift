@@ -44,6 +44,8 @@ public enum ClientAction: Equatable, Sendable {
 public enum ClientEvent: Equatable, Sendable {
     /// WELCOME came.
     case opened(user: String, node: String)
+    /// The server asked once more who this is, and has accepted the answer.
+    case reauthenticated
     /// Everything up to the feed's head as of now is applied and acknowledged.
     case synced(Cursor)
     /// A SYNC_REQUEST came.

@@ -118,10 +118,16 @@ extension ClientSession {
             // The token is gone: the logout took effect on an earlier connection.
             return logOut(logout.mutation.number, &actions)
         }
-        // The inline SYNC was dropped unread (SES-8).
-        openSync = nil
-        isPeeking = false
-        for index in outbox.indices { outbox[index].isSent = false }
+        if phase == .open {
+            // SES-21: nothing was dropped; what is open is answered after WELCOME.
+            isRechallenged = true
+            pingedAt = nil
+        } else if !isRechallenged {
+            // The inline SYNC was dropped unread (SES-8).
+            openSync = nil
+            isPeeking = false
+            for index in outbox.indices { outbox[index].isSent = false }
+        }
         phase = .authenticating(until: now + limits.syncTimeout)
         actions.append(
             .needIdentityToken(
@@ -132,6 +138,8 @@ extension ClientSession {
         _ welcome: Welcome, now: Instant, _ actions: inout [ClientAction]
     ) {
         switch phase {
+        case .authenticating where isRechallenged:
+            return goOn(welcome, now: now, &actions)
         case .opening, .authenticating: break
         case .idle, .waiting, .connecting, .open:
             return breakOff(.protocolViolation, now: now, &actions)
@@ -170,6 +178,25 @@ extension ClientSession {
             syncDeadline = now + limits.syncTimeout
         }
         syncReason = .connect
+        sendMutations(now: now, &actions)
+        sendFetches(now: now, &actions)
+    }
+
+    /// The server has accepted who this is: the session goes on where it stopped.
+    private mutating func goOn(
+        _ welcome: Welcome, now: Instant, _ actions: inout [ClientAction]
+    ) {
+        isRechallenged = false
+        phase = .open
+        sessionToken = welcome.sessionToken
+        actions.append(.saveSession(token: welcome.sessionToken, user: welcome.user))
+        actions.append(.report(.reauthenticated))
+        send(.appState(appState), now: now, &actions)
+        if openSync != nil { syncDeadline = now + limits.syncTimeout }
+        if let cursor, changesInFlight.isEmpty {
+            send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
+        }
+        if wantsSync { startSync(now: now, &actions) }
         sendMutations(now: now, &actions)
         sendFetches(now: now, &actions)
     }

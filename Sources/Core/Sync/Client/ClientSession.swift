@@ -77,6 +77,8 @@ public struct ClientSession: Sendable {
     var isPeeking = false
     /// As WELCOME said.
     var serverTime = Timestamp(milliseconds: 0)
+    /// CHALLENGE came on an open session.
+    var isRechallenged = false
     /// WELCOME agreed on signals.
     var maySignal = false
     /// What was signalled last, and until when it need not be said again.
@@ -532,6 +534,7 @@ public struct ClientSession: Sendable {
         wantsSync = false
         askedHead = 0
         isLive = false
+        isRechallenged = false
         maySignal = false
         lastSignal = nil
         bodyBytes = FrameLimits.beforeWelcome.bodyBytes

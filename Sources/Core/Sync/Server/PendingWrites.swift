@@ -96,6 +96,7 @@ struct WriteInFlight: Equatable, Sendable {
         case mutation(request: UInt16, Mutation)
         case acknowledge(PendingAck, applied: UInt64)
         case appState(PendingAppState)
+        case reauthenticate
         case end(EndSession)
     }
 
@@ -124,6 +125,8 @@ struct PageInFlight: Equatable, Sendable {
 
     var tag: RequestTag
     var purpose: Purpose
+    var after: UInt64
+    var bytes: Int
 }
 
 extension Mutation {

@@ -6,7 +6,8 @@ import Wire
 extension Session {
     /// Live: pushed. Hint: asked to sync. Dormant: as hint, and the wake path sees no socket.
     var mode: DeliveryMode {
-        switch appPhase {
+        if reauthentication != nil { return .dormant }
+        return switch appPhase {
         case .unspecified, .foreground: mayPush && hasSynced ? .live : .hint
         case .background: backgroundUntil == nil ? .dormant : .hint
         case .inactive: .dormant
@@ -24,7 +25,11 @@ extension Session {
 
     /// For the session row: when the wake path stops seeing a socket; `nil`: never.
     func dormantAfter(now: Instant) -> Milliseconds? {
-        if watch.isSuspect { return 0 }
+        dormantAfter(now: now, isPaused: reauthentication != nil)
+    }
+
+    func dormantAfter(now: Instant, isPaused: Bool) -> Milliseconds? {
+        if watch.isSuspect || isPaused { return 0 }
         return switch appPhase {
         case .unspecified, .foreground: nil
         case .background: (backgroundUntil ?? now).since(now)
@@ -35,9 +40,10 @@ extension Session {
     /// Sends or asks what the mode calls for. Called after every input: head is looked at again
     /// on each page read, ACK and change of mode.
     mutating func deliver(now: Instant, _ actions: inout [SessionAction]) {
-        guard phase == .open, role == .app, page == nil, !hasOpenSync else { return }
+        guard phase == .open, role == .app, page == nil, !hasOpenSync, reauthentication == nil
+        else { return }
         if mode == .live {
-            guard sent < head, let room = window.room else { return }
+            guard sent < head, let room = pageRoom else { return }
             startPage(.push, after: sent, bytes: room, &actions)
             return
         }
@@ -49,13 +55,25 @@ extension Session {
         watch.update(isCovered: applied >= told, rose: false, limits: limits, now: now)
     }
 
+    /// Bytes the next pushed page may have; `nil`: it has to wait.
+    private var pageRoom: Int? {
+        guard singleThrough != nil else { return window.room }
+        // Entry by entry, each acknowledged before the next.
+        return window.unacknowledgedCount == 0 ? 1 : nil
+    }
+
     mutating func startPage(
         _ purpose: PageInFlight.Purpose, after: UInt64, bytes: Int,
         _ actions: inout [SessionAction]
     ) {
         guard let key else { return }
+        if reauthentication != nil {
+            reauthentication?.held = Reauthentication.HeldPage(
+                purpose: purpose, after: after, bytes: bytes)
+            return
+        }
         let tag = nextTag()
-        page = PageInFlight(tag: tag, purpose: purpose)
+        page = PageInFlight(tag: tag, purpose: purpose, after: after, bytes: bytes)
         let isPeek = if case .peek = purpose { true } else { false }
         actions.append(
             .read(
@@ -158,6 +176,9 @@ extension Session {
         } else if phase == .open {
             lookAtPeer(now: now, &actions)
             if let until = backgroundUntil, now >= until { backgroundUntil = nil }
+            if let over = tokenExpiresAt, now >= over {
+                challengeAgain(.expired, now: now, &actions)
+            }
             if let persistAt, now >= persistAt {
                 self.persistAt = nil
                 ack.isUrgent = true
@@ -173,6 +194,7 @@ extension Session {
         if let loginDeadline, now >= loginDeadline {
             return phase == .awaitingHello ? .helloTimeout : .authRequired
         }
+        if let deadline = reauthentication?.deadline, now >= deadline { return .authRequired }
         if let drainAt, now >= drainAt { return .drainDeadline }
         if let slowSince, now.since(slowSince) >= limits.slowReader { return .slow }
         if phase == .open, isReading,

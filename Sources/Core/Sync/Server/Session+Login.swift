@@ -60,6 +60,7 @@ extension Session {
     mutating func receivedAuthenticate(
         _ body: Authenticate, now: Instant, _ actions: inout [SessionAction]
     ) {
+        if phase == .open { return receivedReauthentication(body, now: now, &actions) }
         guard phase == .challenged else {
             return close(.protocolViolation, now: now, &actions)
         }
@@ -76,9 +77,16 @@ extension Session {
     public mutating func identityVerified(
         _ tag: RequestTag, _ claims: IdentityClaims, now: Instant, wall: Timestamp
     ) -> [SessionAction] {
-        guard phase == .verifying(tag) else { return [] }
         var actions: [SessionAction] = []
-        if let refusal = check(claims, now: now, wall: wall) {
+        if phase == .open, reauthentication?.step == .verifying(tag) {
+            reauthenticationVerified(claims, now: now, wall: wall, &actions)
+            settle(now: now, &actions)
+            return actions
+        }
+        guard phase == .verifying(tag) else { return [] }
+        let refusal = check(
+            claims, app: hello.app, nonce: nonce, expiresAt: nonceExpiresAt, now: now, wall: wall)
+        if let refusal {
             refuseLogin(refusal, now: now, &actions)
         } else {
             open(.identity(UserID(claims.subject)), now: now, &actions)
@@ -91,20 +99,28 @@ extension Session {
     public mutating func identityRefused(
         _ tag: RequestTag, _ code: Code, now: Instant
     ) -> [SessionAction] {
-        guard phase == .verifying(tag) else { return [] }
         var actions: [SessionAction] = []
+        if phase == .open, reauthentication?.step == .verifying(tag) {
+            refuseReauthentication(code, now: now, &actions)
+            settle(now: now, &actions)
+            return actions
+        }
+        guard phase == .verifying(tag) else { return [] }
         refuseLogin(code, now: now, &actions)
         settle(now: now, &actions)
         return actions
     }
 
     /// SES-9 and SES-11; `nil`: good.
-    private func check(_ claims: IdentityClaims, now: Instant, wall: Timestamp) -> Code? {
-        guard claims.audience.contains(hello.app), !claims.issuer.isEmpty,
+    func check(
+        _ claims: IdentityClaims, app: String, nonce: [UInt8], expiresAt: Instant?, now: Instant,
+        wall: Timestamp
+    ) -> Code? {
+        guard claims.audience.contains(app), !claims.issuer.isEmpty,
             UserID(claims.subject).isValid
         else { return .tokenInvalid }
         guard isEqualInConstantTime(Array(claims.nonce.utf8), base64URL(nonce)),
-            let nonceExpiresAt, now <= nonceExpiresAt
+            let expiresAt, now <= expiresAt
         else { return .nonceExpired }
         let seconds = Int64(clamping: wall.milliseconds / 1000)
         let skew = Int64(clamping: limits.clockSkew / 1000)
@@ -148,7 +164,7 @@ extension Session {
             appState: isApp ? hello.appState : nil,
             dormantAfter: isApp ? dormantAfter(now: now) : 0,
             push: isApp ? hello.push : nil, wake: isApp ? hello.wake : nil,
-            sync: sync)
+            sync: sync, connectedAt: connectedAt.milliseconds)
         let tag = nextTag()
         write = WriteInFlight(tag: tag, subject: .open)
         actions.append(.store(tag, .openSession(request)))
@@ -170,10 +186,14 @@ extension Session {
             return
         }
         phase = .open
+        tokenExpiresAt = now + answer.tokenLifetime
         lastFrameAt = now
         actions.append(.enterHub(answer.session))
         actions.append(
-            .send(Frame(.welcome(welcome(answer, wall: wall)), request: helloRequest)))
+            .send(
+                Frame(
+                    .welcome(welcome(answer, token: sessionToken, wall: wall)),
+                    request: helloRequest)))
         actions.append(.raiseLimits(limits.afterWelcome))
         actions.append(
             .log(
@@ -200,9 +220,9 @@ extension Session {
         answerSync(sync, request: helloRequest, answer.sync, refused: [], now: now, &actions)
     }
 
-    private func welcome(_ answer: OpenedSession, wall: Timestamp) -> Welcome {
+    func welcome(_ answer: OpenedSession, token: [UInt8], wall: Timestamp) -> Welcome {
         Welcome(
-            version: 1, sessionToken: sessionToken, sessionTokenLifetimeMs: answer.tokenLifetime,
+            version: 1, sessionToken: token, sessionTokenLifetimeMs: answer.tokenLifetime,
             serverTimeMs: wall.milliseconds, epoch: answer.sync.epoch,
             mutationFloor: answer.sync.mutationFloor, keepaliveMs: UInt32(clamping: keepalive),
             limits: AdvertisedLimits(

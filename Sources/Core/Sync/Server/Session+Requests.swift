@@ -22,7 +22,14 @@ extension Session {
             takePhase(state, now: now)
             if appState == nil { appState = PendingAppState() }
             appState?.merge(state)
-        case .fetch, .snapshot, .digest: receivedHistory(frame, now: now, &actions)
+        case .fetch, .snapshot, .digest:
+            // SES-22: it crossed the CHALLENGE.
+            guard reauthentication == nil else {
+                return refuse(
+                    frame.body.type, .unavailable, request: frame.request, detail: "challenged",
+                    &actions)
+            }
+            receivedHistory(frame, now: now, &actions)
         case .signal(let signal):
             receivedSignal(signal, request: frame.request, now: now, &actions)
         default:
@@ -31,23 +38,25 @@ extension Session {
     }
 
     func sendError(
-        _ code: Code, request: UInt16, detail: String, _ actions: inout [SessionAction]
+        _ code: Code, request: UInt16, detail: String, retryAfter: Milliseconds? = nil,
+        _ actions: inout [SessionAction]
     ) {
         // Nothing follows a CLOSE.
         guard phase != .ended else { return }
         let retry = code.retryClass
         let body = ErrorFrame(
             code: code.rawValue, name: code.name, retry: retry,
-            retryAfterMs: retry == .retryAfter ? UInt32(clamping: limits.retryAfter) : 0,
+            retryAfterMs: retry == .retryAfter
+                ? UInt32(clamping: retryAfter ?? limits.retryAfter) : 0,
             detail: detail)
         actions.append(.send(Frame(.error(body), request: request)))
     }
 
     func refuse(
         _ type: FrameType, _ code: Code, request: UInt16, detail: String = "",
-        _ actions: inout [SessionAction]
+        retryAfter: Milliseconds? = nil, _ actions: inout [SessionAction]
     ) {
-        sendError(code, request: request, detail: detail, &actions)
+        sendError(code, request: request, detail: detail, retryAfter: retryAfter, &actions)
         actions.append(.log(.refused(type, code)))
     }
 
@@ -75,6 +84,10 @@ extension Session {
         case .answer, .peek: return true
         case .push, .look, nil: break
         }
+        switch reauthentication?.held?.purpose {
+        case .answer, .peek: return true
+        case .push, .look, nil: break
+        }
         if case .sync = write?.subject { return true }
         return queue.contains {
             if case .sync = $0 { return true }
@@ -94,7 +107,9 @@ extension Session {
         // A page pushed to the cursor this SYNC replaces is of no use.
         if page?.purpose == .push { page = nil }
         if sync.mode == .peek { return startPeek(sync, request: request, &actions) }
-        guard sync.mutations.isEmpty, sync.reads.isEmpty, let cursor = sync.cursor,
+        // One from where a page was sent already goes to the store, which counts such (SYN-27).
+        guard sync.mutations.isEmpty, sync.reads.isEmpty, reauthentication == nil,
+            window.unacknowledgedCount == 0 || sync.applied > applied, let cursor = sync.cursor,
             cursor.epoch == epoch, cursor.seq == sync.applied, cursor.seq >= applied,
             cursor.seq <= head
         else {
@@ -174,8 +189,19 @@ extension Session {
         }
         hasSynced = true
         var bytes = window.room ?? window.pageBytes
+        if answer.deliveryFailures > RuleLimits().deliveryTries { startSingles(&actions) }
+        if singleThrough != nil { bytes = 1 }
         if sync.pageBytes > 0 { bytes = min(bytes, Int(clamping: sync.pageBytes)) }
         startPage(.answer(told), after: base, bytes: bytes, &actions)
+    }
+
+    /// SYN-27: something in this page keeps the client from acknowledging it. Entry by entry what
+    /// comes before it gets through.
+    private mutating func startSingles(_ actions: inout [SessionAction]) {
+        singleThrough = head
+        guard !isPoisonTold, let key else { return }
+        isPoisonTold = true
+        actions.append(.log(.poisonPage(key, after: sent)))
     }
 
     // MARK: - ACK
@@ -240,6 +266,7 @@ extension Session {
         to newApplied: UInt64, now: Instant, _ actions: inout [SessionAction]
     ) {
         applied = newApplied
+        if let through = singleThrough, newApplied >= through { singleThrough = nil }
         sent = max(sent, newApplied)
         window.acknowledged(newApplied, now: now)
         if let asked = askedHead, asked <= newApplied { askedHead = nil }
@@ -269,13 +296,14 @@ extension Session {
                 session: key, appState: state.switches, dormantAfter: dormantAfter(now: now))
             return ask(.changeAppState(request), .appState(state), &actions)
         }
+        if writeReauthentication(key, now: now, &actions) { return }
         if ack.isUrgent || (phase == .ended && ack.count > 0) {
             return writeAck(key, &actions)
         }
         if let end {
             return ask(.endSession(end), .end(end), &actions)
         }
-        while phase == .open, !queue.isEmpty {
+        while phase == .open, reauthentication == nil, !queue.isEmpty {
             switch queue.removeFirst() {
             case .sync(let request, let sync):
                 let (allowed, refused) = withHeldRefused(sync)
@@ -298,7 +326,7 @@ extension Session {
         }
     }
 
-    private mutating func ask(
+    mutating func ask(
         _ request: StoreRequest, _ subject: WriteInFlight.Subject,
         _ actions: inout [SessionAction]
     ) {
@@ -328,11 +356,12 @@ extension Session {
         return (allowed, refused.map { refusedForNow($0) })
     }
 
-    private func refusedForNow(_ mutation: Mutation, _ code: Code = .unavailable) -> MutationResult
-    {
+    private func refusedForNow(
+        _ mutation: Mutation, _ code: Code = .unavailable, retryAfter: Milliseconds? = nil
+    ) -> MutationResult {
         MutationResult(
             number: mutation.number, code: code.rawValue, retry: code.retryClass,
-            retryAfterMs: UInt32(clamping: limits.retryAfter))
+            retryAfterMs: UInt32(clamping: retryAfter ?? limits.retryAfter))
     }
 
     /// Remembers the first mutation refused for a time, and forgets it when it is answered.
@@ -358,6 +387,8 @@ extension Session {
         switch (write.subject, answer) {
         case (.open, .opened(let opened)): self.opened(opened, now: now, wall: wall, &actions)
         case (.open, .refused(let code, _)): openRefused(code, now: now, &actions)
+        case (.reauthenticate, .opened(let opened)):
+            reauthenticated(opened, now: now, wall: wall, &actions)
         case (.end, _): end = nil
         case (_, .superseded):
             ack = PendingAck()
@@ -420,28 +451,46 @@ extension Session {
     public mutating func storeFailed(
         _ tag: RequestTag, _ error: StoreError, now: Instant
     ) -> [SessionAction] {
-        guard let write, write.tag == tag else { return [] }
-        self.write = nil
-        var actions: [SessionAction] = [.log(.storeFailed(error))]
+        guard write?.tag == tag else { return [] }
         let code: Code =
             switch error {
             case .full, .conflict: .storageBusy
             case .unavailable: .unavailable
             case .corrupt: .internal
             }
+        return [.log(.storeFailed(error))] + failed(tag, code, retryAfter: nil, now: now)
+    }
+
+    /// The shell did not ask the store, for this user or app asks too much (CON-15).
+    public mutating func storeLimited(
+        _ tag: RequestTag, retryAfter: Milliseconds, now: Instant
+    ) -> [SessionAction] {
+        failed(tag, .rateLimited, retryAfter: retryAfter, now: now)
+    }
+
+    private mutating func failed(
+        _ tag: RequestTag, _ code: Code, retryAfter: Milliseconds?, now: Instant
+    ) -> [SessionAction] {
+        guard let write, write.tag == tag else { return [] }
+        self.write = nil
+        var actions: [SessionAction] = []
         switch write.subject {
-        case .open: close(code, now: now, &actions)
+        case .open, .reauthenticate:
+            close(code, retryAfter: retryAfter, now: now, &actions)
         case .sync(let request, let sync, _, _):
             answered(.sync(request: request, sync))
             if let first = sync.mutations.first {
                 heldAt = min(heldAt ?? first.number, first.number)
             }
             if phase == .open {
-                refuse(.sync, code, request: request, detail: "store", &actions)
+                refuse(
+                    .sync, code, request: request, detail: "store", retryAfter: retryAfter,
+                    &actions)
             }
         case .mutation(let request, let mutation):
             answered(.mutation(request: request, mutation))
-            let result = refusedForNow(mutation, code == .internal ? .unavailable : code)
+            let result = refusedForNow(
+                mutation, code == .internal ? .unavailable : code, retryAfter: retryAfter)
             note([result])
             if phase == .open {
                 actions.append(.send(Frame(.mutationResult(result), request: request)))

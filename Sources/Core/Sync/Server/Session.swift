@@ -34,7 +34,17 @@ public struct Session: Sendable {
     var phase = Phase.awaitingHello
     var tags: UInt64 = 0
 
+    /// The open session was challenged again.
+    private var rareReauthentication = Rare<Reauthentication>.none
+    var reauthentication: Reauthentication? {
+        get { rareReauthentication.value }
+        set { rareReauthentication.value = newValue }
+    }
+    /// When the session token of the last WELCOME is over; `nil`: not open, or challenged for it.
+    var tokenExpiresAt: Instant?
+
     // Login.
+    let connectedAt: Instant
     var loginDeadline: Instant?
     var nonce: [UInt8]
     var sessionToken: [UInt8]
@@ -74,6 +84,9 @@ public struct Session: Sendable {
     /// The head of the unanswered SYNC_REQUEST.
     var askedHead: UInt64?
     var hasSynced = false
+    /// Up to there each page holds one entry: one of them may be more than the client survives.
+    var singleThrough: UInt64?
+    var isPoisonTold = false
     var hasCompleted = false
     /// The `to` of the first and the last page without `more` that is not acknowledged.
     var completeFirst: UInt64?
@@ -121,7 +134,12 @@ public struct Session: Sendable {
     var limits: SessionLimits { configuration.limits }
 
     /// A connection whose TLS handshake (if it has one) ended `now`.
-    public init(configuration: SessionConfiguration, entropy: SessionEntropy, now: Instant) {
+    /// - Parameter connectedAt: when it was accepted; `nil`: `now`.
+    public init(
+        configuration: SessionConfiguration, entropy: SessionEntropy,
+        connectedAt: Instant? = nil, now: Instant
+    ) {
+        self.connectedAt = connectedAt ?? now
         self.configuration = configuration
         let limits = configuration.limits
         random = SplitMix64(seed: entropy.seed)
@@ -162,6 +180,8 @@ public struct Session: Sendable {
             if isReading { consider(lastFrameAt + promised + limits.keepaliveGrace) }
             consider(watch.deadline(limits))
             consider(backgroundUntil)
+            consider(tokenExpiresAt)
+            consider(reauthentication?.deadline)
             consider(persistAt)
             consider(storeRetryAt)
         }
@@ -341,13 +361,15 @@ public struct Session: Sendable {
 
     /// Sends CLOSE and ends.
     mutating func close(
-        _ code: Code, rowIsGone: Bool = false, now: Instant, _ actions: inout [SessionAction]
+        _ code: Code, rowIsGone: Bool = false, retryAfter: Milliseconds? = nil, now: Instant,
+        _ actions: inout [SessionAction]
     ) {
         guard phase != .ended else { return }
         let retry = code.retryClass
         let frame = Close(
             code: code.rawValue, retry: retry, applied: applied,
-            retryAfterMs: retry == .retryAfter ? UInt32(clamping: limits.retryAfter) : 0)
+            retryAfterMs: retry == .retryAfter
+                ? UInt32(clamping: retryAfter ?? limits.retryAfter) : 0)
         actions.append(.send(Frame(.close(frame))))
         finish(expectedWithin: returnTime(now), rowIsGone: rowIsGone, now: now, &actions)
         actions.append(.close(code))

@@ -28,6 +28,8 @@ public enum SessionAction: Equatable, Sendable {
     case findAudience(RequestTag, AppID, UserID, ConversationID)
     /// Hand it to the sessions of these users that are connected. May be dropped.
     case signal(Signal, app: AppID, to: [UserID])
+    /// Draw new chance; answer with `entropyDrawn`.
+    case drawEntropy
     /// Put this connection into the hub under the key, before the actions after this one.
     case enterHub(SessionKey)
     /// Take it out again, unless a newer generation has replaced it there.
@@ -49,6 +51,11 @@ public enum SessionEvent: Equatable, Sendable {
     case challenged(ChallengeReason)
     case loginRefused(Code)
     case opened(SessionKey, clientName: String, clientVersion: String, wake: WakeID?)
+    /// A challenged session was let go on.
+    case reauthenticated
+    /// The page after this `seq` was sent so often without an ACK that its entries are now sent
+    /// one by one.
+    case poisonPage(SessionKey, after: UInt64)
     /// Told and silent: the wake path sees no socket from here on.
     case suspected
     /// A suspect session covered what it was told, and counts again.

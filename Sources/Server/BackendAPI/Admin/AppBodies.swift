@@ -60,6 +60,7 @@ struct AppListBody: Encodable {
 struct AppBody: Encodable {
     let app: String
     let createdAt: String
+    let isSuspended: Bool
     let graceSeconds: UInt64
     let silentBudget: UInt64
     let silentWindowSeconds: UInt64
@@ -75,6 +76,7 @@ struct AppBody: Encodable {
         let record = configuration.app
         app = record.app.name
         createdAt = record.createdAt.text
+        isSuspended = record.isSuspended
         graceSeconds = record.grace / 1000
         silentBudget = record.silentBudget
         silentWindowSeconds = record.silentWindow / 1000

@@ -20,6 +20,8 @@ final class CallDesk {
     /// Calls take turns: one begins when the one before it was answered. What a call looked at
     /// is then still so when it writes.
     private let isOneAtATime: Bool
+    private let appRequests: RateLimit
+    private var rates = RateTable<AppID>(holdersMax: 4_096)
     private var client: StoreClient?
     private var waiting: [UInt64: Waiting] = [:]
     private var queue: [(Call, Route, Ticket)] = []
@@ -49,11 +51,13 @@ final class CallDesk {
 
     init(
         loop: Loop, table: RouteTable, store: StoreService, surroundings: Surroundings,
-        instruments: Instruments, isOneAtATime: Bool = false
+        instruments: Instruments, isOneAtATime: Bool = false,
+        appRequests: RateLimit = .none
     ) {
         self.table = table
         self.surroundings = surroundings
         self.isOneAtATime = isOneAtATime
+        self.appRequests = appRequests
         log = instruments.log
         requests = instruments.requests
         durations = instruments.durations
@@ -102,6 +106,7 @@ final class CallDesk {
                 var ticket = ticket
                 let app = try app(call.request)
                 ticket.app = app
+                try checkRate(app)
                 try route.checkQuery(of: call.request)
                 perform(try handler(call, app), ticket)
             }
@@ -123,7 +128,19 @@ final class CallDesk {
         guard let key = surroundings.apps.apiKey(hash: hash) else {
             throw .unknownKey
         }
+        guard surroundings.apps[key.app]?.app.isSuspended != true else {
+            throw Problem(.suspended, "this app is suspended; ask the server's operator")
+        }
         return key.app
+    }
+
+    /// RFC 6585, 4.
+    private func checkRate(_ app: AppID) throws(Problem) {
+        let now = Instant(milliseconds: SystemClock.monotonicMilliseconds())
+        guard let wait = rates.take(of: app, appRequests, now: now) else { return }
+        throw Problem(
+            .rateLimited, "more than \(appRequests.perSecond) requests a second"
+        ).with("retry-after", String((wait + 999) / 1_000))
     }
 
     private func perform(_ step: Step, _ ticket: Ticket) {

@@ -203,7 +203,7 @@ final class SyncDeviceApp: DeviceApp {
         case .storeFailed(let error): fail("store: \(error)")
         case .loggedOut: tellOffline("logged out")
         case .drained, .retrying, .parked, .snapshot, .fetched, .fetchFailed, .peeked, .digest,
-            .signalled:
+            .signalled, .reauthenticated:
             break
         }
     }

@@ -1,0 +1,153 @@
+import Model
+import Wire
+
+// Who is let in: revocation, suspension, and a login on a session that is open.
+extension Work {
+    /// SES-21, SES-23: every session token of the user goes.
+    ///
+    /// - Parameter reauthenticate: the sessions stay and are asked for an identity token; until
+    ///   one is accepted the wake path sees no socket. Otherwise they end, and the devices are
+    ///   forgotten as if each had logged out.
+    func revokeSessions(
+        _ app: AppID, _ user: UserID, reauthenticate: Bool
+    ) throws(RuleFailure) {
+        _ = try lockKnownUser(app, user)
+        let devices = try records(
+            DeviceRecord.self, Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
+        for found in devices where found.expiresAt == nil {
+            guard
+                var device = try record(
+                    DeviceRecord.self, [.app(app), .user(user), .identifier(found.device)],
+                    lock: .wait)
+            else { continue }
+            guard reauthenticate else {
+                try forget(&device)
+                continue
+            }
+            for token in try tokens(of: app, user, device.device) {
+                try delete(SessionTokenRecord.self, [.app(app), .blob(token.hash)])
+            }
+            for var session in try sessions(of: device) where session.expectedUntil == nil {
+                session.dormantAt = min(session.dormantAt ?? now, now)
+                try put(session)
+                effects.challenged.append(SessionKey(session))
+            }
+        }
+    }
+
+    /// SES-24: closes the user's sessions and lets nobody in as this user. Tokens and devices
+    /// stay, for the user may be let in again; pushes wait as long as it lasts (`WakeRules.claim`).
+    func suspendUser(_ app: AppID, _ user: UserID) throws(RuleFailure) {
+        var row = try lockKnownUser(app, user)
+        guard !row.isSuspended else { return }
+        row.isSuspended = true
+        try put(row)
+        for session in try records(
+            SessionRecord.self, Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
+        {
+            try suspend(session)
+        }
+    }
+
+    func resumeUser(_ app: AppID, _ user: UserID) throws(RuleFailure) {
+        var row = try lockKnownUser(app, user)
+        guard row.isSuspended else { return }
+        row.isSuspended = false
+        try put(row)
+        effects.hasBackgroundWork = true
+    }
+
+    /// The same for everybody of an app, and for its backend.
+    func suspendApp(_ app: AppID) throws(RuleFailure) {
+        guard var row = try record(AppRecord.self, [.app(app)]) else {
+            throw .refused(.notFound, "no such app")
+        }
+        guard !row.isSuspended else { return }
+        row.isSuspended = true
+        try put(row)
+        var last: SessionRecord?
+        while true {
+            let sessions = try records(
+                SessionRecord.self,
+                Scan(
+                    prefix: [.app(app)],
+                    after: last.map {
+                        [.user($0.user), .identifier($0.device)] + [
+                            .unsigned($0.role.rawValue)
+                        ]
+                    }, limit: limits.listRows))
+            for session in sessions { try suspend(session) }
+            guard sessions.count == limits.listRows else { return }
+            last = sessions.last
+        }
+    }
+
+    func resumeApp(_ app: AppID) throws(RuleFailure) {
+        guard var row = try record(AppRecord.self, [.app(app)]) else {
+            throw .refused(.notFound, "no such app")
+        }
+        row.isSuspended = false
+        try put(row)
+        effects.hasBackgroundWork = true
+    }
+
+    /// The row goes as that of any connection that ended: who is behind is owed a wake, which
+    /// waits.
+    private func suspend(_ session: SessionRecord) throws(RuleFailure) {
+        var session = session
+        if session.expectedUntil == nil {
+            effects.ended.append(EndedSession(session: SessionKey(session), code: .suspended))
+        }
+        session.expectedUntil = min(session.expectedUntil ?? now, now)
+        try put(session)
+        effects.hasBackgroundWork = true
+    }
+
+    private func lockKnownUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UserRecord {
+        guard try record(AppRecord.self, [.app(app)]) != nil,
+            let row = try record(UserRecord.self, [.app(app), .user(user)], lock: .wait),
+            row.deletingSince == nil
+        else { throw .refused(.notFound, "no such user") }
+        return row
+    }
+
+    private func sessions(of device: DeviceRecord) throws(RuleFailure) -> [SessionRecord] {
+        try records(
+            SessionRecord.self,
+            Scan(
+                prefix: [.app(device.app), .user(device.user), .identifier(device.device)],
+                limit: 2))
+    }
+
+    /// SES-22: a challenged session has shown a new identity token of its own user. It gets a new
+    /// session token, the older ones go, and the wake path sees its socket again.
+    func reauthenticate(_ request: Reauthenticate) throws(RuleFailure) -> StoreAnswer {
+        let session = request.session
+        guard let app = try record(AppRecord.self, [.app(session.app)]) else {
+            throw .refused(.tokenInvalid, "unknown app")
+        }
+        var device = try lockDevice(session)
+        var row = try current(session)
+        let user = try record(UserRecord.self, [.app(session.app), .user(session.user)])
+        guard !app.isSuspended, user?.isSuspended != true else {
+            throw .refused(.suspended, "the user or the app is suspended")
+        }
+        try rotateTokens(
+            of: session, presented: nil, newHash: request.newTokenHash,
+            lifetime: app.sessionTokenLifetime)
+        device.lastSeenAt = now
+        try put(device)
+        row.dormantAt = request.dormantAfter.map { now + $0 }
+        try put(row)
+        if row.counts(now: now) {
+            try waking { () throws(StoreError) in
+                try WakeRules.sessionCounts(device, in: self.transaction, now: self.now)
+            }
+        }
+        let standing = try standing(of: session, results: [], reset: nil, hadPushRows: false)
+        return .opened(
+            OpenedSession(
+                session: session, sync: standing, tokenLifetime: app.sessionTokenLifetime,
+                isPushTokenHeld: device.pushToken != nil, isPushRefused: false))
+    }
+}

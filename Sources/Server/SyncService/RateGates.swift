@@ -1,0 +1,96 @@
+import EventLoop
+import Feed
+public import Model
+import Wire
+
+/// How much one peer may ask of the device port. A rate of 0 a second is no limit.
+public struct DeviceRates: Equatable, Sendable {
+    /// Connections from one address (IPv6: one /64). Above it they are closed before TLS.
+    public var addressConnections = RateLimit(perSecond: 50, burst: 500)
+    /// TLS handshakes in flight from one address.
+    public var addressHandshakes = 32
+    /// Mutations of one user, over all devices.
+    public var userMutations = RateLimit(perSecond: 100, burst: 1_000)
+    /// Signals of one user, over all devices.
+    public var userSignals = RateLimit(perSecond: 4, burst: 12)
+    /// Logins, SYNCs that must be written, and mutations of all devices of one app.
+    public var appRequests = RateLimit.none
+    /// Connections from this machine count against no address: a balancer's, tests' and tools'.
+    public var exemptsLoopback = true
+    /// Addresses, and users, remembered at most.
+    public var holdersMax = 20_000
+
+    public init() {}
+}
+
+/// The buckets of the device port, shared by its loops. From any thread.
+final class RateGates: Sendable {
+    private struct User: Hashable {
+        let app: AppID
+        let user: UserID
+    }
+
+    let rates: DeviceRates
+    private let lock = Lock()
+    // All guarded by `lock`.
+    private nonisolated(unsafe) var addresses: RateTable<[UInt8]>
+    private nonisolated(unsafe) var mutations: RateTable<User>
+    private nonisolated(unsafe) var signals: RateTable<User>
+    private nonisolated(unsafe) var apps: RateTable<AppID>
+
+    init(_ rates: DeviceRates) {
+        self.rates = rates
+        addresses = RateTable(holdersMax: rates.holdersMax)
+        mutations = RateTable(holdersMax: rates.holdersMax)
+        signals = RateTable(holdersMax: rates.holdersMax)
+        apps = RateTable(holdersMax: rates.holdersMax)
+    }
+
+    /// Whose rate a connection from there counts against; `nil`: nobody's.
+    func holder(_ peer: String) -> [UInt8]? {
+        guard let address = PeerAddress(peer), !(rates.exemptsLoopback && address.isLoopback)
+        else { return nil }
+        return address.holder
+    }
+
+    func mayConnect(_ holder: [UInt8], now: Instant) -> Bool {
+        lock.withLock { addresses.take(of: holder, rates.addressConnections, now: now) == nil }
+    }
+
+    func maySignal(_ app: AppID, _ user: String, now: Instant) -> Bool {
+        lock.withLock {
+            signals.take(of: User(app: app, user: UserID(user)), rates.userSignals, now: now)
+                == nil
+        }
+    }
+
+    /// After how long a session's request may be asked again; `nil`: now. What a session writes
+    /// by itself (acknowledgements, its state, its end) is never refused.
+    func wait(_ request: StoreRequest, now: Instant) -> Milliseconds? {
+        switch request {
+        case .openSession(let open):
+            return wait(open.app, nil, open.sync?.mutations.count ?? 0, now)
+        case .sync(let write):
+            return wait(
+                write.session.app, write.session.user, write.sync.mutations.count, now)
+        case .mutate(let mutate): return wait(mutate.session.app, mutate.session.user, 1, now)
+        default: return nil
+        }
+    }
+
+    private func wait(
+        _ app: AppID, _ user: UserID?, _ count: Int, _ now: Instant
+    ) -> Milliseconds? {
+        lock.withLock {
+            if let user, count > 0,
+                let wait = mutations.take(
+                    of: User(app: app, user: user), rates.userMutations, count: UInt64(count),
+                    now: now)
+            {
+                return wait
+            }
+            return apps.take(
+                of: app, rates.appRequests, count: UInt64(max(count, 1)), now: now)
+        }
+    }
+}

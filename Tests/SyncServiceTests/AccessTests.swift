@@ -1,0 +1,102 @@
+import Feed
+import Foundation
+import Model
+import Sync
+import SyncService
+import Testing
+
+/// Who gets in, over sockets.
+@Suite struct AccessTests {
+    /// What a peer came to, from its thread to the test's.
+    private final class Peer: @unchecked Sendable {
+        // @unchecked: written before the semaphore is signalled, read after.
+        private let done = DispatchSemaphore(value: 0)
+        private var result: (output: String, status: Int32) = ("not run", -1)
+
+        init(_ service: Service, _ name: String) {
+            Thread.detachNewThread {
+                self.result = (try? service.runPeer(name, [])) ?? ("not started", -1)
+                self.done.signal()
+            }
+        }
+
+        func end() -> (output: String, status: Int32) {
+            done.wait()
+            return result
+        }
+    }
+
+    @Test(
+        "asked who it is, suspended, let in again, revoked: each on the open connection, at once",
+        .enabled(if: PeerTests.hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func access() throws {
+        let service = try Service()
+        defer { service.stop() }
+        let peer = Peer(service, "access.py")
+        let user = UserID("anna")
+        let steps: [Administration] = [
+            .revokeSessions(Service.app, user, reauthenticate: true),
+            .suspendUser(Service.app, user), .resumeUser(Service.app, user),
+            .revokeSessions(Service.app, user, reauthenticate: false),
+        ]
+        for (number, step) in steps.enumerated() {
+            let file = service.directory.appendingPathComponent("step-\(number)").path
+            let end = ContinuousClock.now + .seconds(60)
+            while !FileManager.default.fileExists(atPath: file), ContinuousClock.now < end {
+                usleep(2_000)
+            }
+            #expect(try service.commit(.administer(step)).answer == .done)
+            FileManager.default.createFile(atPath: file + "-done", contents: nil)
+        }
+        let (output, status) = peer.end()
+        #expect(status == 0 && output.contains("revoked at once: ok"), "\(output)")
+    }
+
+    @Test(
+        "too many connections, too many mutations: closed before TLS, and told 1002",
+        .enabled(if: PeerTests.hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func rates() throws {
+        let service = try Service { configuration in
+            configuration.rates.exemptsLoopback = false
+            configuration.rates.addressConnections = RateLimit(perSecond: 1, burst: 4)
+            configuration.rates.userMutations = RateLimit(perSecond: 1, burst: 2)
+        }
+        defer { service.stop() }
+        let (output, status) = try service.runPeer("rates.py", [])
+        #expect(status == 0 && output.contains("told to wait: ok"), "\(output)")
+    }
+
+    @Test(
+        "without TLS all is as with it",
+        .enabled(if: PeerTests.hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func plain() throws {
+        let service = try Service { configuration in
+            configuration.plain = PlainListener(host: "127.0.0.1", port: 0)
+        }
+        defer { service.stop() }
+        let port = try #require(service.sync.plainPort)
+        #expect(port != service.sync.port)
+        let (output, status) = try service.runPeer("client.py", ["--plain"], port: port)
+        #expect(status == 0 && output.contains("came back: ok"), "\(output)")
+    }
+
+    @Test("addresses of this machine and of private networks are told from others")
+    func addresses() throws {
+        for text in [
+            "127.0.0.1", "127.9.9.9", "::1", "10.1.2.3", "172.16.0.1", "172.31.255.1",
+            "192.168.0.9", "169.254.1.1", "fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1",
+        ] {
+            #expect(try #require(PeerAddress(text)).isTrusted, "\(text)")
+        }
+        for text in [
+            "8.8.8.8", "172.32.0.1", "192.169.0.1", "11.0.0.1", "2001:db8::1", "::", "::2",
+        ] {
+            #expect(try !#require(PeerAddress(text)).isTrusted, "\(text)")
+        }
+        for text in ["", "localhost", "1.2.3", "1.2.3.4.5", "0x7f.1"] {
+            #expect(PeerAddress(text) == nil, "\(text)")
+        }
+        #expect(try !#require(PeerAddress("10.0.0.1")).isLoopback)
+        #expect(try #require(PeerAddress("::1")).isLoopback)
+    }
+}

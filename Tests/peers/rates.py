@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""Who asks too much is told so, or not listened to (Protocol/connection.md, CON-15).
+
+usage: rates.py --port P --ca FILE --app APP --key FILE --kid KID [--host H]
+
+The server under test takes 4 connections of an address at once and one a second, and 2 mutations
+of a user at once and one a second.
+"""
+import os
+import time
+
+from client import Client, arguments, identity_token, pb
+
+
+def main(given):
+    with open(given.key, encoding="utf-8") as file:
+        key = file.read()
+    anna = Client(given.port, given.ca, given.app, given.host)
+    anna.login(lambda nonce: identity_token(key, given.kid, given.app, "anna", nonce))
+    kept, refused = [], 0
+    for _ in range(40):
+        client = Client(given.port, given.ca, given.app, given.host)
+        try:
+            client.connect()
+            kept.append(client)
+        except OSError:
+            refused += 1
+    assert refused > 0 and kept, f"{refused} refused, {len(kept)} taken"
+    print(f"{len(kept)} connections taken, {refused} closed before TLS")
+
+    limited = None
+    for _ in range(50):
+        result = anna.mutate(create_conversation=pb.CreateConversation(
+            conversation=os.urandom(16), participants=["bob"]))
+        if result.code:
+            limited = result
+            break
+    assert limited and limited.code == 1002 and 0 < limited.retry_after_ms <= 1000, limited
+    number, code = limited.number, limited.code
+    while code == 1002:
+        time.sleep(limited.retry_after_ms / 1000)
+        anna.ask(pb.Mutation(number=number, create_conversation=pb.CreateConversation(
+            conversation=os.urandom(16), participants=["bob"])))
+        limited = anna.expect(pb.MutationResult)
+        code = limited.code
+    assert code == 0, limited
+    print("told to wait: ok")
+
+
+if __name__ == "__main__":
+    main(arguments(__doc__))
