@@ -555,6 +555,12 @@ struct Phone {
 
     @Test func supersededStaysDown() throws {
         var phone = try Phone.inSync()
+        // Once it looks again: it may have been its own older connection.
+        #expect(phone.close(.superseded).first?.hasPrefix("retry") == true)
+        #expect(phone.pass(4_999) == [])
+        #expect(phone.pass(5_001).first == "connect")
+        phone.connect()
+        phone.receive(Phone.welcome(), request: 1)
         #expect(phone.close(.superseded) == ["parked"])
         #expect(phone.session.nextDeadline == nil)
         #expect(phone.run { $0.networkChanged(now: $1) } == [])
@@ -564,9 +570,10 @@ struct Phone {
     @Test func supersededTooOftenLogsInAnew() throws {
         var phone = try Phone.inSync()
         for count in 1...6 {
-            #expect(
-                phone.close(.superseded)
-                    == (count == 6 ? ["forget session", "parked"] : ["parked"]))
+            let lines = phone.close(.superseded)
+            if count > 1 {
+                #expect(lines == (count == 6 ? ["forget session", "parked"] : ["parked"]))
+            }
             phone.run { $0.userRefresh(now: $1) }
             phone.connect()
             phone.receive(Phone.welcome(), request: 1)

@@ -109,6 +109,9 @@ public struct ClientLimits: Equatable, Sendable {
     public var pingTimeout: Milliseconds = 30_000
     /// More 5002 than this in a minute: log in anew.
     public var supersededPerMinute = 5
+    /// After the first 5002 in a minute a client in the foreground tries again in this time, at
+    /// most doubled.
+    public var supersededRetry: Milliseconds = 5_000
     /// Mutations held in memory, sent and not answered; WELCOME may lower it.
     public var mutationsUnanswered = 32
     /// Mutations inside HELLO, in bytes; its body is at most 16 KiB.

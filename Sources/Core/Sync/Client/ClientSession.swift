@@ -480,6 +480,12 @@ public struct ClientSession: Sendable {
             // Two installations share one identity (SES-16).
             supersededAt = []
             dropToken(&actions)
+        } else if supersededAt.count == 1, appState.phase == .foreground {
+            // It may have been this client's own older connection, whose HELLO came late: the
+            // user who looks at the screen must not be left without one (SES-16).
+            let delay = limits.supersededRetry + random.upTo(limits.supersededRetry)
+            phase = .waiting(until: now + delay)
+            return actions.append(.report(.retrying(after: delay)))
         }
         park(&actions)
     }
