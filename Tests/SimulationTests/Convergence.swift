@@ -61,7 +61,8 @@ extension Simulation {
         let conversations = try rows(ConversationRecord.self)
         for device in devices {
             guard device.isInSync else {
-                throw Violation("\(device.user) \(device.id) is not in sync after the calm")
+                throw Violation(
+                    "\(device.user) \(device.id) is not in sync after the calm: \(device.state)")
             }
             let held = try device.held()
             for membership in memberships
@@ -79,6 +80,22 @@ extension Simulation {
                             + "\((held[id] ?? []).suffix(5))")
                 }
                 reached.count("messages compared", wanted.count)
+            }
+        }
+    }
+
+    /// Every device's digest is that of the server, over more than nothing.
+    func checkDigests() throws {
+        for device in devices {
+            guard let digest = device.digest else {
+                throw Violation("\(device.user) \(device.id) was not compared")
+            }
+            // Two who hold nothing prove nothing.
+            let isEmpty = try rows(ParticipantRecord.self).allSatisfy {
+                $0.user.name != device.user || $0.leftRevision != nil
+            }
+            guard digest.isEqual, isEmpty || digest.objects > 0 else {
+                throw Violation("\(device.user) \(device.id) differs: \(digest)")
             }
         }
     }

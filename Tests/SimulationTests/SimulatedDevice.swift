@@ -41,6 +41,8 @@ final class SimulatedDevice {
     private var waiting: [ClientAction] = []
     private var isRunning = false
     private var attempt = 0
+    /// The last comparison with the server, and over how many objects.
+    private(set) var digest: (isEqual: Bool, objects: UInt64)?
 
     init(_ id: DeviceID, of user: String, _ simulation: Simulation) {
         self.id = id
@@ -54,6 +56,18 @@ final class SimulatedDevice {
     private var clock: Clockwork { simulation.clock }
 
     var isInSync: Bool { session.map { $0.isInSync && !$0.hasUnanswered } ?? false }
+
+    /// For a violation's text.
+    var state: String {
+        guard let session else { return "no process" }
+        return Mirror(reflecting: session).children.compactMap { child in
+            guard let label = child.label, label != "configuration", label != "random" else {
+                return nil
+            }
+            let value = "\(child.value)"
+            return value == "nil" || value == "[]" ? nil : "\(label) \(value.prefix(120))"
+        }.joined(separator: ", ")
+    }
 
     // MARK: The app's life
 
@@ -102,12 +116,17 @@ final class SimulatedDevice {
         disk.clock = clock.wall
         store = TableLocalStore(store: disk)
         let state = try store.load()
+        // One half takes snapshots, whole ones, so that all can be compared.
+        let isModern = id.high % 2 == 0
+        var limits = ClientLimits()
+        limits.snapshotMessages = 10_000
         session = ClientSession(
             configuration: ClientConfiguration(
                 app: Simulation.app.name, device: id, clientName: "simulated",
-                clientVersion: "1",
+                clientVersion: "1", wantsSnapshots: isModern, peeksOnWake: isModern,
                 push: PushRegistration(
-                    token: pushToken, environment: .development, topic: "org.example")),
+                    token: pushToken, environment: .development, topic: "org.example"),
+                limits: limits),
             state: state, seed: simulation.chance.next())
     }
 
@@ -151,6 +170,11 @@ final class SimulatedDevice {
 
     func cutLink(silently: Bool) {
         if silently { link?.fallSilent() } else { link?.cut() }
+    }
+
+    func checkDigest() throws {
+        digest = nil
+        try run { $0.checkDigest(now: $1) }
     }
 
     // MARK: What the user does
@@ -250,8 +274,23 @@ final class SimulatedDevice {
             link?.close(from: .device)
             link = nil
         case .apply(let change):
-            note(try store.apply(change), change)
+            note(try store.apply(change), inOrder: true)
             try run { $0.committed(now: $1) }
+        case .applyHistory(let change):
+            simulation.reached.count("history applied")
+            note(try store.applyHistory(change), inOrder: false)
+            try run { $0.historyCommitted(now: $1) }
+        case .applySnapshot(let change):
+            simulation.reached.count("a page of a snapshot")
+            let (applied, last) = try store.applySnapshot(change, at: clock.wall)
+            note(applied, inOrder: false)
+            try run { $0.snapshotCommitted(lastMutation: last, now: $1) }
+        case .sumUp:
+            let sums = try store.digest()
+            try run { $0.digestComputed(sums, now: $1) }
+        case .loadOrphans(let limit):
+            let orphans = try store.orphans(limit: limit)
+            if !orphans.isEmpty { try run { $0.orphansLoaded(orphans, now: $1) } }
         case .applyHistory(let change):
             _ = try store.applyHistory(change)
             try run { $0.historyCommitted(now: $1) }
@@ -293,13 +332,17 @@ final class SimulatedDevice {
             if resets > 1 { simulation.reached.count("a reset: \(reason)") }
         case .closed(let code?): simulation.reached.count("CLOSE \(code)")
         case .syncRequested: simulation.reached.count("a SYNC_REQUEST")
+        case .digest(let isComparable, let isEqual, let objects):
+            simulation.reached.count(isComparable ? "a digest compared" : "a digest too early")
+            if isComparable { digest = (isEqual, objects) }
+            if isComparable, !isEqual { simulation.reached.count("a digest that differs") }
         default: break
         }
     }
 
     /// P3 and order: an object's version is new once, a conversation's messages come in rising
     /// position.
-    private func note(_ entries: [Entry], _ change: LocalChange) {
+    private func note(_ entries: [Entry], inOrder: Bool) {
         for entry in entries {
             let key =
                 "\(Self.word(entry)) \(entry.conversation?.description ?? "") \(entry.body.map { "\($0)".prefix(12) } ?? "")"
@@ -309,7 +352,7 @@ final class SimulatedDevice {
                 simulation.violations.append("P3: \(user) was given \(key) twice as new")
             }
             simulation.heard(entry, message, on: self)
-            guard entry.version == 1 else { continue }
+            guard inOrder, entry.version == 1 else { continue }
             if message.position <= shown[conversation] ?? 0 {
                 simulation.violations.append(
                     "P3: \(user) got position \(message.position) of \(conversation) after "

@@ -17,7 +17,8 @@ struct SimulationTests {
         "a push without an answer", "a push accepted and dropped", "an alert shown", "a demotion",
         "a recovery", "a SYNC_REQUEST", "a page with more behind it", "a publish repeated",
         "a result given again", "a session ended: superseded", "a silent phone judged",
-        "messages compared",
+        "messages compared", "history applied",
+        "a page of a snapshot", "a digest compared",
     ]
 
     @Test func promisesHoldOverFaultsAndKills() throws {

@@ -1,18 +1,17 @@
 import Foundation
 import Testing
 
+private enum Wireshark {
+    static let isThere =
+        GooglePeer.isThere && FileManager.default.isExecutableFile(atPath: "/usr/bin/tshark")
+}
+
 /// Protocol/wireshark/rouse.lua, read by tshark.
-@Suite(.enabled(if: Tshark.isThere, "needs tshark (Debian: tshark)"))
+@Suite(.enabled(if: Wireshark.isThere, "needs tshark (Debian: tshark)"))
 struct DissectorTests {
     @Test func everyGoldenFrameIsNamedAndNoneMalformed() throws {
         let outcome = try GooglePeer.run([GooglePeer.script("dissect.py")])
         #expect(outcome.status == 0, "\(outcome.errors)")
         #expect(outcome.output.hasSuffix(" frames, 0 wrong\n"))
     }
-}
-
-/// Apart from the suite: a suite cannot be asked in its own attribute.
-private enum Tshark {
-    static let isThere =
-        GooglePeer.isThere && FileManager.default.isExecutableFile(atPath: "/usr/bin/tshark")
 }
