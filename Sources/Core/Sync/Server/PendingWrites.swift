@@ -7,6 +7,7 @@ import Wire
 struct PendingAck: Equatable, Sendable {
     /// An `applied` above the head this session knows: the store decides (SYN-15).
     var claim: UInt64?
+    /// The ACK that a refusal answers (FRM-10): the claim's, else the newest one with ranges.
     var claimRequest: UInt16 = 0
     var ranges: [InclusiveRange] = []
     var reads: [ReadReceipt] = []
@@ -35,13 +36,15 @@ struct PendingAck: Equatable, Sendable {
         batch.reads = Array(reads.prefix(countMax))
         batch.ranges = Array(ranges.prefix(countMax))
         self = PendingAck(
-            ranges: Array(ranges.dropFirst(countMax)), reads: Array(reads.dropFirst(countMax)))
+            claimRequest: claimRequest, ranges: Array(ranges.dropFirst(countMax)),
+            reads: Array(reads.dropFirst(countMax)))
         isUrgent = count > 0
         return batch
     }
 
-    mutating func merge(_ more: [InclusiveRange]) {
+    mutating func merge(_ more: [InclusiveRange], request: UInt16) {
         for range in more where !ranges.contains(range) { ranges.append(range) }
+        if claim == nil, !more.isEmpty { claimRequest = request }
     }
 
     /// Puts back what could not be written.
@@ -50,7 +53,7 @@ struct PendingAck: Equatable, Sendable {
             self.claim = claim
             claimRequest = older.claimRequest
         }
-        merge(older.ranges)
+        merge(older.ranges, request: older.claimRequest)
         merge(older.reads, rangesMax: rangesMax)
         completesSync = completesSync || older.completesSync
         isUrgent = true

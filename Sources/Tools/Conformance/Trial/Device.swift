@@ -164,6 +164,20 @@ final class Device {
         }
     }
 
+    /// Syncs again and again until the condition holds: for what brings no SYNC_REQUEST of its own
+    /// (MSG-21).
+    func poll(until what: String, _ condition: (Replica) -> Bool) throws {
+        let deadline = try trial.clock.deadline(within: nil)
+        while true {
+            try syncToHead()
+            if condition(replica) { return }
+            guard ContinuousClock.now < deadline else {
+                throw CaseEnd.failed("\(user): \(what) did not come")
+            }
+            _ = try peer.frames(during: .milliseconds(200))
+        }
+    }
+
     private func take(_ frame: ReceivedFrame) throws {
         switch frame.body {
         case .ping: try peer.send(.pong(Pong(nextMs: 60_000)), request: frame.request)
