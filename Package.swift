@@ -176,6 +176,7 @@ let package = Package(
                 "Crypto", "Feed", "Wake", "Model",
             ]),
         test("RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Model"]),
+        test("ConformanceTests", ["Conformance"]),
         test("LayoutTests", []),
     ],
     swiftLanguageModes: [.v6]

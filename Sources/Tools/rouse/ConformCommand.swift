@@ -16,6 +16,7 @@ extension Rouse {
                     CommandOption("self", "start a server of our own and test that"),
                     CommandOption("only", "NAME", "a section or a case, or a part of its name"),
                     CommandOption("list", "list the cases with their clauses, run nothing"),
+                    CommandOption("coverage", "say which MUSTs of the text have a case"),
                     CommandOption("strict", "a SHOULD that is not kept counts as a MUST"),
                     CommandOption("format", "FORMAT", "people, tap, junit or json (people)"),
                     CommandOption("timeout", "SECONDS", "what a case may take (30)"),
@@ -40,6 +41,7 @@ extension Rouse {
 
     private static func conform(_ arguments: Arguments) throws -> Int32 {
         if arguments.has("list") { return list(arguments) }
+        if arguments.has("coverage") { return try coverage(arguments) }
         guard let format = ReportFormat(rawValue: arguments.string("format") ?? "people") else {
             throw UsageError("--format is one of people, tap, junit, json")
         }
@@ -107,6 +109,16 @@ extension Rouse {
             Terminal.print("\(one.name) (\(one.level.rawValue)): \(one.title) [\(clauses)]")
         }
         return ExitStatus.success
+    }
+
+    private static func coverage(_ arguments: Arguments) throws -> Int32 {
+        guard let folder = try protocolFolder(arguments) else {
+            throw UsageError("no folder Protocol here: name it with --protocol")
+        }
+        let coverage = Coverage(try ProtocolText(folder: folder))
+        Terminal.print(coverage.report)
+        let isWhole = coverage.bare.isEmpty && coverage.stale.isEmpty
+        return isWhole ? ExitStatus.success : ExitStatus.failure
     }
 
     /// The vectors of the command line, else those of a folder Protocol above the working
