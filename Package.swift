@@ -177,6 +177,12 @@ let package = Package(
             ]),
         test("RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Model"]),
         test("ConformanceTests", ["Conformance"]),
+        // Servers with one defect each, for `rouse conform --mutants`; the shipped program holds
+        // none of it.
+        .executableTarget(
+            name: "rouse-mutants",
+            dependencies: ["Conformance", "Scenario", "Crypto", "Wire", "Model"],
+            path: "Tests/ConformanceMutants", swiftSettings: common),
         test("LayoutTests", []),
     ],
     swiftLanguageModes: [.v6]

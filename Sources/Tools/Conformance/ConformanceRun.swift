@@ -19,6 +19,8 @@ public struct ConformanceOptions: Sendable {
     public var jobs = 12
     /// Leaves out cases that wait for the protocol's timers.
     public var skipsTimers = false
+    /// How bytes go: `whole`, `split`, `glued`; empty: in each of these ways.
+    public var deliveries: [String] = []
     /// `Protocol/vectors`; `nil`: cases that need it are skipped.
     public var vectors: FramingVectors?
     /// Called when a case has ended, from any thread, one call at a time.
@@ -78,7 +80,8 @@ public enum Conformance {
             issuer: try TokenIssuer(options.credentials), vectors: options.vectors)
         var variants: [Variant] = []
         for one in suite where isMeant(one, by: options.only) {
-            for delivery in one.isByteLevel ? Delivery.allCases : [.whole] {
+            for delivery in one.isByteLevel ? Delivery.allCases : [.whole]
+            where options.deliveries.isEmpty || options.deliveries.contains(delivery.rawValue) {
                 variants.append(Variant(one: one, delivery: delivery, index: variants.count))
             }
         }

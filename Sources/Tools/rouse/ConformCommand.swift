@@ -21,6 +21,7 @@ extension Rouse {
                     CommandOption("format", "FORMAT", "people, tap, junit or json (people)"),
                     CommandOption("timeout", "SECONDS", "what a case may take (30)"),
                     CommandOption("jobs", "N", "cases at once (12)"),
+                    CommandOption("mutants", "run the suite against servers with one defect each"),
                     CommandOption("no-timers", "leave out cases that wait for timers"),
                     CommandOption("protocol", "DIR", "the folder Protocol, for its vectors"),
                     CommandOption("vectors", "DIR", "the vectors, if they lie elsewhere"),
@@ -41,6 +42,7 @@ extension Rouse {
 
     private static func conform(_ arguments: Arguments) throws -> Int32 {
         if arguments.has("list") { return list(arguments) }
+        if arguments.has("mutants") { return try mutants(arguments) }
         if arguments.has("coverage") { return try coverage(arguments) }
         guard let format = ReportFormat(rawValue: arguments.string("format") ?? "people") else {
             throw UsageError("--format is one of people, tap, junit, json")
@@ -109,6 +111,28 @@ extension Rouse {
             Terminal.print("\(one.name) (\(one.level.rawValue)): \(one.title) [\(clauses)]")
         }
         return ExitStatus.success
+    }
+
+    /// Runs the mutants, which are a program of their own beside this one.
+    private static func mutants(_ arguments: Arguments) throws -> Int32 {
+        let own = try ownExecutable()
+        let program = URL(fileURLWithPath: own).deletingLastPathComponent()
+            .appendingPathComponent("rouse-mutants")
+        guard FileManager.default.isExecutableFile(atPath: program.path) else {
+            throw UsageError(
+                "\(program.path) is not there: build it with `swift build --product rouse-mutants`")
+        }
+        let process = Process()
+        process.executableURL = program
+        process.arguments = ["--rouse", own]
+        for name in arguments.strings("only") { process.arguments? += ["--only", name] }
+        let folder =
+            try arguments.string("vectors").map { URL(fileURLWithPath: $0) }
+            ?? protocolFolder(arguments)?.appendingPathComponent("vectors")
+        if let folder { process.arguments? += ["--vectors", folder.path] }
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
     }
 
     private static func coverage(_ arguments: Arguments) throws -> Int32 {
