@@ -43,7 +43,8 @@ extension Conformance {
             try peer.expect(.challenge, request: 1)
         },
         .must(
-            "framing.long-varints", "numbers in more bytes than they need are taken", ["FRM-23"],
+            "framing.long-varints", "numbers in more bytes than they need are taken",
+            ["FRM-23: than its value needs MUST be taken"],
             bytes: true
         ) { t in
             let peer = try t.connect(t.delivery)
@@ -57,7 +58,8 @@ extension Conformance {
             try peer.expect(.challenge, request: 1)
         },
         .must(
-            "framing.last-value", "of a field that occurs twice the last value counts", ["FRM-24"],
+            "framing.last-value", "of a field that occurs twice the last value counts",
+            ["FRM-24: the last value MUST count"],
             bytes: true
         ) { t in
             let peer = try t.connect(t.delivery)
@@ -75,7 +77,8 @@ extension Conformance {
             try requireEqual(welcome.user, user, "user")
         },
         .must(
-            "framing.low-32-bits", "of a 32-bit field the lower 32 bits count", ["FRM-24"],
+            "framing.low-32-bits", "of a 32-bit field the lower 32 bits count",
+            ["FRM-24: the lower 32 bits MUST count"],
             bytes: true
         ) { t in
             let peer = try t.connect(t.delivery)
@@ -87,7 +90,7 @@ extension Conformance {
         },
         .must(
             "framing.merged-messages", "a message field that occurs twice is merged",
-            ["FRM-25", "FRM-29"], bytes: true
+            ["FRM-29", "FRM-25: MUST be merged into earlier ones"], bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"), delivery: t.delivery)
             try settingUp("something in the feed") {
@@ -106,7 +109,8 @@ extension Conformance {
             try requireEqual(delta.from, cursor, "from")
         },
         .must(
-            "framing.oneof", "of a oneof the last member counts", ["FRM-25"], bytes: true
+            "framing.oneof", "of a oneof the last member counts",
+            ["FRM-25: the last member MUST count"], bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"), delivery: t.delivery)
             let (first, second): (ConversationID, ConversationID) = (t.newID(), t.newID())
@@ -123,7 +127,7 @@ extension Conformance {
         },
         .must(
             "framing.unknown-enum", "an enum value it does not know counts as 0",
-            ["FRM-27", "SES-2"], bytes: true
+            ["SES-2", "FRM-27: MUST count as 0"], bytes: true
         ) { t in
             let peer = try t.connect(t.delivery)
             let phase = Field.bytes(10, Field.number(1, 99) + Field.number(3, 77))
@@ -148,7 +152,11 @@ extension Conformance {
             try peer.expect(.challenge, request: 1)
         },
         .must(
-            "framing.bad-utf8", "text that is not UTF-8 closes with 4000", ["FRM-20", "FRM-26"],
+            "framing.bad-utf8", "text that is not UTF-8 closes with 4000",
+            [
+                "FRM-20: MUST be answered with CLOSE 4000",
+                "FRM-26: MUST be valid UTF-8; each occurrence MUST be checked",
+            ],
             bytes: true
         ) { t in
             for bad in [
@@ -163,7 +171,7 @@ extension Conformance {
         },
         .must(
             "framing.id-length", "an id of another length than 16 closes with 4000",
-            ["FRM-20", "FRM-28"], bytes: true
+            ["FRM-20", "FRM-28: These fields MUST have 16 bytes"], bytes: true
         ) { t in
             for count in [1, 15, 17, 32] {
                 let peer = try t.connect(t.delivery)
@@ -174,7 +182,7 @@ extension Conformance {
         },
         .must(
             "framing.cursor-without-epoch", "a cursor without an epoch closes with 4000",
-            ["FRM-29"], bytes: true
+            ["FRM-29: A `Cursor` MUST have an epoch"], bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"), isSynced: false, delivery: t.delivery)
             let body = Field.bytes(1, Field.number(2, 5))
@@ -208,8 +216,11 @@ extension Conformance {
         .must(
             "framing.invalid-vectors", "each invalid stream of the vectors closes with its code",
             [
-                "FRM-20", "FRM-22", "FRM-23", "FRM-26", "FRM-28", "FRM-29", "FRM-15",
-                "FRM-44: every invalid stream to its code",
+                "FRM-29", "FRM-15", "FRM-44: every invalid stream to its code",
+                "FRM-20: MUST be answered with CLOSE 4000", "FRM-22: MUST be refused as malformed",
+                "FRM-23: A varint MUST have at most 10 bytes",
+                "FRM-26: MUST be valid UTF-8; each occurrence MUST be checked",
+                "FRM-28: These fields MUST have 16 bytes",
             ], bytes: true, seconds: 60
         ) { t in
             guard let vectors = t.server.vectors else { throw CaseEnd.skipped("no vectors given") }

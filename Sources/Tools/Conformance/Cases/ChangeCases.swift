@@ -97,7 +97,7 @@ extension Conformance {
         },
         .must(
             "messaging.left", "naming oneself is leaving; a user passed over is no fault",
-            ["MSG-30"]
+            ["MSG-30: who does not take part MUST be passed over"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try does(ben, "leave", remove([ben.user, t.user("nobody")], from: conversation))
@@ -131,7 +131,10 @@ extension Conformance {
         },
         .must(
             "messaging.edited", "an edit replaces the message for whoever got it, one version on",
-            ["MSG-33"]
+            [
+                "MSG-33: MUST replace parts and push text",
+                "MSG-33: MUST be refused with 3012 unless the message",
+            ]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let message = try settingUp("a message") {
@@ -156,7 +159,10 @@ extension Conformance {
         },
         .must(
             "messaging.deleted", "deleting for everyone puts a tombstone in every feed",
-            ["MSG-34"]
+            [
+                "MSG-34: MUST take the place of the message in every feed",
+                "MSG-34: Editing it MUST be refused with 4005",
+            ]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let message = try settingUp("a message") {
@@ -179,7 +185,7 @@ extension Conformance {
         },
         .must(
             "messaging.deleted-for-me", "deleting for oneself reaches the own devices only",
-            ["MSG-35"]
+            ["MSG-35: later changes of the message MUST NOT come"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let beside = try t.device(of: ben.user)
@@ -245,7 +251,8 @@ extension Conformance {
                 fresh.replica.texts(in: conversation), ["3"], "messages on a new device")
         },
         .must(
-            "messaging.ended", "deleting a conversation for everyone ends it", ["MSG-37"]
+            "messaging.ended", "deleting a conversation for everyone ends it",
+            ["MSG-37: Operations on it MUST be refused with 4005"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let end = Mutation.Operation.deleteConversation(

@@ -38,7 +38,7 @@ extension Conformance {
         },
         .must(
             "connection.error-goes-on", "an ERROR answers its request and the connection goes on",
-            ["CON-10", "FRM-10"], bytes: true
+            ["FRM-10", "CON-10: the connection MUST go on"], bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"), delivery: t.delivery)
             try anna.peer.send(.ack(Ack(applied: 1 << 50)), request: 44)
@@ -50,7 +50,11 @@ extension Conformance {
         .must(
             "connection.retry-classes",
             "ERROR, CLOSE and results carry the retry class of their "
-                + "code", ["CON-11"]
+                + "code",
+            [
+                "CON-10: MUST NOT send anything after it, and MUST close the socket",
+                "CON-11: Both MUST carry a code and a retry class",
+            ]
         ) { t in
             func same(_ code: UInt32, _ retry: RetryClass) throws {
                 let expected = Code(rawValue: code)?.retryClass
@@ -100,7 +104,8 @@ extension Conformance {
             try requireEqual(anna.welcome.mutationFloor, 0, "mutation floor")
         },
         .must(
-            "connection.close-applied", "`applied` in CLOSE counts as in an ACK", ["CON-12"]
+            "connection.close-applied", "`applied` in CLOSE counts as in an ACK",
+            ["CON-12: which MUST count as in an ACK"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try settingUp("a message") {
@@ -124,7 +129,7 @@ extension Conformance {
         },
         .must(
             "connection.promise-broken", "30 s after a shorter promise was missed: 5003",
-            ["CON-7", "CON-5"], seconds: 70, timer: true
+            ["CON-5", "CON-7: The server MUST close with 5003 30 s after"], seconds: 70, timer: true
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try anna.peer.send(.ping(Ping(nextMs: 1_000)), request: 5)
@@ -136,7 +141,7 @@ extension Conformance {
         },
         .must(
             "connection.promise-renewed", "a shorter promise counts until the next frame only",
-            ["CON-7"], seconds: 70, timer: true
+            ["CON-7: MUST count until its next frame"], seconds: 70, timer: true
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try anna.peer.send(.ping(Ping(nextMs: 1_000)), request: 5)
@@ -149,7 +154,7 @@ extension Conformance {
         .must(
             "connection.error-tells-nothing",
             "an error is the same whether an object out of reach "
-                + "exists or not", ["CON-13", "HIS-3"]
+                + "exists or not", ["HIS-3", "CON-13: An error MUST NOT tell whether"]
         ) { t in
             let carl = try t.device(of: t.user("carl"))
             let (anna, _, conversation) = try t.pair()

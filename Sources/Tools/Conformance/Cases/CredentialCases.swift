@@ -77,7 +77,8 @@ extension Conformance {
         .must(
             "session.request-numbers",
             "CHALLENGE and WELCOME carry HELLO's number, whatever "
-                + "AUTHENTICATE carries", ["SES-8", "FRM-10"], bytes: true
+                + "AUTHENTICATE carries",
+            ["FRM-10", "SES-8: MUST carry the request number of HELLO"], bytes: true
         ) { t in
             let peer = try greeted(t, t.hello(t.newID()), request: 300)
             let challenge = try peer.expect(.challenge, request: 300)
@@ -120,7 +121,8 @@ extension Conformance {
             if case .welcome = frame.body { throw CaseEnd.failed("another app got WELCOME") }
         },
         .must(
-            "session.token-new", "each WELCOME brings a session token of its own", ["SES-12"]
+            "session.token-new", "each WELCOME brings a session token of its own",
+            ["SES-12: WELCOME MUST carry a new `session_token`"]
         ) { t in
             let anna = try t.device(of: t.user("anna"), isSynced: false)
             var seen: Set<[UInt8]> = [anna.sessionToken]
@@ -132,7 +134,7 @@ extension Conformance {
         },
         .must(
             "session.token-kept", "the former token stays good until the new one has been used",
-            ["SES-12"]
+            ["SES-12: MUST stay valid until the new one has been used"]
         ) { t in
             let anna = try t.device(of: t.user("anna"), isSynced: false)
             let former = anna.sessionToken
@@ -145,7 +147,7 @@ extension Conformance {
         },
         .must(
             "session.inline-sync", "the SYNC inside HELLO is answered under HELLO's number",
-            ["SES-8", "FRM-10"], bytes: true
+            ["FRM-10", "SES-8: MUST carry the request number of HELLO"], bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             var hello = anna.hello
@@ -158,7 +160,8 @@ extension Conformance {
         },
         .must(
             "session.inline-sync-dropped",
-            "a SYNC inside a HELLO that was challenged is dropped", ["SES-8"]
+            "a SYNC inside a HELLO that was challenged is dropped",
+            ["SES-8: MUST be dropped unread"]
         ) { t in
             let anna = Device(trial: t, user: t.user("anna"), id: t.newID(), role: .app)
             var hello = anna.hello
@@ -184,7 +187,7 @@ extension Conformance {
         },
         .must(
             "session.identity", "identity tokens in every form the text allows let in",
-            ["SES-9", "SES-11"]
+            ["SES-11", "SES-9: Other members MUST be ignored"]
         ) { t in
             try taken(t, "audience as an array") {
                 $0.set("aud", "[\"another\",\(TokenDraft.quoted(t.app))]")
@@ -202,7 +205,11 @@ extension Conformance {
         .must(
             "session.identity-refused",
             "a token that is not one for this app: 2001, and the "
-                + "socket stays", ["SES-9", "SES-11"], bytes: true, seconds: 60
+                + "socket stays",
+            [
+                "SES-9: that names a member twice, MUST be refused",
+                "SES-11: MUST be refused with ERROR 2001", "SES-11: the socket MUST stay",
+            ], bytes: true, seconds: 60
         ) { t in
             try refused(t, "another audience", .tokenInvalid) { $0.set("aud", "\"another\"") }
             try refused(t, "no audience", .tokenInvalid) { $0.set("aud", nil) }
@@ -246,7 +253,8 @@ extension Conformance {
             try refused(t, "no signature", .tokenInvalid) { $0.isUnsigned = true }
         },
         .must(
-            "session.identity-garbage", "text that is no token: 2001", ["SES-11"], bytes: true
+            "session.identity-garbage", "text that is no token: 2001",
+            ["SES-11: MUST be refused with ERROR 2001"], bytes: true
         ) { t in
             for text in ["", ".", "..", "a.b.c", String(repeating: "a", count: 9000)] {
                 let (peer, _) = try t.challenged(nil, t.delivery)
@@ -256,7 +264,10 @@ extension Conformance {
         },
         .must(
             "session.nonce", "a token over another connection's nonce: 2003",
-            ["SES-11", "SES-9"]
+            [
+                "SES-9",
+                "SES-11: A nonce MUST NOT be good for more than one successful login",
+            ]
         ) { t in
             let (_, other) = try t.challenged()
             try refused(t, "another connection's nonce", .nonceExpired) {
@@ -286,7 +297,8 @@ extension Conformance {
             }
         },
         .must(
-            "session.three-refusals", "the third refusal closes with 2001", ["SES-11"], bytes: true
+            "session.three-refusals", "the third refusal closes with 2001",
+            ["SES-11: The third refusal MUST be CLOSE 2001"], bytes: true
         ) { t in
             let (peer, _) = try t.challenged(nil, t.delivery)
             for _ in 0..<2 {
@@ -298,7 +310,10 @@ extension Conformance {
         },
         .must(
             "session.login-timeout", "no login within 60 s of CHALLENGE closes with 2000",
-            ["SES-11: MUST close with 2000 a connection that is not logged in 60 s after"],
+            [
+                "SES-11: MUST close with 2000 a connection that is not logged in 60 s after",
+                "SES-11: bytes that arrive MUST NOT extend the deadline",
+            ],
             seconds: 90, timer: true
         ) { t in
             let (peer, _) = try t.challenged()
@@ -318,7 +333,11 @@ extension Conformance {
         .must(
             "session.push-topic",
             "a topic that is not the app's: ERROR 2010, and the session "
-                + "goes on", ["SES-18: MUST be one of those configured"]
+                + "goes on",
+            [
+                "SES-18: MUST be one of those configured",
+                "SES-18: the server MUST answer ERROR 2010 after WELCOME",
+            ]
         ) { t in
             let anna = Device(trial: t, user: t.user("anna"), id: t.newID(), role: .app)
             anna.push = PushRegistration(
@@ -330,7 +349,10 @@ extension Conformance {
         },
         .must(
             "session.push-held", "a token for a configured topic is held, and detached elsewhere",
-            ["SES-18"]
+            [
+                "SES-18: WELCOME MUST say in `push_token_held`",
+                "SES-18: registering it MUST detach it elsewhere",
+            ]
         ) { t in
             guard let push = t.server.credentials.push else {
                 throw CaseEnd.skipped("the credentials name no push topic")

@@ -37,7 +37,8 @@ extension Conformance {
             try device.peer.expectAlive()
         },
         .must(
-            "framing.empty-body", "a frame without a body is taken", ["FRM-3"], bytes: true
+            "framing.empty-body", "a frame without a body is taken",
+            ["FRM-3: a receiver MUST take that"], bytes: true
         ) { t in
             let (peer, _) = try t.challenged(nil, t.delivery)
             try peer.send(bytes: RawFrame.ping(7).bytes)
@@ -98,7 +99,10 @@ extension Conformance {
         .must(
             "framing.ignorable-checked",
             "flags, reserved byte and length of a frame to ignore are checked all the same",
-            ["FRM-8", "FRM-13: MUST close the connection with 4001, also if the frame would be"],
+            [
+                "FRM-13: MUST close the connection with 4001, also if the frame would be",
+                "FRM-8: MUST be checked as for any frame",
+            ],
             bytes: true
         ) { t in
             let ignorable = RawFrame(0x4F).with { $0.flags = FrameFlags.ignorable.rawValue }
@@ -110,7 +114,8 @@ extension Conformance {
                 t, ignorable.with { $0.length = 16_385 }.bytes, .tooLarge, "length 16,385")
         },
         .must(
-            "framing.known-ignorable", "on a known type IGNORABLE changes nothing", ["FRM-8"],
+            "framing.known-ignorable", "on a known type IGNORABLE changes nothing",
+            ["FRM-8: IGNORABLE MUST change nothing"],
             bytes: true
         ) { t in
             let (peer, _) = try t.challenged(nil, t.delivery)
@@ -159,7 +164,11 @@ extension Conformance {
         },
         .must(
             "framing.nothing-after-a-fault",
-            "frames before a fault count, what follows it is not taken", ["FRM-12"], bytes: true
+            "frames before a fault count, what follows it is not taken",
+            [
+                "FRM-12: MUST take nothing that follows it",
+                "FRM-12: with the code, and MUST close",
+            ], bytes: true
         ) { t in
             let (peer, _) = try t.challenged(nil, t.delivery)
             try peer.send(bytes: RawFrame.ping(1).bytes)
@@ -171,7 +180,10 @@ extension Conformance {
         .must(
             "framing.request-numbers",
             "an answer carries its request's number, from 1 to 65,535, and 0 is no request",
-            ["FRM-10", "CON-6: PING MUST be answered by PONG with the same request number"],
+            [
+                "CON-6: PING MUST be answered by PONG with the same request number",
+                "FRM-10: frames that answer it MUST carry the same number",
+            ],
             bytes: true
         ) { t in
             let (peer, _) = try t.challenged(nil, t.delivery)
@@ -217,7 +229,7 @@ extension Conformance {
         },
         .must(
             "framing.half-a-frame", "a frame that the connection's end cuts has no effect",
-            ["FRM-17"]
+            ["FRM-17: the half frame MUST be dropped"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let number = anna.nextNumber

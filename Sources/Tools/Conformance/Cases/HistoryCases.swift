@@ -71,7 +71,8 @@ extension Conformance {
             try requireEqual(none.last, 0, "last of an empty window")
         },
         .must(
-            "history.seq", "entries of a PAGE have seq 0 and move no cursor", ["HIS-2"]
+            "history.seq", "entries of a PAGE have seq 0 and move no cursor",
+            ["HIS-2: MUST have `seq` 0"]
         ) { t in
             let (_, ben, conversation) = try stocked(t, messages: 2)
             let page = try fetch(ben, Fetch(conversation: conversation))
@@ -81,7 +82,10 @@ extension Conformance {
         },
         .must(
             "history.out-of-reach", "what is out of reach is answered like what is not there",
-            ["HIS-3: MUST be answered alike, with ERROR 4004", "CON-13"]
+            [
+                "HIS-3: MUST be answered alike, with ERROR 4004", "CON-13",
+                "HIS-3: MUST be answered 4002",
+            ]
         ) { t in
             let carl = try t.device(of: t.user("carl"))
             let (anna, _, conversation) = try stocked(t, messages: 1)
@@ -103,7 +107,8 @@ extension Conformance {
             try carl.peer.expectError(.missingField, request: request)
         },
         .must(
-            "history.joined", "messages from before the joining are out of reach", ["HIS-4"]
+            "history.joined", "messages from before the joining are out of reach",
+            ["HIS-4", "MSG-4: MUST NOT see others"]
         ) { t in
             let (anna, _, conversation) = try stocked(t, messages: 3)
             let carl = try t.device(of: t.user("carl"))
@@ -126,7 +131,8 @@ extension Conformance {
         .must(
             "history.object",
             "an object by its id: a message, or a conversation with what belongs "
-                + "to it", ["HIS-7", "HIS-8"]
+                + "to it",
+            ["HIS-7: PAGE MUST hold that message", "HIS-8: PAGE MUST hold the conversation"]
         ) { t in
             let (anna, ben, conversation) = try stocked(t, messages: 2)
             guard
@@ -172,6 +178,7 @@ extension Conformance {
             [
                 "HIS-12: MUST NOT have more than 4 FETCH, SNAPSHOT and DIGEST together without an",
                 "HIS-1: MUST answer with one PAGE, or ERROR, with the same request number",
+                "HIS-12: the server MUST answer what is too much with ERROR 4006",
             ]
         ) { t in
             let (_, ben, conversation) = try stocked(t, messages: 2)
@@ -238,7 +245,11 @@ extension Conformance {
         .must(
             "history.snapshot",
             "a snapshot holds every conversation once read to its end, newest "
-                + "first, and the feed goes on above its start", ["HIS-14", "HIS-16", "HIS-17"]
+                + "first, and the feed goes on above its start",
+            [
+                "HIS-17", "HIS-2: MUST have `seq` 0", "HIS-14: MUST name it on every page",
+                "HIS-16: MUST be on at least one page",
+            ]
         ) { t in
             let (anna, ben, first) = try stocked(t, messages: 3)
             let others = try settingUp("more conversations") {
@@ -281,7 +292,10 @@ extension Conformance {
         },
         .must(
             "history.continuation", "a continuation is good on another connection; garbage is 4000",
-            ["HIS-18: MUST be taken on any connection of the user"]
+            [
+                "HIS-18: MUST be taken on any connection of the user",
+                "HIS-18: MUST be answered 4000",
+            ]
         ) { t in
             let (anna, ben, _) = try stocked(t, messages: 1)
             try settingUp("conversations") {
@@ -342,7 +356,7 @@ extension Conformance {
     private static let digestCases: [ConformanceCase] = [
         .must(
             "history.digest", "the sums of a device that is in sync are the server's",
-            ["HIS-29", "HIS-30", "HIS-31"]
+            ["HIS-30", "HIS-31", "HIS-29: MUST answer DIGEST_RESULT"]
         ) { t in
             let (anna, ben, conversation) = try stocked(t, messages: 4)
             try settingUp("a read mark") {

@@ -10,7 +10,8 @@ extension Conformance {
         .must(
             "messaging.positions",
             "messages of a conversation are numbered from 1 without gaps, "
-                + "the same for everyone", ["MSG-2", "MSG-5"]
+                + "the same for everyone",
+            ["MSG-2: A message MUST get the next position", "MSG-5: own messages MUST come back"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             for number in 1...3 {
@@ -52,7 +53,7 @@ extension Conformance {
         },
         .must(
             "messaging.joined", "who is added sees the messages after that, and none before",
-            ["MSG-4"]
+            ["MSG-4: MUST NOT see others"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let carl = try t.device(of: t.user("carl"))
@@ -71,7 +72,7 @@ extension Conformance {
         },
         .must(
             "messaging.stranger", "nothing of a conversation comes to who does not take part",
-            ["MSG-15", "CON-13"]
+            ["MSG-15", "CON-13: An error MUST NOT tell whether"]
         ) { t in
             let carl = try t.device(of: t.user("carl"))
             let (anna, ben, conversation) = try t.pair()
@@ -88,7 +89,7 @@ extension Conformance {
         .must(
             "messaging.unknown-alike",
             "a conversation out of reach is refused as one that is not "
-                + "there", ["MSG-15", "CON-13"]
+                + "there", ["CON-13", "MSG-15: MUST be refused with 4004 in both cases"]
         ) { t in
             let carl = try t.device(of: t.user("carl"))
             let (_, _, conversation) = try t.pair()
@@ -108,7 +109,7 @@ extension Conformance {
         .must(
             "messaging.id-in-use",
             "an id in use is refused: with 3010 to who sees the object, with "
-                + "4003 to others", ["MSG-15"]
+                + "4003 to others", ["MSG-15: MUST be refused with 3010"]
         ) { t in
             let carl = try t.device(of: t.user("carl"))
             let (anna, ben, conversation) = try t.pair()
@@ -171,7 +172,7 @@ extension Conformance {
         .must(
             "messaging.distinct",
             "a second distinct conversation of the same participants is the "
-                + "first", ["MSG-24"]
+                + "first", ["MSG-24: MUST get code 0 with the id of the first"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let ben = try t.device(of: t.user("ben"))
@@ -195,7 +196,11 @@ extension Conformance {
         .must(
             "messaging.metadata",
             "metadata is changed by key paths, all or none, and everybody "
-                + "gets the whole", ["MSG-25"]
+                + "gets the whole",
+            [
+                "MSG-25: MUST carry its changes out in order, all or none",
+                "MSG-25: MUST be refused with 3012 unless the metadata",
+            ]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             func change(_ changes: [MetadataChange], base: UInt64 = 0) -> Mutation.Operation {
@@ -242,7 +247,8 @@ extension Conformance {
                 "values after the refusals")
         },
         .must(
-            "messaging.mute", "muting is told to the own devices only", ["MSG-26"]
+            "messaging.mute", "muting is told to the own devices only",
+            ["MSG-26: MUST get a `ConversationSettings` entry"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let beside = try t.device(of: ben.user)
@@ -271,7 +277,8 @@ extension Conformance {
         .must(
             "messaging.block",
             "a blocked user's messages do not come, and the sender notices "
-                + "nothing", ["MSG-27: MUST NOT come into the blocker's feed"]
+                + "nothing",
+            ["MSG-27: MUST NOT come into the blocker's feed", "MSG-27: MUST get a `Block` entry"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let beside = try t.device(of: ben.user)

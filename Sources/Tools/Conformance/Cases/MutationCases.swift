@@ -41,7 +41,8 @@ extension Conformance {
 
     static let mutationCases: [ConformanceCase] = [
         .must(
-            "messaging.result", "MUTATE gets MUTATION_RESULT with its request number", ["MSG-8"],
+            "messaging.result", "MUTATE gets MUTATION_RESULT with its request number",
+            ["MSG-8: MUST be answered by MUTATION_RESULT"],
             bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"), delivery: t.delivery)
@@ -65,7 +66,10 @@ extension Conformance {
         },
         .must(
             "messaging.repeated", "the same number gets the same result and has one effect",
-            ["MSG-10: MUST give the same result for the same number again"]
+            [
+                "MSG-10: MUST give the same result for the same number again",
+                "MSG-10: The effect MUST happen once",
+            ]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let conversation = try settingUp("a conversation") {
@@ -104,7 +108,8 @@ extension Conformance {
             try requireEqual(try anna.mutate(mutation), first, "the result again")
         },
         .must(
-            "messaging.floor", "WELCOME and DELTA name the highest number taken", ["MSG-12"]
+            "messaging.floor", "WELCOME and DELTA name the highest number taken",
+            ["MSG-12: MUST be the highest number taken"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             for number in [1, 2, 7] as [UInt64] {
@@ -149,7 +154,12 @@ extension Conformance {
         .must(
             "messaging.in-sync",
             "mutations inside a SYNC are carried out in order before the feed "
-                + "is read", ["MSG-9", "SYN-9"], bytes: true
+                + "is read",
+            [
+                "SYN-9: which MUST be taken before the feed is read",
+                "MSG-9: MUST be carried out in order",
+                "MSG-9: their results MUST come in the DELTA",
+            ], bytes: true
         ) { t in
             let anna = try t.device(of: t.user("anna"), delivery: t.delivery)
             let conversation: ConversationID = t.newID()
@@ -170,7 +180,10 @@ extension Conformance {
         },
         .must(
             "messaging.unanswered", "more mutations without a result than allowed close with 4006",
-            ["MSG-13: MUST NOT have more than `mutations_unanswered` mutations without a result"]
+            [
+                "MSG-13: MUST NOT have more than `mutations_unanswered` mutations without a result",
+                "MSG-13: the server MUST close with 4006",
+            ]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let limit = Int(anna.welcome.limits?.mutationsUnanswered ?? 32)
@@ -201,7 +214,8 @@ extension Conformance {
             try requireEqual(result.code, Code.missingField.rawValue, "operation 99")
         },
         .must(
-            "messaging.missing", "a mutation without what it needs: 4002", ["MSG-22"]
+            "messaging.missing", "a mutation without what it needs: 4002",
+            ["MSG-22: Final refusals MUST have these codes"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let conversation = try settingUp("a conversation") {
@@ -224,7 +238,8 @@ extension Conformance {
                 .changeMetadata(ChangeMetadata(conversation: conversation)))
         },
         .must(
-            "messaging.malformed", "a mutation that breaks a form: 4000", ["MSG-22", "MSG-1"]
+            "messaging.malformed", "a mutation that breaks a form: 4000",
+            ["MSG-1", "MSG-22: Final refusals MUST have these codes"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let conversation = try settingUp("a conversation") {
@@ -253,7 +268,10 @@ extension Conformance {
         },
         .must(
             "messaging.limits", "what is too large gets 4001, what is too many 4006",
-            ["MSG-3", "MSG-22"]
+            [
+                "MSG-3: A message MUST have 1 to 32 parts",
+                "MSG-22: Final refusals MUST have these codes",
+            ]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let conversation = try settingUp("a conversation") {
@@ -288,7 +306,7 @@ extension Conformance {
         },
         .must(
             "messaging.logout", "forgetting the device ends its connection with 2004 and its token",
-            ["MSG-7"]
+            ["MSG-7: MUST be closed with 2004"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try anna.peer.send(
@@ -314,7 +332,7 @@ extension Conformance {
         },
         .must(
             "messaging.logout-numbers", "after a logout the same user's numbers go on",
-            ["MSG-7"]
+            ["MSG-7: its numbers MUST go on"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try settingUp("a conversation and a logout") {

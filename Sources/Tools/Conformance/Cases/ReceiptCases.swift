@@ -28,7 +28,8 @@ extension Conformance {
 
     static let receiptCases: [ConformanceCase] = [
         .must(
-            "messaging.delivered", "delivered follows from `applied`", ["MSG-16", "MSG-21"]
+            "messaging.delivered", "delivered follows from `applied`",
+            ["MSG-16", "MSG-21: MUST get a receipt entry"]
         ) { t in
             let (anna, ben, conversation) = try told(t, messages: 2)
             try anna.poll(until: "the receipt") {
@@ -41,7 +42,9 @@ extension Conformance {
         .must(
             "messaging.read",
             "a read receipt brings a read mark to the own devices and a receipt "
-                + "to the author", ["MSG-17", "MSG-20", "MSG-21"], bytes: true
+                + "to the author",
+            ["MSG-17", "MSG-20: MUST get a read mark entry", "MSG-21: MUST get a receipt entry"],
+            bytes: true
         ) { t in
             let (anna, ben, conversation) = try told(t, messages: 3)
             let beside = try t.device(of: ben.user)
@@ -59,7 +62,7 @@ extension Conformance {
         .must(
             "messaging.read-in-sync",
             "a read receipt inside a SYNC is taken before the feed is read",
-            ["SYN-9", "MSG-17", "MSG-19"]
+            ["MSG-17", "MSG-19", "SYN-9: which MUST be taken before the feed is read"]
         ) { t in
             let (_, ben, conversation) = try told(t, messages: 2)
             var frame = ben.syncFrame
@@ -68,7 +71,8 @@ extension Conformance {
             try requireEqual(ben.replica.readMark(of: conversation)?.through, 2, "read mark")
         },
         .must(
-            "messaging.read-rises", "read only rises: an older receipt changes nothing", ["MSG-18"]
+            "messaging.read-rises", "read only rises: an older receipt changes nothing",
+            ["MSG-18: Both MUST only rise"]
         ) { t in
             let (_, ben, conversation) = try told(t, messages: 4)
             for through in [3, 1] as [UInt64] {
@@ -109,7 +113,8 @@ extension Conformance {
                 "position 3 is no longer read")
         },
         .must(
-            "messaging.read-beyond", "positions that do not exist yet are left out", ["MSG-17"]
+            "messaging.read-beyond", "positions that do not exist yet are left out",
+            ["MSG-17: Positions that do not exist yet MUST be left out"]
         ) { t in
             let (anna, ben, conversation) = try told(t, messages: 2)
             var frame = ben.syncFrame
@@ -126,7 +131,7 @@ extension Conformance {
         .must(
             "messaging.read-out-of-reach",
             "a receipt for a conversation out of reach is passed over",
-            ["MSG-17", "CON-13"]
+            ["CON-13", "MSG-17: conversations out of reach MUST be passed over"]
         ) { t in
             let (_, ben, conversation) = try told(t, messages: 1)
             let (_, _, foreign) = try t.pair()
@@ -140,7 +145,7 @@ extension Conformance {
         },
         .must(
             "messaging.read-limits", "more than 256 receipts, or ranges in one: ERROR 4006",
-            ["MSG-17"]
+            ["MSG-17: MUST be refused with ERROR 4006"]
         ) { t in
             let (_, ben, conversation) = try told(t, messages: 1)
             let many = (0..<257).map { _ in read(t.newID(), through: 1) }
@@ -163,7 +168,7 @@ extension Conformance {
         },
         .must(
             "messaging.receipts-off", "with `receipts_off` no receipt comes, and read is kept",
-            ["MSG-28"]
+            ["MSG-28: receipt entries MUST NOT be written"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let ben = try t.device(of: t.user("ben"))

@@ -22,7 +22,7 @@ extension Conformance {
     static let openingCases: [ConformanceCase] = [
         .must(
             "session.tls", "TLS 1.3 with `rouse/1`, and nobody comes in without that name",
-            ["SES-1", "FRM-40"]
+            ["FRM-40", "SES-1: without that name the server MUST refuse the handshake"]
         ) { t in
             try require(try t.handshake(protocols: ["rouse/1"]), "`rouse/1` was refused")
             try require(!(try t.handshake(protocols: ["http/1.1"])), "`http/1.1` was taken")
@@ -69,7 +69,7 @@ extension Conformance {
         },
         .must(
             "session.hello-trickle", "bytes that arrive do not extend the time for HELLO",
-            ["SES-1"], seconds: 30, timer: true
+            ["SES-1: Bytes that arrive MUST NOT extend the deadline"], seconds: 30, timer: true
         ) { t in
             let peer = try t.connect()
             let bytes = Frame(.hello(t.hello(t.newID())), request: 1).encoded
@@ -90,7 +90,10 @@ extension Conformance {
         },
         .must(
             "session.hello-fields", "HELLO without app, device or role closes with 4002",
-            ["SES-2: HELLO MUST carry `app`, `device` and `role`"], bytes: true
+            [
+                "SES-2: HELLO MUST carry `app`, `device` and `role`",
+                "SES-2: a missing one MUST be answered with CLOSE 4002",
+            ], bytes: true
         ) { t in
             let whole = t.hello(t.newID())
             var changes: [(String, Hello)] = []
@@ -113,7 +116,8 @@ extension Conformance {
             }
         },
         .must(
-            "session.app-name", "an app name that cannot be one closes with 4000", ["SES-2"],
+            "session.app-name", "an app name that cannot be one closes with 4000",
+            ["SES-2: another one MUST be answered with CLOSE 4000"],
             bytes: true
         ) { t in
             for name in [String(repeating: "a", count: 65), "a\u{1}b", "a\nb", "\u{7F}"] {
@@ -154,7 +158,7 @@ extension Conformance {
         },
         .must(
             "session.features", "WELCOME names only features that were asked for and exist",
-            ["SES-4"]
+            ["SES-4: WELCOME MUST name the agreed set"]
         ) { t in
             let anna = Device(trial: t, user: t.user("anna"), id: t.newID(), role: .app)
             anna.features = ["no-such-feature", "live"]
@@ -238,7 +242,7 @@ extension Conformance {
         },
         .must(
             "session.welcome", "WELCOME carries all it must",
-            ["SES-20", "SES-12"]
+            ["SES-12", "SES-20: WELCOME MUST also carry"]
         ) { t in
             let user = t.user("anna")
             let anna = try t.device(of: user, isSynced: false)
@@ -274,7 +278,8 @@ extension Conformance {
         },
         .must(
             "session.no-supersede-unauthenticated",
-            "a connection that is not authenticated supersedes nothing", ["SES-15"]
+            "a connection that is not authenticated supersedes nothing",
+            ["SES-15: MUST NOT supersede any"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let (peer, challenge) = try t.challenged(anna.id)
@@ -298,7 +303,7 @@ extension Conformance {
         },
         .must(
             "session.device-moves", "logging in as another user logs the former one out",
-            ["SES-14"]
+            ["SES-14: MUST log the former one out"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let token = anna.sessionToken
@@ -310,7 +315,7 @@ extension Conformance {
         },
         .must(
             "session.extension-beside", "an extension's session does not displace the app's",
-            ["SES-17", "SES-15"]
+            ["SES-15", "SES-17: It MUST NOT displace the app's session"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let beside = try t.device(
@@ -320,7 +325,7 @@ extension Conformance {
         },
         .must(
             "session.extension-refusals", "an extension may not sync on, read, mutate or tell",
-            ["SES-17"]
+            ["SES-17: MUST be refused with ERROR 4003"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let beside = try t.device(
@@ -348,7 +353,7 @@ extension Conformance {
         },
         .must(
             "session.extension-user", "an extension cannot log in as another user than the app",
-            ["SES-17"]
+            ["SES-17: it MUST NOT log in as another user"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let peer = try greeted(t, t.hello(anna.id, role: .extension))
@@ -360,7 +365,8 @@ extension Conformance {
         },
         .must(
             "session.extension-token",
-            "the app's token opens an extension's session, and its token no app's", ["SES-12"]
+            "the app's token opens an extension's session, and its token no app's",
+            ["SES-12: MUST get one that only lets an extension in"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let first = try greeted(

@@ -30,7 +30,8 @@ extension Conformance {
         .must(
             "sync.order",
             "the feed rises; a conversation comes before what is in it, messages in "
-                + "the order of their positions", ["SYN-1", "SYN-4"]
+                + "the order of their positions",
+            ["SYN-1", "SYN-4: The entry of a conversation MUST come before"]
         ) { t in
             let (anna, conversations) = try stocked(t)
             let other = try t.device(of: anna.user, isSynced: false)
@@ -68,7 +69,8 @@ extension Conformance {
             try requireEqual(Set(seqs).count, seqs.count, "different entries")
         },
         .must(
-            "sync.same-feed", "all devices of a user get the same entries", ["SYN-1"]
+            "sync.same-feed", "all devices of a user get the same entries",
+            ["SYN-1: MUST be the same for all devices of the user"]
         ) { t in
             let (anna, _) = try stocked(t)
             let first = try t.device(of: anna.user)
@@ -79,7 +81,7 @@ extension Conformance {
         },
         .must(
             "sync.one-entry", "an object that changes has one entry, the newest",
-            ["SYN-2"]
+            ["SYN-2: There MUST be one entry per object"]
         ) { t in
             let (anna, conversations) = try stocked(t, conversations: 1, messages: 1)
             for value in ["one", "two", "three"] {
@@ -115,7 +117,10 @@ extension Conformance {
         },
         .must(
             "sync.snapshot", "`to` is the last entry's number if there is more, else the head",
-            ["SYN-11: MUST come from one consistent snapshot"]
+            [
+                "SYN-11: MUST come from one consistent snapshot",
+                "SYN-11: `to` MUST be the last entry's `seq`",
+            ]
         ) { t in
             let (anna, _) = try stocked(t, messages: 8, bytes: 700)
             let other = try t.device(of: anna.user, isSynced: false)
@@ -139,7 +144,10 @@ extension Conformance {
         },
         .must(
             "sync.page-bytes", "`page_bytes` bounds the entries; one comes even if it is larger",
-            ["SYN-9"]
+            [
+                "SYN-9: MUST bound the bytes of the DELTA's entries",
+                "SYN-9: and MUST send one entry",
+            ]
         ) { t in
             let (anna, _) = try stocked(t, messages: 6, bytes: 900)
             for bound in [1, 2_000] as [UInt32] {
@@ -192,7 +200,7 @@ extension Conformance {
         },
         .must(
             "sync.restored", "a device with an older cursor than it acknowledged is believed",
-            ["SYN-16"]
+            ["SYN-16: MUST be taken at its word"]
         ) { t in
             let (anna, _) = try stocked(t)
             let full = anna.replica.log
@@ -251,7 +259,8 @@ extension Conformance {
             try other.peer.expectAlive()
         },
         .must(
-            "sync.unread", "a DELTA without more says how much is unread", ["SYN-27"]
+            "sync.unread", "a DELTA without more says how much is unread",
+            ["SYN-27: MUST name in `unread`"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try settingUp("messages") {

@@ -51,7 +51,7 @@ extension Conformance {
         },
         .must(
             "sync.request-follows", "what came meanwhile is asked for as soon as one is answered",
-            ["SYN-18", "SYN-17"]
+            ["SYN-17", "SYN-18: the next SYNC_REQUEST MUST follow at once"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             let beside = try t.device(of: ben.user)
@@ -68,7 +68,7 @@ extension Conformance {
         },
         .must(
             "sync.live", "with `live` a DELTA comes unasked, from where the last one ended",
-            ["SYN-20"]
+            ["SYN-20: Its `from` MUST be the `to` of the DELTA before"]
         ) { t in
             let (anna, ben, conversation) = try t.pair(features: ["live"])
             for number in 1...5 {
@@ -140,7 +140,7 @@ extension Conformance {
         .must(
             "sync.hint-in-background",
             "in the background there is SYNC_REQUEST only, also with "
-                + "`live`", ["SYN-21", "CON-1"]
+                + "`live`", ["CON-1", "SYN-21: the server MUST send SYNC_REQUEST only"]
         ) { t in
             let (anna, ben, conversation) = try t.pair(features: ["live"])
             try ben.peer.send(
@@ -154,7 +154,7 @@ extension Conformance {
         },
         .must(
             "sync.dormant", "an inactive app's connection gets SYNC_REQUEST all the same",
-            ["SYN-22"]
+            ["SYN-22: MUST still get SYNC_REQUEST"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try ben.peer.send(.appState(AppState(phase: .inactive)))
@@ -164,7 +164,7 @@ extension Conformance {
         },
         .must(
             "sync.unanswered", "who was told and shows no life gets PING after 10 s, then 1003",
-            ["SYN-23"], seconds: 60, timer: true
+            ["SYN-23: the server MUST send PING"], seconds: 60, timer: true
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try settingUp("a message") { try anna.say("one", in: conversation) }
@@ -190,7 +190,7 @@ extension Conformance {
     static let resetCases: [ConformanceCase] = [
         .must(
             "sync.no-cursor", "without a cursor the feed comes from its start, with a reset",
-            ["SYN-7", "SYN-24"]
+            ["SYN-7: MUST then answer with `reset`", "SYN-24: This DELTA MUST start from `seq` 0"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try settingUp("a conversation") { _ = try anna.createConversation(with: []) }
@@ -203,7 +203,7 @@ extension Conformance {
         .must(
             "sync.other-epoch",
             "a cursor of another epoch: reset, from the start, in the epoch in "
-                + "force", ["SYN-24"]
+                + "force", ["SYN-24: This DELTA MUST start from `seq` 0"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try settingUp("a conversation") { _ = try anna.createConversation(with: []) }
@@ -214,7 +214,8 @@ extension Conformance {
             try requireEqual(delta.from?.epoch, anna.welcome.epoch, "epoch")
         },
         .must(
-            "sync.reset-once", "the pages after a reset carry none", ["SYN-24"]
+            "sync.reset-once", "the pages after a reset carry none",
+            ["SYN-24: the pages after it MUST NOT carry `reset`"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try settingUp("conversations") {
@@ -237,7 +238,10 @@ extension Conformance {
         .must(
             "sync.cursor-ahead",
             "a cursor above the head draws a new epoch, and the user's other "
-                + "connections are closed with 3001", ["SYN-24"]
+                + "connections are closed with 3001",
+            [
+                "SYN-24: the server MUST draw a new epoch", "SYN-24: MUST be closed with 3001",
+            ]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let beside = try t.device(of: anna.user)
@@ -260,7 +264,8 @@ extension Conformance {
 
     static let peekCases: [ConformanceCase] = [
         .must(
-            "sync.peek", "a peek gives the newest first and moves no cursor", ["SYN-12"]
+            "sync.peek", "a peek gives the newest first and moves no cursor",
+            ["SYN-12: `to` MUST equal `from`"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try settingUp("messages") {
@@ -309,7 +314,7 @@ extension Conformance {
         },
         .must(
             "sync.peek-only-looks", "a peek with mutations or read receipts is refused with 4003",
-            ["SYN-12"]
+            ["SYN-12: A peek MUST NOT carry mutations or read receipts"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             var frame = anna.syncFrame
@@ -327,7 +332,8 @@ extension Conformance {
             try anna.peer.expectError(.forbidden, request: 72)
         },
         .must(
-            "sync.peek-no-reset", "a peek is never answered with a reset", ["SYN-12"]
+            "sync.peek-no-reset", "a peek is never answered with a reset",
+            ["SYN-12: a peek MUST NOT be answered with a reset"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             for cursor in [nil, Cursor(epoch: t.newID(), seq: 5)] {
