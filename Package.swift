@@ -147,7 +147,11 @@ let package = Package(
         test("HTTP1Tests", ["HTTP1", "EventLoop"]),
         test("HTTP2Tests", ["HTTP2"]),
         test(
-            "ServerTests", ["rouse", "RouseServer", "Client", "Scenario", "SQLiteStore", "Crypto"]),
+            "ServerTests",
+            [
+                "rouse", "rouse-mutants", "RouseServer", "Client", "Scenario", "SQLiteStore",
+                "Crypto",
+            ]),
         test(
             "PushGatewayTests",
             [

@@ -101,6 +101,7 @@ enum ConformanceMutants {
             if !missing.isEmpty { say("       missing: \(missing.joined(separator: ", "))") }
             if !extra.isEmpty { say("       extra: \(extra.joined(separator: ", "))") }
         }
+        if options.printsData { return 0 }
         say(
             "\(mutants.count) mutants, \(mutants.count - wrong) caught as they must be, "
                 + "\(wrong) not")

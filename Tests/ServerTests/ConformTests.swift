@@ -48,4 +48,40 @@ import Testing
         #expect(!report.conforms)
         #expect(run.status == 1)
     }
+
+    @Test(
+        "servers with a defect are caught by the cases that must, and by no others",
+        arguments: [
+            "doubled-entry", "peek-moves-the-cursor", "sync-request-twice", "expired-accepted",
+            "too-large-as-malformed",
+        ])
+    func mutants(_ name: String) throws {
+        let run = try Program.run(["conform", "--mutants", "--only", name])
+        #expect(run.status == 0, "\(run.output)\(run.errors)")
+        #expect(run.output.hasSuffix("1 mutants, 1 caught as they must be, 0 not\n"))
+    }
+
+    @Test("an unknown mutant is a mistake, not a pass")
+    func unknownMutant() throws {
+        let run = try Program.run(["conform", "--mutants", "--only", "no such mutant"])
+        #expect(run.status == 1)
+    }
+
+    @Test("reports are written for machines", arguments: ["tap", "junit"])
+    func formats(_ format: String) throws {
+        let run = try Program.run([
+            "conform", "--self", "--only", "framing.empty-body", "--format", format,
+        ])
+        #expect(run.status == 0)
+        switch format {
+        case "tap":
+            let lines = run.output.split(separator: "\n")
+            #expect(lines.prefix(2) == ["TAP version 14", "1..3"])
+            #expect(lines.count { $0.hasPrefix("ok ") } == 3)
+        default:
+            #expect(run.output.hasPrefix("<?xml"))
+            #expect(run.output.split(separator: "<testcase ").count - 1 == 3)
+            #expect(run.output.contains("tests=\"3\" failures=\"0\" errors=\"0\""))
+        }
+    }
 }
