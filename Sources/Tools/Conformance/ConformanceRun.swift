@@ -19,6 +19,9 @@ public struct ConformanceOptions: Sendable {
     public var jobs = 12
     /// Leaves out cases that wait for the protocol's timers.
     public var skipsTimers = false
+    /// Tells the server to drain and end, and returns at once; `nil`: the credentials' command,
+    /// else what needs it is skipped. Its case runs last, for it is the server's end.
+    public var drain: (@Sendable () throws -> Void)?
     /// How bytes go: `whole`, `split`, `glued`; empty: in each of these ways.
     public var deliveries: [String] = []
     /// `Protocol/vectors`; `nil`: cases that need it are skipped.
@@ -69,6 +72,13 @@ public enum Conformance {
             || only.contains { word in one.section.rawValue == word || one.name.contains(word) }
     }
 
+    private static func drainCommand(
+        of credentials: ConformanceCredentials
+    ) -> (@Sendable () throws -> Void)? {
+        guard let command = credentials.drain else { return nil }
+        return { _ = try ChildCommand.run(command, replacing: [:]) }
+    }
+
     /// Runs the cases; fresh users for each. Returns when all have ended.
     ///
     /// - Throws: `ConformanceError` if the credentials do not do, or no case is meant.
@@ -77,7 +87,8 @@ public enum Conformance {
             host: options.host, port: options.port,
             serverName: options.credentials.serverName ?? options.host,
             authorityPEM: options.authorityPEM, credentials: options.credentials,
-            issuer: try TokenIssuer(options.credentials), vectors: options.vectors)
+            issuer: try TokenIssuer(options.credentials), vectors: options.vectors,
+            drain: options.drain ?? drainCommand(of: options.credentials))
         var variants: [Variant] = []
         for one in suite where isMeant(one, by: options.only) {
             for delivery in one.isByteLevel ? Delivery.allCases : [.whole]
@@ -89,7 +100,9 @@ public enum Conformance {
             throw ConformanceError("no case is called \(options.only.joined(separator: ", "))")
         }
         let started = ContinuousClock.now
-        let work = Work(variants.sorted { ($0.one.seconds ?? 0) > ($1.one.seconds ?? 0) })
+        let work = Work(
+            variants.filter { !$0.one.isLast }
+                .sorted { ($0.one.seconds ?? 0) > ($1.one.seconds ?? 0) })
         let done = DispatchGroup()
         for _ in 0..<min(options.jobs, variants.count) {
             done.enter()
@@ -104,6 +117,9 @@ public enum Conformance {
             thread.start()
         }
         done.wait()
+        for variant in variants where variant.one.isLast {
+            work.ended(variant.index, run(variant, on: server, options), options.progress)
+        }
         return ConformanceReport(
             results: work.results, isStrict: options.isStrict,
             milliseconds: milliseconds(since: started))

@@ -47,6 +47,7 @@ public final class PreparedServer {
                 let variable = name.uppercased().replacingOccurrences(of: ".", with: "_")
                 variables["ROUSE_\(variable)"] = value
             }
+            server.drainSeconds = 6
             try server.start(settings: variables)
             let loop = try Loop()
             defer { loop.close() }
@@ -72,8 +73,8 @@ public final class PreparedServer {
     /// Whether it still runs.
     public var isRunning: Bool { server.isRunning }
 
-    /// SIGTERM; returns when it has said good-bye to everybody and ended.
-    public func drain() { server.drain() }
+    /// Its process, to be told to drain (SIGTERM); it takes 6 s. `nil`: it has ended.
+    public var identifier: Int32? { server.identifier }
 
     /// Ends it and removes its files.
     public func stop() {

@@ -1,5 +1,6 @@
 import Conformance
 import Foundation
+import Glibc
 import Scenario
 
 /// `rouse conform`: whether a server keeps Protocol/.
@@ -56,6 +57,7 @@ extension Rouse {
             options = ConformanceOptions(credentials: own.credentials)
             options.port = own.devicePort
             options.authorityPEM = own.authorityPEM
+            if let process = own.identifier { options.drain = { kill(process, SIGTERM) } }
         } else {
             let file = URL(fileURLWithPath: try arguments.required("credentials"))
             options = ConformanceOptions(credentials: try ConformanceCredentials(file: file))

@@ -183,5 +183,33 @@ extension Conformance {
                 }
             }
         },
+        ConformanceCase.must(
+            "connection.drain",
+            "DRAIN names slot and deadline, the session goes on until 5001; who "
+                + "is not logged in gets 5000",
+            [
+                "CON-8: The session MUST go on", "CON-8: MUST be closed with 5000",
+                "CON-9: the server MUST close with 5001",
+            ], seconds: 120, timer: true
+        ) { t in
+            guard let drain = t.server.drain else {
+                throw CaseEnd.skipped("nobody told how to make the server drain")
+            }
+            let anna = try t.device(of: t.user("anna"))
+            let (waiting, _) = try t.challenged()
+            try settingUp("drain") { try drain() }
+            try waiting.expectClose(.goingAway)
+            let told = try anna.peer.expect(.drain)
+            let started = ContinuousClock.now
+            try require(told.deadlineMs > 0, "no deadline")
+            try require(told.slotMs <= told.deadlineMs, "a slot after the deadline")
+            try require(told.place != .unspecified, "no place")
+            try anna.peer.expectAlive()
+            _ = try anna.createConversation(with: [])
+            let deadline = Duration.milliseconds(Int64(told.deadlineMs))
+            try anna.peer.expectClose(.drainDeadline, within: deadline + .seconds(10))
+            try require(
+                started.duration(to: .now) > deadline - .seconds(2), "closed before the deadline")
+        }.last(),
     ]
 }

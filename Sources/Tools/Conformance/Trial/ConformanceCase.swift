@@ -40,6 +40,8 @@ struct ConformanceCase: Sendable {
     let seconds: Int?
     /// Waits for one of the protocol's timers.
     let isTimer: Bool
+    /// Ends the server: runs alone, after all others.
+    var isLast = false
     let run: @Sendable (Trial) throws -> Void
 
     static func must(
@@ -60,6 +62,13 @@ struct ConformanceCase: Sendable {
         ConformanceCase(
             name: name, level: .should, title: title, citations: citations, isByteLevel: bytes,
             seconds: seconds, isTimer: timer, run: run)
+    }
+
+    /// The same case, run alone after all others.
+    func last() -> ConformanceCase {
+        var last = self
+        last.isLast = true
+        return last
     }
 
     private init(

@@ -55,6 +55,8 @@ public struct ConformanceCredentials: Codable, Sendable {
     public var publish: Publish?
     /// `nil`: cases that register for pushes are skipped.
     public var push: Push?
+    /// Tells the server to drain and end, and returns at once; `nil`: its case is skipped.
+    public var drain: [String]?
     /// The name in the server's certificate; `nil`: the host connected to.
     public var serverName: String?
     /// What the server does not do: a case, a section or a clause, and why. Their cases are
@@ -62,7 +64,7 @@ public struct ConformanceCredentials: Codable, Sendable {
     public var without: [String: String]?
 
     enum CodingKeys: String, CodingKey {
-        case app, tokens, publish, push, without
+        case app, tokens, publish, push, drain, without
         case serverName = "server_name"
     }
 

@@ -12,6 +12,8 @@ struct ServerUnderTest: Sendable {
     var credentials: ConformanceCredentials
     var issuer: TokenIssuer
     var vectors: FramingVectors?
+    /// Tells the server to drain.
+    var drain: (@Sendable () throws -> Void)?
 }
 
 /// One run of one case: its connections, its users, its clock. Of one thread.
