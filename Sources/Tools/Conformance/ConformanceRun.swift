@@ -44,7 +44,8 @@ public struct ListedCase: Codable, Sendable {
 /// The suite, and a run of it.
 public enum Conformance {
     static let suite: [ConformanceCase] =
-        framingCases + sessionCases + syncCases + historyCases + messagingCases + connectionCases
+        framingCases + sessionCases + syncCases + historyCases + messagingCases + signalCases
+        + connectionCases
 
     /// Every case, in order.
     public static var cases: [ListedCase] {

@@ -6,6 +6,12 @@ extension Coverage {
                 "CON-4: MUST NOT leave out a wake because of it", .inside,
                 "pushes go to APNs: FeedTests and `rouse demo` show them"),
             Excuse(
+                "SES-22: MUST close with 2000", .inside,
+                "the backend must ask for a new login: SyncTests show it"),
+            Excuse(
+                "SES-23: MUST close all of them at once with 2004", .inside,
+                "the backend must revoke: BackendAPITests show it"),
+            Excuse(
                 "HIS-32: MUST report the counts with it", .inside,
                 "a report is read by people: the server's log holds the counts"),
             Excuse(
@@ -39,6 +45,8 @@ extension Coverage {
         "SES-12: The client MUST store it durably",
         "SES-16: MUST NOT connect again before its next foreground",
         "SES-16: MUST log in anew with an identity token",
+        "SES-21: MUST NOT be sent again on this connection",
+        "SIG-4: A client MUST let it decay",
         "SYN-2: A client MUST NOT count on consecutive numbers",
         "SYN-4: A client MUST keep an entry whose parent it does not know",
         "SYN-5: A client MUST ignore an entry whose body it does not know",

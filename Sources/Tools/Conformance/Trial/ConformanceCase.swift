@@ -6,7 +6,7 @@ public enum Level: String, Codable, Sendable {
 
 /// The chapter of the protocol a case belongs to: the name of its file in Protocol/.
 public enum Section: String, Codable, Sendable, CaseIterable {
-    case framing, session, sync, history, messaging, connection, push
+    case framing, session, sync, history, messaging, signals, connection, push
 }
 
 /// What a case stands on: a clause, and the words of it that the case holds the server to.
