@@ -214,6 +214,7 @@ enum Expectations {
             "session.push-topic",
             "session.supersede",
             "session.two-devices",
+            "signals.not-agreed",
             "sync.ack-ahead",
             "sync.ack-older-connection",
             "sync.answer",
