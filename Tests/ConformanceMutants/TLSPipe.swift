@@ -64,7 +64,16 @@ final class TLSPipe {
     func finish() {
         engine.close()
         flush()
-        shutdown(descriptor, Int32(SHUT_RDWR))
+        shutdown(descriptor, Int32(SHUT_WR))
+        // What still comes is read: closing over it would reset the connection, and the peer
+        // would lose what it has not read yet.
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        for _ in 0..<1_000 {
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard poll(&entry, 1, 2_000) > 0, recv(descriptor, &bytes, bytes.count, 0) > 0 else {
+                return
+            }
+        }
     }
 }
 
