@@ -43,7 +43,13 @@ enum ListeningSocket {
                 SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .system(call: "socket", code: errno) }
         unlink(path)
-        let mask = umask(0o177)
+        // The path gets the mode that the socket has when it is bound. Not by umask: that is the
+        // whole process's, and another thread makes files meanwhile.
+        guard fchmod(descriptor, 0o600) == 0 else {
+            let code = errno
+            close(descriptor)
+            throw .system(call: "fchmod", code: code)
+        }
         let length = socklen_t(MemoryLayout<sockaddr_un>.size)
         let bound = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -51,7 +57,6 @@ enum ListeningSocket {
             }
         }
         let code = errno
-        umask(mask)
         guard bound == 0, Glibc.listen(descriptor, SOMAXCONN) == 0 else {
             close(descriptor)
             throw .system(call: "bind", code: bound == 0 ? errno : code)

@@ -1,0 +1,86 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What Wireshark says of a real conversation with the server, captured on a plain listener.
+@Suite struct CaptureTests {
+    static let hasWireshark =
+        RealServer.hasPeers && FileManager.default.isExecutableFile(atPath: "/usr/bin/tshark")
+        && geteuid() == 0
+
+    @Test(
+        "every frame of a captured session is named, none is malformed",
+        .enabled(if: hasWireshark, "needs tshark and the right to capture"))
+    func capture() throws {
+        let port = try freePort()
+        let server = try RealServer(settings: ["listen.plain_port=\(port)"])
+        defer { server.stop() }
+        let file = server.path("capture.pcapng")
+        let shark = Process()
+        shark.executableURL = URL(fileURLWithPath: "/usr/bin/tshark")
+        shark.arguments = ["-q", "-i", "lo", "-f", "tcp port \(port)", "-w", file]
+        let words = Pipe()
+        shark.standardOutput = words
+        shark.standardError = words
+        try shark.run()
+        // It says so once it captures.
+        var said = Data()
+        while !said.contains("Capture started".utf8) {
+            let chunk = words.fileHandleForReading.availableData
+            try #require(!chunk.isEmpty, "\(String(decoding: said, as: UTF8.self))")
+            said += chunk
+        }
+        let (output, status) = try server.runPeer(
+            "client.py", ["--plain"], port: port)
+        #expect(status == 0, "\(output)")
+        // The last packets reach the file when tshark ends in order.
+        Thread.sleep(forTimeInterval: 1)
+        kill(shark.processIdentifier, SIGINT)
+        shark.waitUntilExit()
+        let (found, verdict) = try Self.dissect(file, port)
+        #expect(verdict == 0, "\(found)")
+        #expect(found.hasSuffix(" frames, 0 wrong\n"), "\(found)")
+        for name in ["HELLO", "CHALLENGE", "AUTHENTICATE", "WELCOME", "DELTA", "ACK", "MUTATE"] {
+            #expect(found.contains("\(name) "), "\(found)")
+        }
+    }
+
+    private func freePort() throws -> Int {
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, length) == 0 && getsockname(socket, $0, &length) == 0
+            }
+        }
+        try #require(isBound)
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    private static func dissect(
+        _ file: String, _ port: Int
+    ) throws -> (output: String, status: Int32) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = [
+            ChatLog.root.appendingPathComponent("Tests/vectors/dissect.py").path, file, "\(port)",
+        ]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let output = pipe.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (String(decoding: output, as: UTF8.self), process.terminationStatus)
+    }
+}
+
+extension Data {
+    fileprivate func contains(_ bytes: String.UTF8View) -> Bool {
+        range(of: Data(bytes)) != nil
+    }
+}
