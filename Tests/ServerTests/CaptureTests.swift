@@ -17,12 +17,22 @@ import Testing
         defer { server.stop() }
         let file = server.path("capture.pcapng")
         let shark = Process()
-        shark.executableURL = URL(fileURLWithPath: "/usr/bin/tshark")
-        shark.arguments = ["-q", "-i", "lo", "-f", "tcp port \(port)", "-w", file]
+        // A child of the test runner may inherit blocked signals, and tshark ends by one.
+        let unblocked = """
+            import os, signal, sys
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            os.execv(sys.argv[1], sys.argv[1:])
+            """
+        shark.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        shark.arguments = [
+            "-c", unblocked, "/usr/bin/tshark", "-q", "-i", "lo", "-f", "tcp port \(port)", "-w",
+            file,
+        ]
         let words = Pipe()
         shark.standardOutput = words
         shark.standardError = words
         try shark.run()
+        defer { if shark.isRunning { kill(shark.processIdentifier, SIGKILL) } }
         // It says so once it captures.
         var said = Data()
         while !said.contains("Capture started".utf8) {

@@ -133,12 +133,14 @@ final class RealServer {
     }
 
     /// Runs a Python program of Tests/peers against the server; its output and exit status.
-    func runPeer(_ name: String, _ words: [String] = []) throws -> (output: String, status: Int32) {
+    func runPeer(
+        _ name: String, _ words: [String] = [], port: Int? = nil
+    ) throws -> (output: String, status: Int32) {
         let peer = Process()
         peer.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
         peer.arguments =
             [ChatLog.root.appendingPathComponent("Tests/peers/\(name)").path] + words + [
-                "--port", "\(devicePort)", "--ca", path("ca.pem"), "--app", Self.app,
+                "--port", "\(port ?? devicePort)", "--ca", path("ca.pem"), "--app", Self.app,
                 "--key", path("issuer.pem"), "--kid", Self.keyID,
                 "--api", "\(apiPort)", "--api-key", apiKey, "--server", "\(identifier)",
             ]
