@@ -167,7 +167,14 @@ import Wire
             (#"{"id":"x","parts":[]}"#, 4000, "id: must be 36 characters"),
             (#"{"id":null,"parts":[]}"#, 4000, "not null"),
             (#"{"push":"hi","parts":[]}"#, 4000, "push: must be an object"),
-            (#"{"push":{"subtitle":"x"},"parts":[]}"#, 4000, "push.subtitle"),
+            (#"{"push":{"headline":"x"},"parts":[]}"#, 4000, "push.headline"),
+            (#"{"push":{"relevance":2},"parts":[]}"#, 4000, "push.relevance"),
+            (#"{"push":{"loc_args":[]},"parts":[]}"#, 4000, "must not stand without loc_key"),
+            (#"{"push":{"interruption_level":"x"},"parts":[]}"#, 4000, "push.interruption_level"),
+            (#"{"push":{"sound":{"critical":false}},"parts":[]}"#, 4000, "push.sound.critical"),
+            (#"{"push":{"data":{"aps":1}},"parts":[]}"#, 4000, "custom data named aps"),
+            (#"{"push":{"texts":{"de":{"x":1}}},"parts":[]}"#, 4000, "push.texts.de.x"),
+            (#"{"urgency":"now","parts":[]}"#, 4000, "urgency: must be urgent"),
             (#"{"sender":"","parts":[]}"#, 4000, "sender: must have 1 to 128 bytes"),
             ("[]", 4000, "the body must be an object"),
             ("{", 4000, "not JSON"), ("", 4000, "not JSON"), ("\"\u{0}\"", 4000, "the body"),
@@ -182,6 +189,41 @@ import Wire
             #expect(try answer.json["code"].number == code)
             let detail = try answer.json["detail"].string ?? ""
             #expect(detail.contains(words), "\(detail)")
+        }
+    }
+
+    @Test("a push that Apple would not take is refused when it is published, and told why")
+    func pushesThatFit() throws {
+        try withShop { server, key throws in
+            func publish(_ push: String) throws -> (status: Int, detail: String) {
+                let answer = try server.send(
+                    "POST", Self.messages, key: key,
+                    #"{"parts":[{"mime_type":"a/b","text":"x"}],"push":\#(push)}"#)
+                return (answer.status, try answer.json["detail"].string ?? "")
+            }
+            let all = #"""
+                {"title":"T","subtitle":"S","body":"B","title_loc_key":"TK","title_loc_args":["a"],
+                 "loc_key":"K","loc_args":["1"],"more":" +%d","more_loc_key":"KM",
+                 "sound":{"critical":true,"name":"a.caf","volume":0.5},"thread":"t",
+                 "category":"c","interruption_level":"critical","relevance":0.25,
+                 "target_content_id":"w","mutable_content":false,"event":"e","object":"o",
+                 "data":{"a":[1,-2.5,18446744073709551615,true,null,{"b":"\u00e9"}]},
+                 "texts":{"de":{"title":"T","subtitle":"S","body":"B","more":" (+%d)"}}}
+                """#
+            #expect(try publish(all).status == 201)
+            let filler = String(repeating: "d", count: 2_990)
+            let argument = String(repeating: "a", count: 250)
+            let large = try publish(
+                #"{"body":"B","data":{"d":"\#(filler)"},"#
+                    + #""title_loc_key":"K","title_loc_args":["\#(argument)","\#(argument)","\#(argument)"]}"#
+            )
+            #expect(large.status == 413)
+            #expect(large.detail.contains("bytes beside its text, of 4096"), "\(large.detail)")
+            let custom = try publish(#"{"body":"B","data":{"d":"\#(filler + argument)"}}"#)
+            #expect(custom.status == 400)
+            #expect(custom.detail.contains("more than 3072 bytes"), "\(custom.detail)")
+            let name = try publish(#"{"body":"B","thread":"\#(argument)"}"#)
+            #expect(name.status == 413 && name.detail.contains("thread"), "\(name)")
         }
     }
 

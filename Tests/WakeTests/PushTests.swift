@@ -154,7 +154,8 @@ import Wake
         )
         #expect(
             text(PushPayload.badge(2, text: .init(title: "A", body: "b"), subject: subject))
-                == #"{"aps":{"alert":{"title":"A","body":"b"},"badge":2,"content-available":1},"#
+                == #"{"aps":{"alert":{"title":"A","body":"b"},"badge":2,"#
+                + #""thread-id":"\#(ids.conversation)","content-available":1},"#
                 + rouse + "}")
     }
 

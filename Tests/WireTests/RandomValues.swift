@@ -169,7 +169,8 @@ struct RandomValues {
             sessionToken: bytes(), appState: maybe { $0.appState() },
             push: maybe {
                 PushRegistration(token: $0.bytes(), environment: $0.some(), topic: $0.text())
-            }, sync: maybe { $0.sync() }, wake: id())
+            }, sync: maybe { $0.sync() }, wake: id(), locale: text(), timeZone: text(),
+            utcOffset: u32())
     }
 
     mutating func welcome() -> Welcome {

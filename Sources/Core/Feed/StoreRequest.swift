@@ -97,6 +97,8 @@ public struct OpenSession: Equatable, Sendable {
     public var dormantAfter: Milliseconds?
     public var push: PushRegistration?
     public var wake: WakeID?
+    /// The user's language and clock on this device; `nil`: an extension's session.
+    public var place: DevicePlace?
     /// The inline SYNC; `nil` if HELLO had none.
     public var sync: SyncFrame?
     /// When the connection was accepted, by the monotonic clock of this boot: a HELLO that was
@@ -108,7 +110,7 @@ public struct OpenSession: Equatable, Sendable {
         newTokenHash: [UInt8], freshEpochHalf: UInt64, boot: BootID, clientName: String = "",
         clientVersion: String = "", appState: AppState? = nil,
         dormantAfter: Milliseconds? = nil, push: PushRegistration? = nil, wake: WakeID? = nil,
-        sync: SyncFrame? = nil, connectedAt: UInt64 = 0
+        place: DevicePlace? = nil, sync: SyncFrame? = nil, connectedAt: UInt64 = 0
     ) {
         self.app = app
         self.device = device
@@ -123,6 +125,7 @@ public struct OpenSession: Equatable, Sendable {
         self.dormantAfter = dormantAfter
         self.push = push
         self.wake = wake
+        self.place = place
         self.sync = sync
         self.connectedAt = connectedAt
     }
@@ -228,32 +231,6 @@ public struct Idempotency: Equatable, Sendable {
     public init(key: String, requestHash: [UInt8]) {
         self.key = key
         self.requestHash = requestHash
-    }
-}
-
-/// A message published by the backend; `sender` empty: the app itself.
-public struct Publication: Equatable, Sendable {
-    public var message: SendMessage
-    public var sender: String
-
-    public init(message: SendMessage, sender: String) {
-        self.message = message
-        self.sender = sender
-    }
-}
-
-/// Something the backend tells listed users.
-public struct Announcement: Equatable, Sendable {
-    public var announcement: MessageID
-    public var users: [String]
-    public var parts: [Part]
-    public var push: PushText?
-
-    public init(announcement: MessageID, users: [String], parts: [Part], push: PushText? = nil) {
-        self.announcement = announcement
-        self.users = users
-        self.parts = parts
-        self.push = push
     }
 }
 

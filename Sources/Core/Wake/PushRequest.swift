@@ -57,25 +57,25 @@ public struct PushRequest: Equatable, Sendable {
 
     /// - Parameter expires: until when APNs may store it; `nil`: one attempt.
     public static func alert(
-        _ text: PushPayload.AlertText, badge: UInt64, subject: PushPayload.Subject,
-        expires: Timestamp?, to destination: Destination
+        _ text: PushPayload.AlertText, options: PushOptions = PushOptions(), badge: UInt64,
+        subject: PushPayload.Subject, expires: Timestamp?, to destination: Destination
     ) -> PushRequest {
         PushRequest(
             token: destination.token, topic: destination.topic, pushType: .alert, priority: 10,
             expiration: seconds(expires), collapseID: subject.message?.description,
             id: subject.wake,
-            payload: PushPayload.alert(text, badge: badge, subject: subject))
+            payload: PushPayload.alert(text, options: options, badge: badge, subject: subject))
     }
 
     /// A badge is of push type `alert` (Apple: Sending notification requests to APNs).
     public static func badge(
-        _ badge: UInt64, text: PushPayload.AlertText?, subject: PushPayload.Subject,
-        expires: Timestamp?, to destination: Destination
+        _ badge: UInt64, text: PushPayload.AlertText?, options: PushOptions = PushOptions(),
+        subject: PushPayload.Subject, expires: Timestamp?, to destination: Destination
     ) -> PushRequest {
         PushRequest(
             token: destination.token, topic: destination.topic, pushType: .alert, priority: 5,
             expiration: seconds(expires), collapseID: "badge", id: subject.wake,
-            payload: PushPayload.badge(badge, text: text, subject: subject))
+            payload: PushPayload.badge(badge, text: text, options: options, subject: subject))
     }
 
     /// Never 0 for a moment that is meant.

@@ -16,6 +16,9 @@ extension Hello {
         case 11: try reader.message(tag, &push)
         case 12: try reader.message(tag, &sync)
         case 13: try reader.identifier(tag, &wake)
+        case 14: try reader.string(tag, &locale)
+        case 15: try reader.string(tag, &timeZone)
+        case 16: try reader.uint32(tag, &utcOffset)
         default: try reader.skip(tag)
         }
     }
@@ -34,6 +37,9 @@ extension Hello {
         writer.message(11, push)
         writer.message(12, sync)
         writer.identifier(13, wake)
+        writer.string(14, locale)
+        writer.string(15, timeZone)
+        writer.uint32(16, utcOffset)
     }
 }
 

@@ -28,13 +28,20 @@ public struct Hello: WireMessage {
     public var sync: SyncFrame?
     /// The wake that caused this connection.
     public var wake: WakeID?
+    /// The user's language, a BCP 47 tag; empty: not said.
+    public var locale: String
+    /// By its name in the IANA time zone database; empty: not said.
+    public var timeZone: String
+    /// Minutes east of UTC now, plus 1,440; 0: not said.
+    public var utcOffset: UInt32
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         versionMin: UInt32 = 0, versionMax: UInt32 = 0, app: String = "", device: DeviceID? = nil,
         role: Role = .unspecified, clientName: String = "", clientVersion: String = "",
         features: [String] = [], sessionToken: [UInt8] = [], appState: AppState? = nil,
-        push: PushRegistration? = nil, sync: SyncFrame? = nil, wake: WakeID? = nil
+        push: PushRegistration? = nil, sync: SyncFrame? = nil, wake: WakeID? = nil,
+        locale: String = "", timeZone: String = "", utcOffset: UInt32 = 0
     ) {
         self.versionMin = versionMin
         self.versionMax = versionMax
@@ -49,6 +56,9 @@ public struct Hello: WireMessage {
         self.push = push
         self.sync = sync
         self.wake = wake
+        self.locale = locale
+        self.timeZone = timeZone
+        self.utcOffset = utcOffset
     }
 }
 

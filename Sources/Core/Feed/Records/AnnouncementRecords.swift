@@ -9,6 +9,7 @@ public struct AnnouncementRecord: Record, Equatable {
         values: [
             Column("sent_at", .integer), Column("parts", .blob), Column("push_title", .text),
             Column("push_body", .text), Column("recipients", .integer),
+            Column("push_options", .blob),
         ])
 
     public var app: AppID
@@ -20,10 +21,12 @@ public struct AnnouncementRecord: Record, Equatable {
     public var pushBody: String
     /// To how many users it goes.
     public var recipients: UInt64
+    /// `PushOptions`, encoded; empty: as usual.
+    public var pushOptions: [UInt8]
 
     public init(
         app: AppID, announcement: MessageID, sentAt: Timestamp, parts: [UInt8],
-        pushTitle: String, pushBody: String, recipients: UInt64
+        pushTitle: String, pushBody: String, recipients: UInt64, pushOptions: [UInt8] = []
     ) {
         self.app = app
         self.announcement = announcement
@@ -32,6 +35,7 @@ public struct AnnouncementRecord: Record, Equatable {
         self.pushTitle = pushTitle
         self.pushBody = pushBody
         self.recipients = recipients
+        self.pushOptions = pushOptions
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -43,12 +47,13 @@ public struct AnnouncementRecord: Record, Equatable {
         pushTitle = try reader.text()
         pushBody = try reader.text()
         recipients = try reader.unsigned()
+        pushOptions = try reader.blob()
     }
 
     public var row: [ColumnValue] {
         [
             .app(app), .identifier(announcement), .timestamp(sentAt), .blob(parts),
-            .text(pushTitle), .text(pushBody), .unsigned(recipients),
+            .text(pushTitle), .text(pushBody), .unsigned(recipients), .blob(pushOptions),
         ]
     }
 }

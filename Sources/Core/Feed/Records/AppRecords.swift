@@ -11,7 +11,7 @@ public struct AppRecord: Record, Equatable {
             Column("session_token_lifetime", .integer),
             Column("receipt_participants_max", .integer),
             Column("silent_window", .integer), Column("silent_spacing", .integer),
-            Column("is_suspended", .integer),
+            Column("is_suspended", .integer), Column("locale", .text),
         ])
 
     public var app: AppID
@@ -32,6 +32,9 @@ public struct AppRecord: Record, Equatable {
     public var silentSpacing: UInt64
     /// Nobody of the app gets in, its backend neither, and no push leaves.
     public var isSuspended: Bool
+    /// A BCP 47 tag: the language of push texts for devices that speak none of theirs; empty:
+    /// the text that was given for all.
+    public var locale: String
 
     public init(
         app: AppID,
@@ -43,7 +46,8 @@ public struct AppRecord: Record, Equatable {
         receiptParticipantsMax: UInt64 = 8,
         silentWindow: UInt64 = 3_600_000,
         silentSpacing: UInt64 = 60_000,
-        isSuspended: Bool = false
+        isSuspended: Bool = false,
+        locale: String = ""
     ) {
         self.app = app
         self.createdAt = createdAt
@@ -55,6 +59,7 @@ public struct AppRecord: Record, Equatable {
         self.silentWindow = silentWindow
         self.silentSpacing = silentSpacing
         self.isSuspended = isSuspended
+        self.locale = locale
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -69,6 +74,7 @@ public struct AppRecord: Record, Equatable {
         silentWindow = try reader.unsigned()
         silentSpacing = try reader.unsigned()
         isSuspended = try reader.flag()
+        locale = try reader.text()
     }
 
     public var row: [ColumnValue] {
@@ -83,6 +89,7 @@ public struct AppRecord: Record, Equatable {
             .unsigned(silentWindow),
             .unsigned(silentSpacing),
             .flag(isSuspended),
+            .text(locale),
         ]
     }
 }

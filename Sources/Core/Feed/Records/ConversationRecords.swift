@@ -212,6 +212,7 @@ public struct MessageRecord: Record, Equatable {
             Column("push_body", .text), Column("version", .integer),
             Column("revision", .integer), Column("edited_at", .integer, optional: true),
             Column("deleted_at", .integer, optional: true), Column("deleted_by", .text),
+            Column("push_options", .blob),
         ],
         indexes: [TableIndex("message_by_position", columns: [0, 2, 3])])
 
@@ -234,6 +235,8 @@ public struct MessageRecord: Record, Equatable {
     public var deletedAt: Timestamp?
     /// The user who deleted it; empty: the backend, or nobody.
     public var deletedBy: String
+    /// `PushOptions`, encoded; empty: as usual.
+    public var pushOptions: [UInt8]
 
     public init(
         app: AppID,
@@ -249,7 +252,8 @@ public struct MessageRecord: Record, Equatable {
         revision: UInt64,
         editedAt: Timestamp? = nil,
         deletedAt: Timestamp? = nil,
-        deletedBy: String = ""
+        deletedBy: String = "",
+        pushOptions: [UInt8] = []
     ) {
         self.app = app
         self.message = message
@@ -265,6 +269,7 @@ public struct MessageRecord: Record, Equatable {
         self.editedAt = editedAt
         self.deletedAt = deletedAt
         self.deletedBy = deletedBy
+        self.pushOptions = pushOptions
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -283,6 +288,7 @@ public struct MessageRecord: Record, Equatable {
         editedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         deletedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         deletedBy = try reader.text()
+        pushOptions = try reader.blob()
     }
 
     public var row: [ColumnValue] {
@@ -301,6 +307,7 @@ public struct MessageRecord: Record, Equatable {
             .optional(editedAt) { .timestamp($0) },
             .optional(deletedAt) { .timestamp($0) },
             .text(deletedBy),
+            .blob(pushOptions),
         ]
     }
 }

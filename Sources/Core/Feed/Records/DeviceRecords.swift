@@ -130,7 +130,8 @@ public struct DeviceRecord: Record, Equatable {
             Column("last_silent_at", .blob), Column("delivery_failures", .integer),
             Column("session_generation", .integer), Column("refused_mutation", .integer),
             Column("mutations_taken", .integer), Column("expires_at", .integer, optional: true),
-            Column("reset_base", .integer),
+            Column("reset_base", .integer), Column("locale", .text),
+            Column("time_zone", .text), Column("utc_offset", .integer),
         ],
         indexes: [
             TableIndex("device_by_id", columns: [0, 2]),
@@ -179,6 +180,12 @@ public struct DeviceRecord: Record, Equatable {
     public var expiresAt: Timestamp?
     /// The user's `compactedThrough` when this device began at 0, until its cursor is above it.
     public var resetBase: UInt64
+    /// A BCP 47 tag; empty: not said.
+    public var locale: String
+    /// A name of the IANA time zone database; empty: not said.
+    public var timeZone: String
+    /// Minutes east of UTC when it was last said, plus 1,440; 0: not said.
+    public var utcOffset: UInt64
 
     public init(
         app: AppID,
@@ -206,7 +213,10 @@ public struct DeviceRecord: Record, Equatable {
         refusedMutation: UInt64 = 0,
         mutationsTaken: UInt64 = 0,
         expiresAt: Timestamp? = nil,
-        resetBase: UInt64 = 0
+        resetBase: UInt64 = 0,
+        locale: String = "",
+        timeZone: String = "",
+        utcOffset: UInt64 = 0
     ) {
         self.app = app
         self.user = user
@@ -234,6 +244,9 @@ public struct DeviceRecord: Record, Equatable {
         self.mutationsTaken = mutationsTaken
         self.expiresAt = expiresAt
         self.resetBase = resetBase
+        self.locale = locale
+        self.timeZone = timeZone
+        self.utcOffset = utcOffset
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -265,6 +278,9 @@ public struct DeviceRecord: Record, Equatable {
         mutationsTaken = try reader.unsigned()
         expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         resetBase = try reader.unsigned()
+        locale = try reader.text()
+        timeZone = try reader.text()
+        utcOffset = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -295,6 +311,9 @@ public struct DeviceRecord: Record, Equatable {
             .unsigned(mutationsTaken),
             .optional(expiresAt) { .timestamp($0) },
             .unsigned(resetBase),
+            .text(locale),
+            .text(timeZone),
+            .unsigned(utcOffset),
         ]
     }
 }

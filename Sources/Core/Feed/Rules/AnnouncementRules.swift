@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 // What a backend tells listed users (MSG-50 to MSG-52). An announcement belongs to no
@@ -10,7 +11,7 @@ extension Work {
         guard request.announcement != MessageID(high: 0, low: 0) else {
             throw .refused(.malformed, "an id of zeros")
         }
-        try checkContent(request.parts, request.push)
+        try checkContent(request.parts, request.push, request.options)
         let users = try recipients(request.users)
         let key: [ColumnValue] = [.app(app), .identifier(request.announcement)]
         // One alert row a device and id: messages and announcements share their ids.
@@ -24,7 +25,7 @@ extension Work {
             app: app, announcement: request.announcement, sentAt: now,
             parts: AnnouncementState(parts: request.parts).encoded,
             pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "",
-            recipients: UInt64(users.count))
+            recipients: UInt64(users.count), pushOptions: request.options.encoded)
         try put(made)
         if users.count <= limits.directRecipients {
             try serve(made, to: users)
@@ -162,8 +163,16 @@ extension FeedObject {
 }
 
 extension AnnouncementRecord {
-    /// Whether it may alert: it has a push text.
-    var alerts: Bool { !(pushTitle.isEmpty && pushBody.isEmpty) }
+    /// Whether it has something an alert could show.
+    var hasPushText: Bool {
+        !(pushTitle.isEmpty && pushBody.isEmpty)
+            || PushOptions(encoded: pushOptions)?.hasKeyText ?? false
+    }
+
+    var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
+
+    /// Whether it may alert.
+    var alerts: Bool { hasPushText && urgency != .passive }
 }
 
 extension StoreSnapshot {
@@ -196,7 +205,7 @@ extension PageReader {
             throw .corrupt("announcement: parts: \(error)")
         }
         state.sentMs = record.sentAt.milliseconds
-        if record.alerts {
+        if !(record.pushTitle.isEmpty && record.pushBody.isEmpty) {
             state.push = PushText(title: record.pushTitle, body: record.pushBody)
         }
         state.read = version > 1

@@ -265,8 +265,7 @@ extension Work {
     /// Whether a message may alert: somebody else's, with push text, in a conversation that is
     /// not muted, not already read.
     func isVisible(_ message: MessageRecord, to user: UserID) throws(RuleFailure) -> Bool {
-        guard message.sender != user.name else { return false }
-        guard !message.pushTitle.isEmpty || !message.pushBody.isEmpty else { return false }
+        guard message.alerts(user) else { return false }
         if try isMuted(message.conversation, for: user, message.app) { return false }
         let mark = try record(
             ReadMarkRecord.self,

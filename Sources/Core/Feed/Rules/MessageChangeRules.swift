@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 extension Work {
@@ -52,8 +53,23 @@ extension Work {
         message.parts = MessageState(parts: request.parts).encoded
         message.pushTitle = request.push?.title ?? ""
         message.pushBody = request.push?.body ?? ""
+        message.pushOptions = try presentation(of: message).encoded
         message.editedAt = now
         return try change(message, in: &conversation)
+    }
+
+    /// How the message shows itself stays; its texts go with the old content.
+    private func presentation(of message: MessageRecord) throws(RuleFailure) -> PushOptions {
+        guard var options = PushOptions(encoded: message.pushOptions) else {
+            throw .store(.corrupt("message: push options"))
+        }
+        options.subtitle = ""
+        options.texts = []
+        options.titleKey = nil
+        options.subtitleKey = nil
+        options.bodyKey = nil
+        options.moreKey = ""
+        return options
     }
 
     /// For everyone. What was deleted before stays as it is: the wish is fulfilled.
@@ -66,6 +82,7 @@ extension Work {
         message.parts = []
         message.pushTitle = ""
         message.pushBody = ""
+        message.pushOptions = []
         message.deletedAt = now
         if case .user(let user) = actor { message.deletedBy = user.name }
         _ = try change(message, in: &conversation)

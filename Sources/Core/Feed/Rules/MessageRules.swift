@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 extension Work {
@@ -7,10 +8,11 @@ extension Work {
     ///
     /// - Parameter sender: a user's name; empty: the backend itself.
     func sendMessage(
-        _ app: AppID, _ request: SendMessage, from sender: String, by actor: Actor
+        _ app: AppID, _ request: SendMessage, from sender: String, by actor: Actor,
+        options: PushOptions = PushOptions()
     ) throws(RuleFailure) -> MessageRecord {
         guard let id = request.message else { throw .refused(.missingField, "no message id") }
-        try checkContent(request.parts, request.push)
+        try checkContent(request.parts, request.push, options)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
         if let existing = try record(
@@ -31,7 +33,7 @@ extension Work {
             position: conversation.position, sender: sender, sentAt: now,
             parts: MessageState(parts: request.parts).encoded,
             pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "", version: 1,
-            revision: conversation.revision + 1)
+            revision: conversation.revision + 1, pushOptions: options.encoded)
         try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.put(message)
         }
@@ -50,7 +52,9 @@ extension Work {
     }
 
     /// MSG-3.
-    func checkContent(_ parts: [Part], _ push: PushText?) throws(RuleFailure) {
+    func checkContent(
+        _ parts: [Part], _ push: PushText?, _ options: PushOptions = PushOptions()
+    ) throws(RuleFailure) {
         guard !parts.isEmpty else { throw .refused(.missingField, "no parts") }
         guard parts.count <= limits.parts else {
             throw .refused(.limit, "more than \(limits.parts) parts")
@@ -73,6 +77,10 @@ extension Work {
         guard bytes <= limits.messageBytes else {
             throw .refused(.tooLarge, "more than \(limits.messageBytes) bytes of parts")
         }
+        try checkPush(push, options)
+    }
+
+    private func checkPush(_ push: PushText?, _ options: PushOptions) throws(RuleFailure) {
         // No engine's text column is sure to hold a zero byte.
         guard push?.hasZero != true else {
             throw .refused(.malformed, "a push text with a zero byte")
@@ -80,6 +88,11 @@ extension Work {
         let text = (push?.title.utf8.count ?? 0) + (push?.body.utf8.count ?? 0)
         guard text <= limits.pushTextBytes else {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
+        }
+        switch options.problem(title: push?.title ?? "", body: push?.body ?? "") {
+        case nil: break
+        case .malformed(let reason): throw .refused(.malformed, reason)
+        case .tooLarge(let reason): throw .refused(.tooLarge, reason)
         }
     }
 

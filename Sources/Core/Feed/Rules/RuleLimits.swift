@@ -70,6 +70,8 @@ public struct RuleLimits: Equatable, Sendable {
     public var pushTokenBytes = 256
     /// Bytes of a client's name, and of its version.
     public var clientNameBytes = 128
+    /// Of a device's language tag and of its time zone's name.
+    public var placeBytes = 64
     /// Messages of a FETCH that names no number, and of any.
     public var historyMessages = 50
     public var historyMessagesMax = 500

@@ -80,7 +80,8 @@ extension Work {
             return try once(app, idempotency) { () throws(RuleFailure) in
                 .published(
                     try self.sendMessage(
-                        app, publication.message, from: publication.sender, by: .backend))
+                        app, publication.message, from: publication.sender, by: .backend,
+                        options: publication.options))
             }
         case .removeParticipants(let app, let request, let idempotency):
             return try once(app, idempotency) { () throws(RuleFailure) in

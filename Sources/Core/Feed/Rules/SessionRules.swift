@@ -179,6 +179,18 @@ extension Work {
         device.clientName = bounded(request.clientName)
         device.clientVersion = bounded(request.clientVersion)
         if let state = request.appState { store(state, in: &device) }
+        if let place = request.place { store(place, in: &device) }
+    }
+
+    /// What is not said stays; what cannot be meant counts as not said.
+    private func store(_ place: DevicePlace, in device: inout DeviceRecord) {
+        func isName(_ text: String) -> Bool {
+            (1...limits.placeBytes).contains(text.utf8.count)
+                && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        }
+        if isName(place.locale) { device.locale = place.locale }
+        if isName(place.timeZone) { device.timeZone = place.timeZone }
+        if (1...2_880).contains(place.utcOffset) { device.utcOffset = UInt64(place.utcOffset) }
     }
 
     private func bounded(_ text: String) -> String {

@@ -201,8 +201,16 @@ extension StoreSnapshot {
 }
 
 extension MessageRecord {
-    /// Whether it may alert the user: somebody else's, with a push text.
+    /// Whether it has something an alert could show.
+    var hasPushText: Bool {
+        !(pushTitle.isEmpty && pushBody.isEmpty)
+            || PushOptions(encoded: pushOptions)?.hasKeyText ?? false
+    }
+
+    var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
+
+    /// Whether it may alert the user: somebody else's, with a push text, and not passive.
     func alerts(_ user: UserID) -> Bool {
-        sender != user.name && !(pushTitle.isEmpty && pushBody.isEmpty)
+        sender != user.name && hasPushText && urgency != .passive
     }
 }

@@ -141,14 +141,14 @@ extension WakeRules {
         guard step.sends == .alert, let (alert, shown) = next else { return nil }
         try step.markSending(alert)
         let standing = try step.standing(of: alert)
-        let text = PushPayload.AlertText(
-            title: shown.title, body: shown.body,
+        let text = step.text(
+            shown,
             others: standing.isNewest ? step.row.alertsOpen - min(1, step.row.alertsOpen) : 0)
         let subject = PushPayload.Subject(
             of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         // APNs stores one notification: an older one must not take the place of a newer.
         return .alert(
-            text, badge: unread, subject: subject,
+            text, options: shown.options, badge: unread, subject: subject,
             expires: standing.isNewerSent ? nil : step.expiration,
             to: step.device.destination)
     }
@@ -167,15 +167,16 @@ extension WakeRules {
         }
         // It takes APNs' slot, so it carries what is still to be told.
         var text: PushPayload.AlertText?
+        var options = PushOptions()
         if unread > 0, let (alert, shown) = try step.newestOpenAlert() {
-            text = PushPayload.AlertText(
-                title: shown.title, body: shown.body,
-                others: step.row.alertsOpen - min(1, step.row.alertsOpen))
+            text = step.text(
+                shown, others: step.row.alertsOpen - min(1, step.row.alertsOpen))
+            options = shown.options
             subject = PushPayload.Subject(
                 of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         }
         return .badge(
-            unread, text: text, subject: subject, expires: step.expiration,
+            unread, text: text, options: options, subject: subject, expires: step.expiration,
             to: step.device.destination)
     }
 
@@ -290,11 +291,18 @@ extension WakeStep {
         return try sent.map { alert throws(StoreError) in try transaction.isRead(alert) } ?? false
     }
 
-    fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, PushText)? {
+    fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
         guard let alert = try newestAlerts().first(where: { $0.phase.isOpen }),
-            let text = try text(of: alert)
+            let content = try content(of: alert)
         else { return nil }
-        return (alert, text)
+        return (alert, content)
+    }
+
+    /// In the device's language, else in the app's.
+    fileprivate func text(_ content: AlertContent, others: UInt64) -> PushPayload.AlertText {
+        content.options.shown(
+            title: content.title, body: content.body, locale: device.locale,
+            otherwise: appLocale, others: others)
     }
 }
 

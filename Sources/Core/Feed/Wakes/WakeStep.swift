@@ -14,6 +14,8 @@ struct WakeStep {
     /// The push to hand over, if a claim came to one.
     private(set) var sends: PushKind?
     private(set) var effects = WakeEffects()
+    /// The app's own language.
+    let appLocale: String
     private let before: WakeRecord?
     private let deviceBefore: DeviceRecord
 
@@ -26,6 +28,7 @@ struct WakeStep {
         deviceBefore = device
         before = try transaction.record(WakeRecord.self, device.wakeKey)
         let app = try transaction.record(AppRecord.self, [.app(device.app)])
+        appLocale = app?.locale ?? ""
         machine = Reachability(
             policy: app.map { WakePolicy($0) } ?? WakePolicy(),
             tokenGeneration: device.pushToken == nil ? nil : device.tokenGeneration,
@@ -267,17 +270,18 @@ extension WakeStep {
     }
 
     /// What an alert shows; `nil`: what it tells of is gone, or alerts no more.
-    func text(of alert: AlertRecord) throws(StoreError) -> PushText? {
+    func content(of alert: AlertRecord) throws(StoreError) -> AlertContent? {
         let key: [ColumnValue] = [.app(alert.app), .identifier(alert.message)]
         if alert.conversation == .none {
             return try transaction.record(AnnouncementRecord.self, key).map {
-                PushText(title: $0.pushTitle, body: $0.pushBody)
+                made throws(StoreError) in
+                try AlertContent(made.pushTitle, made.pushBody, made.pushOptions)
             }
         }
         guard let message = try transaction.record(MessageRecord.self, key),
             message.alerts(device.user)
         else { return nil }
-        return PushText(title: message.pushTitle, body: message.pushBody)
+        return try AlertContent(message.pushTitle, message.pushBody, message.pushOptions)
     }
 
     /// Takes an alert out of the device's counts, as it leaves its phase.
@@ -287,7 +291,7 @@ extension WakeStep {
     }
 
     /// The oldest queued alert that is still worth sending; others are cancelled on the way.
-    mutating func nextAlert() throws(StoreError) -> (AlertRecord, PushText)? {
+    mutating func nextAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
         while true {
             let rows = try transaction.records(
                 AlertRecord.self,
@@ -297,10 +301,10 @@ extension WakeStep {
             if rows.isEmpty { return nil }
             for var alert in rows {
                 // Its deletion may still be on its way into this feed.
-                if let text = try text(of: alert), alert.seq > device.applied,
+                if let content = try content(of: alert), alert.seq > device.applied,
                     !(try transaction.isRead(alert))
                 {
-                    return (alert, text)
+                    return (alert, content)
                 }
                 close(alert)
                 alert.phase = .cancelled
@@ -384,6 +388,22 @@ extension WakeStep {
         record.connectedAt = record.connectedAt ?? now
         if record.outcome == .noShow { record.outcome = .late }
         try transaction.put(record)
+    }
+}
+
+/// What an alert shows, in all languages.
+struct AlertContent {
+    let title: String
+    let body: String
+    let options: PushOptions
+
+    init(_ title: String, _ body: String, _ encoded: [UInt8]) throws(StoreError) {
+        guard let options = PushOptions(encoded: encoded) else {
+            throw .corrupt("push options: cut off")
+        }
+        self.title = title
+        self.body = body
+        self.options = options
     }
 }
 

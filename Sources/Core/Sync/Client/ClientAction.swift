@@ -156,6 +156,11 @@ public struct ClientConfiguration: Equatable, Sendable {
     public var wantsSignals: Bool
     /// Presented in every HELLO.
     public var push: PushRegistration?
+    /// The user's language (BCP 47), the zone's name (IANA), and minutes east of UTC plus 1,440:
+    /// as `Hello` has them.
+    public var locale = ""
+    public var timeZone = ""
+    public var utcOffset: UInt32 = 0
     public var limits: ClientLimits
 
     public init(

@@ -89,7 +89,9 @@ extension ClientSession {
             features: (configuration.wantsLive ? ["live"] : [])
                 + (configuration.wantsSnapshots ? ["snapshot"] : [])
                 + (configuration.wantsSignals ? ["signal"] : []), sessionToken: sessionToken,
-            appState: appState, push: configuration.push, sync: sync, wake: wake)
+            appState: appState, push: configuration.push, sync: sync, wake: wake,
+            locale: configuration.locale, timeZone: configuration.timeZone,
+            utcOffset: configuration.utcOffset)
         let request = nextRequest()
         quietSince = now
         openSync = request

@@ -164,6 +164,10 @@ extension Session {
             appState: isApp ? hello.appState : nil,
             dormantAfter: isApp ? dormantAfter(now: now) : 0,
             push: isApp ? hello.push : nil, wake: isApp ? hello.wake : nil,
+            place: isApp
+                ? DevicePlace(
+                    locale: hello.locale, timeZone: hello.timeZone, utcOffset: hello.utcOffset)
+                : nil,
             sync: sync, connectedAt: connectedAt.milliseconds)
         let tag = nextTag()
         write = WriteInFlight(tag: tag, subject: .open)

@@ -13,6 +13,7 @@ struct AppPolicy: Decodable {
         case alertExpirationSeconds = "alert_expiration_seconds"
         case sessionTokenSeconds = "session_token_seconds"
         case receiptParticipantsMax = "receipt_participants_max"
+        case locale
     }
 
     /// Only where an app is made.
@@ -24,6 +25,8 @@ struct AppPolicy: Decodable {
     let alertExpirationSeconds: UInt64?
     let sessionTokenSeconds: UInt64?
     let receiptParticipantsMax: UInt64?
+    /// The language of push texts for devices that speak none of theirs; empty: none.
+    let locale: String?
 
     init(from decoder: any Decoder) throws {
         let fields = try Fields<Key>(decoder)
@@ -39,6 +42,7 @@ struct AppPolicy: Decodable {
         alertExpirationSeconds = try fields.number(.alertExpirationSeconds, in: 0...2_592_000)
         sessionTokenSeconds = try fields.number(.sessionTokenSeconds, in: 60...31_536_000)
         receiptParticipantsMax = try fields.number(.receiptParticipantsMax, in: 0...10_000)
+        locale = try fields.text(.locale, bytes: 0...35)
     }
 
     func apply(to record: inout AppRecord) {
@@ -49,6 +53,7 @@ struct AppPolicy: Decodable {
         if let alertExpirationSeconds { record.alertExpiration = alertExpirationSeconds * 1000 }
         if let sessionTokenSeconds { record.sessionTokenLifetime = sessionTokenSeconds * 1000 }
         if let receiptParticipantsMax { record.receiptParticipantsMax = receiptParticipantsMax }
+        if let locale { record.locale = locale }
     }
 }
 
@@ -68,6 +73,7 @@ struct AppBody: Encodable {
     let alertExpirationSeconds: UInt64
     let sessionTokenSeconds: UInt64
     let receiptParticipantsMax: UInt64
+    let locale: String
     let issuerKeys: [IssuerKeyBody]
     let apiKeys: [APIKeyBody]
     let push: [PushCredentialBody]
@@ -84,6 +90,7 @@ struct AppBody: Encodable {
         alertExpirationSeconds = record.alertExpiration / 1000
         sessionTokenSeconds = record.sessionTokenLifetime / 1000
         receiptParticipantsMax = record.receiptParticipantsMax
+        locale = record.locale
         issuerKeys = configuration.issuerKeys.map { IssuerKeyBody($0) }
         apiKeys = configuration.apiKeys.map { APIKeyBody($0) }
         push = configuration.pushCredentials.map { PushCredentialBody($0) }

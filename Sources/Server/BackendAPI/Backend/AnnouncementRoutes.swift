@@ -1,6 +1,7 @@
 import Feed
 import HTTP1
 import Model
+import Wake
 import Wire
 
 /// What a backend tells listed users.
@@ -13,7 +14,7 @@ enum AnnouncementRoutes {
         let body = try call.body(NewAnnouncement.self)
         let request = Announcement(
             announcement: body.id ?? .fresh(at: call.now), users: body.users,
-            parts: body.parts.map(\.part), push: body.push?.text)
+            parts: body.parts.map(\.part), push: body.push?.text, options: body.options)
         let idempotency = try call.idempotency()
         return .commit(.announce(app: app, request, idempotency: idempotency)) {
             answer throws(Problem) in
@@ -24,12 +25,20 @@ enum AnnouncementRoutes {
 }
 
 struct NewAnnouncement: Decodable {
-    enum Key: String, CodingKey, CaseIterable { case id, users, parts, push }
+    enum Key: String, CodingKey, CaseIterable { case id, users, parts, push, urgency }
 
     let id: MessageID?
     let users: [String]
     let parts: [NewPart]
-    let push: NewPushText?
+    let push: NewPush?
+    let urgency: Urgency
+
+    /// How its alert shows itself, and how soon.
+    var options: PushOptions {
+        var options = push?.options ?? PushOptions()
+        options.urgency = urgency
+        return options
+    }
 
     init(from decoder: any Decoder) throws {
         let fields = try Fields<Key>(decoder)
@@ -37,6 +46,7 @@ struct NewAnnouncement: Decodable {
         users = try fields.users(.users)
         parts = try fields.required(.parts)
         push = try fields.optional(.push)
+        urgency = try fields.urgency(.urgency)
     }
 }
 

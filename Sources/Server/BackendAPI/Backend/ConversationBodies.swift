@@ -1,6 +1,7 @@
 import Feed
 import Foundation
 import Model
+import Wake
 import Wire
 
 /// `POST /v1/conversations`.
@@ -90,17 +91,26 @@ struct NamedUsers: Decodable {
 
 /// `POST /v1/conversations/{id}/messages`.
 struct NewMessage: Decodable {
-    enum Key: String, CodingKey, CaseIterable { case id, sender, parts, push }
+    enum Key: String, CodingKey, CaseIterable { case id, sender, parts, push, urgency }
 
     let id: MessageID?
     /// `nil`: the app itself.
     let sender: String?
     let parts: [NewPart]
-    let push: NewPushText?
+    let push: NewPush?
+    let urgency: Urgency
+
+    /// How its alert shows itself, and how soon.
+    var options: PushOptions {
+        var options = push?.options ?? PushOptions()
+        options.urgency = urgency
+        return options
+    }
 
     init(from decoder: any Decoder) throws {
         let fields = try Fields<Key>(decoder)
         id = try fields.identifier(.id)
+        urgency = try fields.urgency(.urgency)
         sender = try fields.text(.sender, bytes: 1...UserID.bytesMax)
         parts = try fields.required(.parts)
         push = try fields.optional(.push)
@@ -187,7 +197,7 @@ struct NewReference: Decodable {
     }
 }
 
-/// What an alert about the message shows.
+/// What an alert about an edited message shows.
 struct NewPushText: Decodable {
     enum Key: String, CodingKey, CaseIterable { case title, body }
 

@@ -104,7 +104,8 @@ enum ConversationRoutes {
         let message = SendMessage(
             conversation: id, message: body.id ?? .fresh(at: call.now),
             parts: body.parts.map(\.part), push: body.push?.text)
-        let publication = Publication(message: message, sender: body.sender ?? "")
+        let publication = Publication(
+            message: message, sender: body.sender ?? "", options: body.options)
         let idempotency = try call.idempotency()
         return .commit(.publish(app: app, publication, idempotency: idempotency)) {
             answer throws(Problem) in

@@ -27,6 +27,19 @@ struct DeviceBody: Encodable {
         let version: String
     }
 
+    /// As the device said it; left out where it did not.
+    struct Place: Encodable {
+        let locale: String?
+        let timeZone: String?
+        let utcOffsetMinutes: Int?
+
+        init(_ device: DeviceRecord) {
+            locale = device.locale.isEmpty ? nil : device.locale
+            timeZone = device.timeZone.isEmpty ? nil : device.timeZone
+            utcOffsetMinutes = device.utcOffset == 0 ? nil : Int(device.utcOffset) - 1_440
+        }
+    }
+
     struct Settings: Encodable {
         let notifications: String
         let backgroundRefresh: String
@@ -49,6 +62,7 @@ struct DeviceBody: Encodable {
     let pushToken: PushToken
     let client: Client
     let settings: Settings
+    let place: Place
     let sessions: [Session]
     let createdAt: String
     let lastSeenAt: String
@@ -69,6 +83,7 @@ struct DeviceBody: Encodable {
         settings = Settings(
             notifications: device.notifications.name,
             backgroundRefresh: device.backgroundRefresh.name, lowPower: device.lowPower.name)
+        place = Place(device)
         sessions = view.sessions.map { session in
             Session(
                 role: session.role == .app ? "app" : "extension",

@@ -51,7 +51,12 @@ extension Rouse {
         ),
     ]
 
-    private static let policyOptions = policy.map { CommandOption($0.option, "N", $0.help) }
+    private static let policyOptions =
+        policy.map { CommandOption($0.option, "N", $0.help) } + [
+            CommandOption(
+                "locale", "TAG",
+                "language of push texts for devices that speak none of theirs, as en; \"\": none")
+        ]
 
     /// The options given, as the API's fields; the API knows their ranges.
     private static func policyFields(_ arguments: Arguments) throws -> [String: JSONValue] {
@@ -61,6 +66,7 @@ extension Rouse {
                 fields[field] = .number(number)
             }
         }
+        if let locale = arguments.string("locale") { fields["locale"] = .text(locale) }
         return fields
     }
 
@@ -104,6 +110,7 @@ extension Rouse {
     private static func text(of app: JSONValue) -> String {
         var lines = ["app \(app["app"].words), created \(app["created_at"].words)"]
         for (option, field, _) in policy { lines.append("  \(option): \(app[field].words)") }
+        if app["locale"].words != "" { lines.append("  locale: \(app["locale"].words)") }
         for key in app["issuer_keys"].items {
             lines.append("issuer key \(key["kid"].words): \(key["algorithm"].words)")
         }

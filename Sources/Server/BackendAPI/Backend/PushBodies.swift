@@ -1,0 +1,192 @@
+import Foundation
+import Model
+import Wake
+import Wire
+
+/// What an alert shows, and how: the `push` of a message or an announcement. The keys are
+/// Apple's, in snake case.
+struct NewPush: Decodable {
+    enum Key: String, CodingKey, CaseIterable {
+        case title, subtitle, body, more, sound, thread, category, relevance, event, object, data
+        case texts
+        case titleKey = "title_loc_key"
+        case titleArguments = "title_loc_args"
+        case subtitleKey = "subtitle_loc_key"
+        case subtitleArguments = "subtitle_loc_args"
+        case bodyKey = "loc_key"
+        case bodyArguments = "loc_args"
+        case moreKey = "more_loc_key"
+        case interruptionLevel = "interruption_level"
+        case targetContent = "target_content_id"
+        case mutableContent = "mutable_content"
+    }
+
+    let text: PushText
+    let options: PushOptions
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        text = PushText(
+            title: try fields.optional(.title) ?? "", body: try fields.optional(.body) ?? "")
+        var options = PushOptions()
+        options.subtitle = try fields.optional(.subtitle) ?? ""
+        options.titleKey = try Self.key(fields, .titleKey, .titleArguments)
+        options.subtitleKey = try Self.key(fields, .subtitleKey, .subtitleArguments)
+        options.bodyKey = try Self.key(fields, .bodyKey, .bodyArguments)
+        options.more = try fields.optional(.more) ?? ""
+        options.moreKey = try fields.optional(.moreKey) ?? ""
+        options.sound = try fields.optional(.sound, NewSound.self)?.sound ?? .standard
+        options.thread = try fields.optional(.thread) ?? ""
+        options.category = try fields.optional(.category) ?? ""
+        if let name = try fields.optional(.interruptionLevel, String.self) {
+            let levels = PushOptions.InterruptionLevel.allCases
+            options.interruption = levels.first { $0.name == name }
+            guard options.interruption != nil else {
+                throw fields.refusal(
+                    .interruptionLevel,
+                    "must be one of " + levels.map(\.name).joined(separator: ", "))
+            }
+        }
+        if let relevance = try fields.optional(.relevance, Double.self) {
+            guard (0...1).contains(relevance) else {
+                throw fields.refusal(.relevance, "must be a number from 0 to 1")
+            }
+            options.relevance = UInt64((relevance * 1_000).rounded())
+        }
+        options.targetContent = try fields.optional(.targetContent) ?? ""
+        options.isMutable = try fields.optional(.mutableContent) ?? true
+        options.event = try fields.optional(.event) ?? ""
+        options.object = try fields.optional(.object) ?? ""
+        if let data = try fields.optional(.data, [String: AnyJSON].self) {
+            do throws(PushProblem) {
+                options.custom = try CustomData(data.mapValues(\.value))
+            } catch {
+                throw fields.refusal(.data, "cannot be taken: \(error.reason)")
+            }
+        }
+        let texts = try fields.optional(.texts, [String: NewLocalText].self) ?? [:]
+        options.texts = texts.sorted { $0.key < $1.key }.map { $1.text(locale: $0) }
+        self.options = options
+    }
+
+    private static func key(
+        _ fields: Fields<Key>, _ key: Key, _ arguments: Key
+    ) throws -> PushOptions.LocalKey? {
+        let values = try fields.optional(arguments, [String].self)
+        guard let name = try fields.optional(key, String.self) else {
+            if values != nil {
+                throw fields.refusal(arguments, "must not stand without \(key.rawValue)")
+            }
+            return nil
+        }
+        return PushOptions.LocalKey(name, values ?? [])
+    }
+}
+
+extension PushProblem {
+    var reason: String {
+        switch self {
+        case .malformed(let reason), .tooLarge(let reason): reason
+        }
+    }
+}
+
+/// `"default"`, `"none"`, a file's name, or `{critical: true, name, volume}`.
+private struct NewSound: Decodable {
+    enum Key: String, CodingKey, CaseIterable { case critical, name, volume }
+
+    let sound: PushOptions.Sound
+
+    init(from decoder: any Decoder) throws {
+        if let name = try? decoder.singleValueContainer().decode(String.self) {
+            sound =
+                switch name {
+                case "default": .standard
+                case "none": .none
+                default: .named(name)
+                }
+            return
+        }
+        let fields = try Fields<Key>(decoder)
+        guard try fields.required(.critical, Bool.self) else {
+            throw fields.refusal(.critical, "must be true; other sounds are a name alone")
+        }
+        let volume = try fields.optional(.volume, Double.self) ?? 1
+        guard (0...1).contains(volume) else {
+            throw fields.refusal(.volume, "must be a number from 0 to 1")
+        }
+        sound = .critical(
+            name: try fields.optional(.name) ?? "default",
+            volume: UInt64((volume * 100).rounded()))
+    }
+}
+
+private struct NewLocalText: Decodable {
+    enum Key: String, CodingKey, CaseIterable { case title, subtitle, body, more }
+
+    private let title: String
+    private let subtitle: String
+    private let body: String
+    private let more: String
+
+    init(from decoder: any Decoder) throws {
+        let fields = try Fields<Key>(decoder)
+        title = try fields.optional(.title) ?? ""
+        subtitle = try fields.optional(.subtitle) ?? ""
+        body = try fields.optional(.body) ?? ""
+        more = try fields.optional(.more) ?? ""
+    }
+
+    func text(locale: String) -> PushOptions.LocalText {
+        PushOptions.LocalText(
+            locale: locale, title: title, subtitle: subtitle, body: body, more: more)
+    }
+}
+
+/// Any JSON, for the app alone to understand.
+private struct AnyJSON: Decodable {
+    let value: CustomValue
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            value = .null
+        } else if let flag = try? container.decode(Bool.self) {
+            value = .flag(flag)
+        } else if let number = try? container.decode(Int64.self) {
+            value = .integer(number)
+        } else if let number = try? container.decode(UInt64.self) {
+            value = .number("\(number)")
+        } else if let number = try? container.decode(Double.self) {
+            value = .number("\(number)")
+        } else if let text = try? container.decode(String.self) {
+            value = .text(text)
+        } else if let list = try? container.decode([AnyJSON].self) {
+            value = .list(list.map(\.value))
+        } else {
+            value = .object(try container.decode([String: AnyJSON].self).mapValues(\.value))
+        }
+    }
+}
+
+extension Urgency {
+    /// The name in the APIs.
+    var name: String {
+        switch self {
+        case .normal: "normal"
+        case .urgent: "urgent"
+        case .passive: "passive"
+        }
+    }
+}
+
+extension Fields {
+    /// `urgency`: normal unless it says otherwise.
+    func urgency(_ key: Key) throws -> Urgency {
+        guard let name = try optional(key, String.self) else { return .normal }
+        guard let urgency = Urgency.allCases.first(where: { $0.name == name }) else {
+            throw refusal(key, "must be urgent, normal or passive")
+        }
+        return urgency
+    }
+}
