@@ -150,7 +150,7 @@ let package = Package(
             "ServerTests",
             [
                 "rouse", "rouse-mutants", "RouseServer", "Client", "Scenario", "SQLiteStore",
-                "Crypto",
+                "EventLoop", "Crypto", "Sync", "Wire", "Model",
             ]),
         test(
             "PushGatewayTests",

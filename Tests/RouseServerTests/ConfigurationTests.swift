@@ -27,6 +27,20 @@ import Testing
         #expect(configuration.adminSocketPath == "/var/lib/rouse/a # b.db.admin")
     }
 
+    @Test("lines may end as on Windows")
+    func carriageReturns() throws {
+        let configuration = try read("loops = 2\r\n# x\r\n\r\nstore.path = a\r\n")
+        #expect(configuration.loops == 2)
+        #expect(configuration.storePath == "a")
+    }
+
+    @Test("what is in force is shown so that it can be read again", arguments: ["a # b", " a", ""])
+    func shown(_ path: String) throws {
+        let configuration = try read("store.path = \"\(path)\"")
+        #expect(configuration.storePath == path)
+        #expect(try read(configuration.text) == configuration)
+    }
+
     @Test("the environment stands over the file")
     func environment() throws {
         let configuration = try read(

@@ -41,7 +41,7 @@ public struct Configuration: Equatable, Sendable {
     /// One session in so many is asked for a digest; 0: none.
     public var digestSample = 64
     /// From SIGTERM to the end.
-    public var drainSeconds: UInt64 = 30
+    public var drainSeconds: UInt64 = 5
     public var logLevel = LogLevel.info
 
     public init() {}
@@ -213,7 +213,9 @@ extension Configuration {
 
     /// The settings in force, one a line; nothing in them is secret (keys are files).
     public var text: String {
-        Self.fields.map { "\($0.key) = \($0.show(self))\n" }.joined()
+        Self.fields.map { field in
+            "\(field.key) = \(ConfigurationFile.written(field.show(self)))\n"
+        }.joined()
     }
 
     /// A commented file with every setting at its default.

@@ -26,9 +26,9 @@ struct ConfigurationFile: Equatable, Sendable {
         guard text.utf8.count <= Self.bytesMax else {
             throw ConfigurationError("\(name) is larger than 1 MiB; is it the right file?")
         }
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
-            .enumerated()
-        {
+        // A line's end of Windows is one Character.
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        for (index, line) in lines.enumerated() {
             let place = "\(name):\(index + 1)"
             guard let setting = try Self.setting(in: line, place: place) else { continue }
             if let earlier = settings.first(where: { $0.key == setting.key }) {
@@ -64,6 +64,11 @@ struct ConfigurationFile: Equatable, Sendable {
             throw ConfigurationError("\(place): quotes go around a whole value")
         }
         return Setting(key: key, value: value, place: place)
+    }
+
+    /// A value as the file may hold it: in quotes where it would not be read as it is.
+    static func written(_ value: String) -> String {
+        value.contains("#") || trimmed(value) != value ? "\"\(value)\"" : value
     }
 
     private static func trimmed(_ text: String) -> String {

@@ -139,8 +139,8 @@ public final class Server: Sendable {
         }
     }
 
-    /// Stops accepting, tells every client when to come back, and ends. `done` is called when no
-    /// connection is left, or at the deadline.
+    /// Tells every client when to come back, serves on until the deadline, and ends. `done` is
+    /// called when no connection is left, or at the deadline.
     public func drain(done: @escaping @Sendable () -> Void) {
         isDraining.set()
         Failpoint.hit(.drainBegun)

@@ -32,6 +32,8 @@ final class Connection {
     private var isSocketClosed = false
     private var isRunning = false
     private var waiting: [SessionAction] = []
+    /// A session that was opened during a drain was told of it.
+    private var knowsDrain = false
     private var shouldClose = false
     private var handshakeDeadline: Instant?
     /// Set when all is said: what the peer still sends is dropped until it ends or this passes.
@@ -209,6 +211,7 @@ final class Connection {
     }
 
     func drain(deadline: Milliseconds, slot: Milliseconds) {
+        knowsDrain = true
         guard session != nil else { return finish("drain") }
         with { $0.drain(deadline: deadline, slot: slot, now: $1) }
         shell.settle(self)
@@ -261,6 +264,10 @@ final class Connection {
         }
         waiting.removeAll(keepingCapacity: false)
         isRunning = false
+        if shell.drainEnds != nil, !knowsDrain, key != nil {
+            knowsDrain = true
+            shell.tellDrain(self)
+        }
         writeOutput()
         if shouldClose && !isClosing {
             isClosing = true

@@ -32,7 +32,8 @@ final class SyncLoop {
     private var handshakes = 0
     /// By whose address; as many elements as handshakes at most.
     private var handshakesOf: [[UInt8]: Int] = [:]
-    private var isDraining = false
+    /// When the drain's time is over; `nil`: there is none.
+    private(set) var drainEnds: Instant?
 
     private struct Question {
         let connection: UInt64
@@ -159,7 +160,7 @@ final class SyncLoop {
             handshakesOf[holder] = held > 1 ? held - 1 : nil
         }
         metrics.handshaking.add(-1)
-        if handshakes < handshakesMax, listener?.isPaused == true, !isDraining {
+        if handshakes < handshakesMax, listener?.isPaused == true {
             listener?.resumeAccepting()
         }
     }
@@ -256,19 +257,42 @@ final class SyncLoop {
 
     // MARK: - The end
 
-    /// Stops accepting and asks every client to come back at a slot of its own.
+    /// How long the next process may take until it listens. No slot lies before: who came too
+    /// early would be refused and back off, for longer than the restart takes.
+    static let restartTime: Milliseconds = 2_000
+    /// Clients a second and loop that come back; a handshake and a login cost about 1 ms.
+    static let returnsPerSecond: UInt64 = 250
+
+    /// Asks every client to come back at a slot of its own after `deadline`. Until then everybody
+    /// is served, newcomers too.
     func drain(within deadline: Milliseconds) {
-        isDraining = true
+        drainEnds = now + deadline
+        for connection in Array(connections.values) { tellDrain(connection) }
+    }
+
+    /// At the drain's deadline: nobody is let in any more, and who is not logged in is sent away.
+    /// Sessions close by themselves.
+    func endDrain() {
+        guard listener != nil || plainListener != nil else { return }
         listener?.close()
         listener = nil
         plainListener?.close()
         plainListener = nil
-        var random = SystemRandomNumberGenerator()
-        for connection in Array(connections.values) {
-            // The slots spread over the time there is, so that the next server is not stormed.
-            let slot = Milliseconds.random(in: 0...max(deadline, 1), using: &random)
-            connection.drain(deadline: deadline, slot: slot)
+        for connection in Array(connections.values) where connection.key == nil {
+            connection.drain(deadline: 0, slot: 0)
         }
+    }
+
+    /// Tells a connection of the drain, if there is one.
+    func tellDrain(_ connection: Connection) {
+        guard let drainEnds else { return }
+        let left = drainEnds > now ? drainEnds.since(now) : 0
+        // Spread, so that the next process is not stormed.
+        let spread = 1_000 * UInt64(connections.count) / Self.returnsPerSecond
+        var random = SystemRandomNumberGenerator()
+        connection.drain(
+            deadline: left,
+            slot: left + Self.restartTime + .random(in: 0...spread, using: &random))
     }
 
     var count: Int { connections.count }

@@ -93,9 +93,9 @@ public final class SyncService: Sendable {
         }
     }
 
-    /// Stops accepting, asks every client to come back, closes each by the deadline. `done` is
-    /// called once, on a loop's thread, when no connection is left or the deadline and the time
-    /// to say goodbye have passed.
+    /// Asks every client to come back, stops accepting at the deadline and closes each by then.
+    /// `done` is called once, on a loop's thread, when no connection is left or the deadline and
+    /// the time to say goodbye have passed.
     public func drain(within deadline: Milliseconds, done: @escaping @Sendable () -> Void) {
         let finished = Latch(count: threads.count)
         for (thread, box) in zip(threads, shells) {
@@ -104,7 +104,9 @@ public final class SyncService: Sendable {
                 let last = loop.now + deadline + 3_000
                 var poll: LoopTimer?
                 poll = loop.timer {
+                    if loop.now >= last - 3_000 { box.shell.endDrain() }
                     guard box.shell.count == 0 || loop.now >= last else { return }
+                    box.shell.endDrain()
                     poll?.close()
                     poll = nil
                     finished.arrive()
