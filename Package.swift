@@ -55,6 +55,22 @@ func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
         name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: common)
 }
 
+// The fuzzers' functions: replayed as a test, or, for Deploy/fuzz, under libFuzzer, which brings
+// its own `main` and needs every module compiled for coverage.
+let fuzzed: [Target.Dependency] = [
+    "BackendAPI", "RouseServer", "PushGateway", "StoreService", "Telemetry", "HTTP1", "Crypto",
+    "MemoryStore", "Sync", "Feed", "Wake", "Wire", "Model",
+]
+let isFuzzing = Context.environment["ROUSE_FUZZ"] != nil
+let fuzz: Target =
+    isFuzzing
+    ? .executableTarget(
+        name: "rouse-fuzz", dependencies: fuzzed, path: "Tests/Fuzz",
+        exclude: ["corpus", "Replay"], swiftSettings: common)
+    : .testTarget(
+        name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
+        exclude: ["corpus", "Driver"], swiftSettings: common)
+
 let package = Package(
     name: "rouse",
     products: [.executable(name: "rouse", targets: ["rouse"])],
@@ -188,6 +204,7 @@ let package = Package(
             dependencies: ["Conformance", "Scenario", "Crypto", "Wire", "Model"],
             path: "Tests/ConformanceMutants", swiftSettings: common),
         test("LayoutTests", []),
+        fuzz,
     ],
     swiftLanguageModes: [.v6]
 )

@@ -335,6 +335,14 @@ struct Phone {
             .prefix(3) == ["renumber above 7", "send MUTATE 8", "send MUTATE 9"])
     }
 
+    @Test func aFloorWithoutNumbersAboveItIsRefused() throws {
+        var phone = try Phone.inSync(mutations: 2)
+        let said = phone.receive(
+            Phone.delta(0, [2], epoch: Epoch(high: 7, low: 9), reset: .cursorAhead, floor: .max))
+        #expect(!said.contains { $0.hasPrefix("renumber") }, "\(said)")
+        #expect(!phone.session.isOpen)
+    }
+
     // MARK: - Mutations
 
     @Test func unansweredOnesAreSentAgainInOrder() throws {

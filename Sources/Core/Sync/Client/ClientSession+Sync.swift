@@ -146,6 +146,9 @@ extension ClientSession {
         case .idle, .waiting, .connecting, .open:
             return breakOff(.protocolViolation, now: now, &actions)
         }
+        guard welcome.mutationFloor <= Self.mutationFloorMax else {
+            return breakOff(.protocolViolation, now: now, &actions)
+        }
         phase = .open
         slotAt = nil
         wake = nil
@@ -261,11 +264,16 @@ extension ClientSession {
         }
     }
 
+    /// No device comes to this number; above a higher floor there would soon be none left.
+    static let mutationFloorMax: UInt64 = 1 << 62
+
     /// SYN-13: by comparing cursors, never by counting.
     private mutating func receivedDelta(
         _ delta: Delta, request: UInt16, now: Instant, _ actions: inout [ClientAction]
     ) {
-        guard phase == .open, let from = delta.from, let to = delta.to, to.seq >= from.seq else {
+        guard phase == .open, let from = delta.from, let to = delta.to, to.seq >= from.seq,
+            delta.mutationFloor <= Self.mutationFloorMax
+        else {
             return breakOff(.protocolViolation, now: now, &actions)
         }
         let answersSync = request != 0 && request == openSync
