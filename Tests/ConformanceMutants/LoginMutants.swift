@@ -1,7 +1,6 @@
 import Crypto
 import Foundation
 import Model
-import Synchronization
 import Wire
 
 extension Mutant {

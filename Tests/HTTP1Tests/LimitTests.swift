@@ -127,7 +127,7 @@ struct LimitTests {
         waiting.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
         #expect(fixture.pump { waiting.isClosed })
         #expect(waiting.received.hasPrefix("HTTP/1.1 200 "))
-        #expect(idle.allSatisfy { $0.isClosed })
+        #expect(fixture.pump { idle.allSatisfy { $0.isClosed } })
     }
 
     @Test func startErrorsAreTold() throws {

@@ -43,8 +43,7 @@ import Testing
         let (output, status) = try server.runPeer(
             "client.py", ["--plain"], port: port)
         #expect(status == 0, "\(output)")
-        // The last packets reach the file when tshark ends in order.
-        Thread.sleep(forTimeInterval: 1)
+        try Self.waitForEverything(in: file, port)
         kill(shark.processIdentifier, SIGINT)
         shark.waitUntilExit()
         let (found, verdict) = try Self.dissect(file, port)
@@ -52,6 +51,31 @@ import Testing
         #expect(found.hasSuffix(" frames, 0 wrong\n"), "\(found)")
         for name in ["HELLO", "CHALLENGE", "AUTHENTICATE", "WELCOME", "DELTA", "ACK", "MUTATE"] {
             #expect(found.contains("\(name) "), "\(found)")
+        }
+    }
+
+    /// Packets reach the file in their order: once one of a last connection is there, all are. It
+    /// is known by its ports, which begin its TCP header.
+    private static func waitForEverything(in file: String, _ port: Int) throws {
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        address.sin_port = in_port_t(UInt16(port)).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket, $0, length) == 0 && getsockname(socket, $0, &length) == 0
+            }
+        }
+        try #require(isConnected)
+        let own = Int(UInt16(bigEndian: address.sin_port))
+        let head = Data([own >> 8, own & 255, port >> 8, port & 255].map { UInt8($0) })
+        let limit = Date().addingTimeInterval(60)
+        while try Data(contentsOf: URL(fileURLWithPath: file)).range(of: head) == nil {
+            try #require(Date() < limit, "the capture misses its last connection")
+            usleep(5_000)
         }
     }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// How the harness runs.
 public struct ConformanceOptions: Sendable {
@@ -128,28 +127,27 @@ public enum Conformance {
 
     /// What the threads share: the cases to run, longest first, and what came of them.
     private final class Work: Sendable {
-        private struct State {
-            var waiting: [Variant]
-            var results: [Int: CaseResult] = [:]
-        }
+        // NSLock, because ThreadSanitizer reports false races around Synchronization's Mutex.
+        private let lock = NSLock()
+        // Both guarded by `lock`.
+        private nonisolated(unsafe) var waiting: [Variant]
+        private nonisolated(unsafe) var ended: [Int: CaseResult] = [:]
 
-        private let state: Mutex<State>
+        init(_ variants: [Variant]) { waiting = variants.reversed() }
 
-        init(_ variants: [Variant]) { state = Mutex(State(waiting: variants.reversed())) }
-
-        func next() -> Variant? { state.withLock { $0.waiting.popLast() } }
+        func next() -> Variant? { lock.withLock { waiting.popLast() } }
 
         func ended(
             _ index: Int, _ result: CaseResult, _ progress: @Sendable (CaseResult) -> Void
         ) {
-            state.withLock { state in
-                state.results[index] = result
+            lock.withLock {
+                ended[index] = result
                 progress(result)
             }
         }
 
         var results: [CaseResult] {
-            state.withLock { state in state.results.sorted { $0.key < $1.key }.map(\.value) }
+            lock.withLock { ended.sorted { $0.key < $1.key }.map(\.value) }
         }
     }
 
