@@ -39,6 +39,7 @@ final class RecordingApp: DeviceApp {
     func read(_ conversation: ConversationID, through position: UInt64) {
         record("read \(position)")
     }
+    func change(_ change: AppChange) { record("change \(change)") }
     func forget() { record("forget") }
     var status: DeviceAppStatus { DeviceAppStatus() }
     func messages(

@@ -83,6 +83,7 @@ final class TalkativeApp: DeviceApp {
         _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
     ) {}
     func read(_ conversation: ConversationID, through position: UInt64) {}
+    func change(_ change: AppChange) {}
     func forget() {}
     var status: DeviceAppStatus { DeviceAppStatus() }
     func messages(

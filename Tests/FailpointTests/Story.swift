@@ -31,6 +31,17 @@ final class Story {
     /// What was published, in the order of the answers.
     private(set) var published: [Published] = []
 
+    /// Changes of the backend, to be asked for again at the end.
+    private(set) var changes: [Change] = []
+
+    struct Change {
+        let method: String
+        let path: String
+        let body: (any Encodable)?
+        let key: String
+        let answer: [UInt8]
+    }
+
     struct Published {
         let text: String
         let conversation: String
@@ -218,6 +229,17 @@ final class Story {
             position: answer.position)
         published.append(made)
         return made
+    }
+
+    /// Changes something under a key of its own; the same request is judged at the end.
+    @discardableResult
+    func change(
+        _ method: String, _ path: String, _ body: (any Encodable)? = nil
+    ) throws -> [UInt8] {
+        let key = "change-\(changes.count)"
+        let answer = try ask(method, path, body, key: key)
+        changes.append(Change(method: method, path: path, body: body, key: key, answer: answer))
+        return answer
     }
 
     func send(

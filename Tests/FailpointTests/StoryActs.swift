@@ -23,6 +23,8 @@ extension Story {
         try setUp()
         try everybodyOnline()
         try writingClients()
+        try backendChanges()
+        try clientChanges()
         try sleepers()
         try readElsewhere()
         try comeBack()
@@ -139,7 +141,7 @@ extension Story {
         try read("tablet", Self.room)
     }
 
-    private func read(_ device: String, _ conversation: String) throws {
+    func read(_ device: String, _ conversation: String) throws {
         let last = try messages(device, in: conversation).last?.position ?? 0
         try tell(device, .deviceRead) {
             $0.conversation = conversation

@@ -25,6 +25,7 @@ extension Story {
             }
         }
         try judgeDevices()
+        try judgeChanges()
         try judgeLog()
         server.stop()
         try judgeStore()
@@ -61,7 +62,9 @@ extension Story {
             let answer = try control.call(request)
             for event in answer.events ?? [] {
                 guard let device = event.device, device.hasPrefix("\(name)-") else { continue }
-                for message in event.messages ?? [] {
+                // An edit is a second version, new where the first one was.
+                for message in event.messages ?? []
+                where message.conversation != Self.changing {
                     applied["\(device) \(message.message)", default: 0] += 1
                 }
                 if event.kind == .reset { resets[device, default: 0] += 1 }
@@ -115,7 +118,11 @@ extension Story {
             problems.append("\(user.user): head \(user.head), entry \(feed.last?.seq ?? 0)")
         }
         let rooms = Set(feed.map(\.conversation))
-        for room in rooms {
+        // What was changed is told in other ways; devices are asked there.
+        for room in rooms
+        where ![Story.changing, Story.fleeting, Story.doomed].contains(
+            room.description)
+        {
             let told = feed.filter { $0.kind == .message && $0.conversation == room }
                 .map(\.position)
             let there = messages.filter { $0.app == user.app && $0.conversation == room }

@@ -80,8 +80,11 @@ public enum Failpoint: Hashable, Sendable {
         case reauthenticate
         /// Mutations of clients.
         case clientConversation, clientParticipants, clientMessage, logout
+        case clientRemoval, clientEdit, clientDeletion, clientConversationDeletion
+        case clientMetadata, mute, block
         /// Requests of backends.
         case createConversation, addParticipants, publish, changeMetadata, announce, deleteUser
+        case removeParticipants, editMessage, deleteMessage, deleteConversation
         /// Requests of operators.
         case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey
         case putPushCredential, removePushCredential, removeDevice

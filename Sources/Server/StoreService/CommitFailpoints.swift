@@ -84,8 +84,10 @@ extension StoreRequest {
         case .createConversation: [.createConversation]
         case .addParticipants: [.addParticipants]
         case .publish: [.publish]
-        // None has a point of its own yet.
-        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation: []
+        case .removeParticipants: [.removeParticipants]
+        case .editMessage: [.editMessage]
+        case .deleteMessage: [.deleteMessage]
+        case .deleteConversation: [.deleteConversation]
         case .changeMetadata: [.changeMetadata]
         case .announce: [.announce]
         case .deleteUser: [.deleteUser]
@@ -127,10 +129,14 @@ extension Mutation {
         case .addParticipants: [.clientParticipants]
         case .sendMessage: [.clientMessage]
         case .forgetDevice: [.logout]
-        // None has a point of its own yet.
-        case .removeParticipants, .editMessage, .deleteMessage, .deleteConversation,
-            .changeMetadata, .muteConversation, .blockUser, nil:
-            []
+        case .removeParticipants: [.clientRemoval]
+        case .editMessage: [.clientEdit]
+        case .deleteMessage: [.clientDeletion]
+        case .deleteConversation: [.clientConversationDeletion]
+        case .changeMetadata: [.clientMetadata]
+        case .muteConversation: [.mute]
+        case .blockUser: [.block]
+        case nil: []
         }
     }
 }

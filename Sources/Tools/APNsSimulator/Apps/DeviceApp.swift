@@ -43,6 +43,17 @@ public struct StoredMessage: Codable, Equatable, Sendable {
     }
 }
 
+/// What its user may do to what is there.
+public enum AppChange: Equatable, Sendable {
+    case remove([String], from: ConversationID)
+    case edit(MessageID, text: String)
+    case delete(MessageID, forEveryone: Bool)
+    case deleteConversation(ConversationID, forEveryone: Bool)
+    case setTitle(String, of: ConversationID)
+    case mute(ConversationID, Bool)
+    case block(String, Bool)
+}
+
 /// What an app asks of the phone it runs on, and what it tells of itself. Called on the loop.
 public struct DeviceAppHooks {
     /// The app needs no more run time.
@@ -97,6 +108,7 @@ public protocol DeviceApp: AnyObject {
         _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
     ) throws(DeviceAppError)
     func read(_ conversation: ConversationID, through position: UInt64) throws(DeviceAppError)
+    func change(_ change: AppChange) throws(DeviceAppError)
     /// Logs the device out.
     func forget() throws(DeviceAppError)
 

@@ -324,6 +324,37 @@ final class SyncDeviceApp: DeviceApp {
         try with { client in try client.read(conversation, through: position) }
     }
 
+    func change(_ change: AppChange) throws(DeviceAppError) {
+        switch change {
+        case .remove(let users, let conversation):
+            try mutate(
+                .removeParticipants(
+                    RemoveParticipants(conversation: conversation, users: users)))
+        case .edit(let message, let text):
+            let part = Part(mimeType: "text/plain", content: Array(text.utf8))
+            try mutate(.editMessage(EditMessage(message: message, parts: [part])))
+        case .delete(let message, let forEveryone):
+            try mutate(
+                .deleteMessage(DeleteMessage(message: message, forEveryone: forEveryone)))
+        case .deleteConversation(let conversation, let forEveryone):
+            try mutate(
+                .deleteConversation(
+                    DeleteConversation(conversation: conversation, forEveryone: forEveryone)))
+        case .setTitle(let title, let conversation):
+            try mutate(
+                .changeMetadata(
+                    ChangeMetadata(
+                        conversation: conversation,
+                        changes: [MetadataChange(path: ["title"], value: title)])))
+        case .mute(let conversation, let isMuted):
+            try mutate(
+                .muteConversation(
+                    MuteConversation(conversation: conversation, muted: isMuted)))
+        case .block(let user, let isBlocked):
+            try mutate(.blockUser(BlockUser(user: user, blocked: isBlocked)))
+        }
+    }
+
     func forget() throws(DeviceAppError) { try mutate(.forgetDevice(ForgetDevice())) }
 
     private func mutate(_ operation: Mutation.Operation) throws(DeviceAppError) {

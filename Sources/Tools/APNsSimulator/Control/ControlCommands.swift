@@ -48,7 +48,7 @@ final class ControlCommands {
             let host = try simulator.device(try need(request.device, "device"))
             response.screen = host.device.screen
         case .deviceMessages, .deviceConversation, .deviceParticipants, .deviceSend, .deviceRead,
-            .deviceForget:
+            .deviceChange, .deviceForget:
             try use(request, &response)
         case .log:
             let after = request.after ?? 0
@@ -161,6 +161,7 @@ final class ControlCommands {
             throw Refused(text: "device `\(host.name)` has no app with a client")
         }
         if request.cmd == .deviceForget { return try app.forget() }
+        if request.cmd == .deviceChange { return try app.change(try change(request)) }
         let conversation: ConversationID
         if request.cmd == .deviceConversation, request.conversation == nil {
             conversation = try fresh()
@@ -197,6 +198,42 @@ final class ControlCommands {
             response.messages = try app.messages(
                 conversation, above: request.after ?? 0,
                 limit: max(1, min(request.limit ?? 1_000, Self.listMax)))
+        }
+    }
+
+    private func change(_ request: ControlRequest) throws -> AppChange {
+        func identifier<Noun>(
+            _ text: String?, _ name: String
+        ) throws -> Identifier<Noun> {
+            guard let id = Identifier<Noun>(text: try need(text, name)) else {
+                throw Refused(text: "`\(name)` is no UUID")
+            }
+            return id
+        }
+        func conversation() throws -> ConversationID {
+            try identifier(request.conversation, "conversation")
+        }
+        switch try need(request.change, "change") {
+        case .remove:
+            return .remove(try need(request.users, "users"), from: try conversation())
+        case .edit:
+            return .edit(
+                try identifier(request.message, "message"), text: try need(request.text, "text"))
+        case .delete:
+            return .delete(
+                try identifier(request.message, "message"),
+                forEveryone: request.everyone ?? false)
+        case .deleteConversation:
+            return .deleteConversation(
+                try conversation(), forEveryone: request.everyone ?? false)
+        case .metadata:
+            return .setTitle(try need(request.text, "text"), of: try conversation())
+        case .mute: return .mute(try conversation(), try need(request.on, "on"))
+        case .block:
+            guard let user = try need(request.users, "users").first else {
+                throw Refused(text: "`users` names nobody")
+            }
+            return .block(user, try need(request.on, "on"))
         }
     }
 

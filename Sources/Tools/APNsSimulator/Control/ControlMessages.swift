@@ -22,6 +22,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceConversation = "device_conversation"
         case deviceParticipants = "device_participants"
         case deviceSend = "device_send"
+        case deviceChange = "device_change"
         case deviceRead = "device_read"
         case deviceForget = "device_forget"
         case log
@@ -33,6 +34,12 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     /// What `fault` may ask for.
     public enum FaultKind: String, Codable, Sendable, CaseIterable {
         case answer, silence, reset, delay, refuse, goaway, cut, clear
+    }
+
+    /// What `device_change` may ask for.
+    public enum Change: String, Codable, Sendable, CaseIterable {
+        case remove, edit, delete, metadata, mute, block
+        case deleteConversation = "delete_conversation"
     }
 
     public var cmd: Command
@@ -69,6 +76,8 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var text: String?
     public var title: String?
     public var through: UInt64?
+    public var change: Change?
+    public var everyone: Bool?
 
     public var after: UInt64?
     public var limit: Int?

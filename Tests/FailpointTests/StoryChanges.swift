@@ -1,0 +1,156 @@
+import APNsSimulator
+import Foundation
+
+@testable import Scenario
+
+/// What is changed after it was said: edits, deletions, leaving and coming back, blocks; in
+/// conversations of their own, by backend and by client.
+extension Story {
+    static let changing = "0190a1b2-c3d4-7000-8000-0000000000d0"
+    static let fleeting = "0190a1b2-c3d4-7000-8000-0000000000e0"
+    static let doomed = "0190a1b2-c3d4-7000-8000-0000000000f0"
+
+    private struct New: Encodable {
+        let id: String
+        let participants: [String]
+    }
+
+    private struct Text: Encodable {
+        let parts: [[String: String]]
+
+        init(_ text: String) { parts = [["mime_type": "text/plain", "text": text]] }
+    }
+
+    private struct Reference: Encodable {
+        struct Part: Encodable {
+            struct Place: Encodable {
+                let url = "https://example.org/picture"
+                let size = 7
+                let digest = Data(repeating: 7, count: 32).base64EncodedString()
+            }
+
+            let mimeType = "image/png"
+            let reference = Place()
+
+            enum CodingKeys: String, CodingKey {
+                case mimeType = "mime_type"
+                case reference
+            }
+        }
+
+        let parts = [Part()]
+    }
+
+    /// By the backend, under keys of their own.
+    func backendChanges() throws {
+        for id in [Self.changing, Self.fleeting, Self.doomed] {
+            try change(
+                "POST", "/v1/conversations", New(id: id, participants: ["anna", "ben", "clara"]))
+        }
+        let room = "/v1/conversations/\(Self.changing)"
+        let edited = try message("to edit", in: Self.changing)
+        let deleted = try message("to delete", in: Self.changing)
+        _ = try change("POST", room + "/messages", Reference())
+        try change("PUT", "/v1/messages/\(edited)", Text("edited"))
+        try change("DELETE", "/v1/messages/\(deleted)")
+        try change("POST", room + "/participants/remove", ["users": ["ben"]])
+        _ = try message("without ben", in: Self.changing)
+        try change("POST", room + "/participants", ["users": ["ben"]])
+        _ = try message("with ben", in: Self.changing)
+        try change("DELETE", "/v1/conversations/\(Self.doomed)")
+    }
+
+    /// By Anna's phone, through its outbox.
+    func clientChanges() throws {
+        var sent: [String] = []
+        for text in ["mine to edit", "mine to delete", "mine to hide"] {
+            let answer = try tell("anna", .deviceSend) {
+                $0.conversation = Self.changing
+                $0.text = text
+            }
+            sent.append(answer.message ?? "")
+        }
+        try anna(.edit) {
+            $0.message = sent[0]
+            $0.text = "mine, edited"
+        }
+        try anna(.delete) {
+            $0.message = sent[1]
+            $0.everyone = true
+        }
+        try anna(.delete) { $0.message = sent[2] }
+        try anna(.metadata) {
+            $0.conversation = Self.changing
+            $0.text = "a title"
+        }
+        try anna(.mute) {
+            $0.conversation = Self.changing
+            $0.on = true
+        }
+        for isBlocked in [true, false] {
+            try anna(.block) {
+                $0.users = ["dora"]
+                $0.on = isBlocked
+            }
+        }
+        try anna(.remove) {
+            $0.conversation = Self.fleeting
+            $0.users = ["ben"]
+        }
+        try anna(.deleteConversation) {
+            $0.conversation = Self.fleeting
+            $0.everyone = true
+        }
+        try wait("anna's changes are answered") {
+            try status("anna").app?.hasUnanswered == false
+        }
+        // So that the icon is about the room again.
+        try waitHolds("tablet", "mine to hide", in: Self.changing)
+        try read("tablet", Self.changing)
+    }
+
+    private func anna(
+        _ change: ControlRequest.Change, _ fill: (inout ControlRequest) -> Void
+    ) throws {
+        try tell("anna", .deviceChange) {
+            $0.change = change
+            fill(&$0)
+        }
+    }
+
+    private func message(_ text: String, in conversation: String) throws -> String {
+        let answer = try change(
+            "POST", "/v1/conversations/\(conversation)/messages", Text(text))
+        return try Self.decoded(PublishedMessage.self, answer).id
+    }
+
+    /// P2, once more at the end; and every device of a user shows what the others show.
+    func judgeChanges() throws {
+        for made in changes {
+            let again = try ask(made.method, made.path, made.body, key: made.key)
+            guard again == made.answer else {
+                throw StoryError(
+                    "\(made.method) \(made.path) was answered "
+                        + "\(String(decoding: made.answer, as: UTF8.self)), and then "
+                        + String(decoding: again, as: UTF8.self))
+            }
+        }
+        let common = ["edited", "", "without ben", "with ben", "mine, edited", "mine to hide"]
+        for device in Self.members {
+            let expected =
+                switch device {
+                case "anna": common.filter { $0 != "mine to hide" }
+                case "ben": common.filter { $0 != "without ben" }
+                default: common
+                }
+            try wait("\(device) holds \(expected)") {
+                try messages(device, in: Self.changing).map(\.text) == expected
+            }
+            for gone in [Self.fleeting, Self.doomed] {
+                try wait("\(device) has nothing of \(gone)") {
+                    try messages(device, in: gone).isEmpty
+                }
+            }
+        }
+    }
+}
