@@ -27,6 +27,8 @@ public struct SyncClientEvents {
     public var reported: (ClientEvent) -> Void = { _ in }
     /// Entries that are new to this device, after they are durable here.
     public var applied: ([Entry]) -> Void = { _ in }
+    /// Those of `applied`, after it, of which the user may be notified (Protocol/push.md, PSH-8).
+    public var news: ([Entry]) -> Void = { _ in }
     /// Final results of mutations, after they are durable here.
     public var results: ([MutationResult]) -> Void = { _ in }
     /// The app's backend must sign an identity token over this nonce; answer once with it, or
@@ -272,7 +274,15 @@ public final class SyncClient {
     ) throws(LocalStoreError) {
         let applied = try store.apply(change)
         for _ in 0..<count { with { $0.committed(now: $1) } }
-        if !applied.isEmpty { events.applied(applied) }
+        tell(applied)
+    }
+
+    private func tell(_ applied: [Entry]) {
+        guard !applied.isEmpty else { return }
+        // Before the app can go on: what it does may begin another reset.
+        let news = session.news(among: applied)
+        events.applied(applied)
+        if !news.isEmpty { events.news(news) }
     }
 
     private func carryOut(_ action: ClientAction) throws(LocalStoreError) {
@@ -302,12 +312,12 @@ public final class SyncClient {
         case .applyHistory(let change):
             let applied = try store.applyHistory(change)
             with { $0.historyCommitted(now: $1) }
-            if !applied.isEmpty { events.applied(applied) }
+            tell(applied)
         case .applySnapshot(let change):
             let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
             let (applied, last) = try store.applySnapshot(change, at: wall)
             with { $0.snapshotCommitted(lastMutation: last, now: $1) }
-            if !applied.isEmpty { events.applied(applied) }
+            tell(applied)
         case .sumUp:
             let digest = try store.digest()
             with { $0.digestComputed(digest, now: $1) }

@@ -13,6 +13,8 @@ struct Phone {
     /// Everything sent.
     var frames: [Frame] = []
     var looksForOrphans = false
+    /// What the user may be notified of, in order.
+    var news: [Entry] = []
 
     init(
         at seq: UInt64? = 10, token: [UInt8] = [9], mutations: Int = 0, seed: UInt64 = 1,
@@ -50,16 +52,19 @@ struct Phone {
                 case .disconnect: lines.append("disconnect")
                 case .apply(let change):
                     let fresh = try store.apply(change)
+                    news += session.news(among: fresh)
                     lines.append(
                         "apply \(fresh.map(\.seq)) to \(change.to.seq)"
                             + (change.marksStale ? " stale" : "") + (change.sweeps ? " sweep" : ""))
                     actions = session.committed(now: now) + actions
                 case .applyHistory(let change):
                     let fresh = try store.applyHistory(change)
+                    news += session.news(among: fresh)
                     lines.append("history \(fresh.map(\.seq))")
                     actions = session.historyCommitted(now: now) + actions
                 case .applySnapshot(let change):
                     let (fresh, last) = try store.applySnapshot(change, at: wall)
+                    news += session.news(among: fresh)
                     lines.append(
                         "snapshot \(fresh.count)" + (change.isFirst ? " first" : "")
                             + (change.isLast ? " last" : ""))

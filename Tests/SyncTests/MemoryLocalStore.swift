@@ -88,6 +88,7 @@ final class MemoryLocalStore: LocalStore {
             rows = rows.filter { !$0.value.isStale }
             state.isResetting = false
         }
+        if let history = change.historyThrough { state.historyThrough = history }
         state.cursor = change.to
         applied += fresh
         return fresh
@@ -140,6 +141,7 @@ final class MemoryLocalStore: LocalStore {
             seenInSnapshot = []
             for key in rows.keys { rows[key]?.isStale = true }
             state.isResetting = false
+            state.historyThrough = change.start.seq
             state.cursor = nil
         }
         var fresh = keep(change.page.entries)

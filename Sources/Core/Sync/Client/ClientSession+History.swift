@@ -236,6 +236,7 @@ extension ClientSession {
                 ? progress.resendSince : progress.stored?.resendSince)
         progress.inFlight = change
         snapshot = progress
+        historyThrough = start.seq
         actions.append(.applySnapshot(change))
     }
 

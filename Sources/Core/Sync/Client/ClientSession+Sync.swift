@@ -212,6 +212,7 @@ extension ClientSession {
         applying = nil
         changesInFlight = []
         isResetting = false
+        historyThrough = 0
         snapshot = nil
         fetches = []
         historyInFlight = []
@@ -289,6 +290,7 @@ extension ClientSession {
         if snapshot != nil, delta.reset == nil { return }
         if delta.digestWanted { wantsDigest = true }
         var marksStale = false
+        if delta.reset != nil, from.seq == 0 { historyThrough = delta.head }
         if let reset = delta.reset {
             if reset.retryAfterMs > 0 { syncAt = now + Milliseconds(reset.retryAfterMs) }
             guard from.seq == 0 else { return wantSync(.timer, now: now, &actions) }
@@ -335,7 +337,22 @@ extension ClientSession {
         actions.append(
             .apply(
                 LocalChange(
-                    entries: delta.entries, to: to, marksStale: marksStale, sweeps: sweeps)))
+                    entries: delta.entries, to: to, marksStale: marksStale, sweeps: sweeps,
+                    historyThrough: delta.reset == nil ? nil : historyThrough)))
+    }
+
+    /// Those of applied entries that the user may be notified of (PSH-8): messages of others and
+    /// announcements that are not of a first sync, a reset or a FETCH, and were not alerted.
+    public func news(among applied: [Entry]) -> [Entry] {
+        applied.filter { entry in
+            // Pages beside the feed name no `seq` (HIS-2).
+            guard entry.seq > historyThrough, !entry.alerted else { return false }
+            return switch entry.body {
+            case .message(let message): message.sender != user
+            case .announcement(let announcement): !announcement.read
+            default: false
+            }
+        }
     }
 
     /// The oldest change handed over is durable.

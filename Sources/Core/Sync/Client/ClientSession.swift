@@ -41,6 +41,8 @@ public struct ClientSession: Sendable {
     var applying: Cursor?
     var changesInFlight: [InFlight] = []
     var isResetting: Bool
+    /// As the local store keeps it, or is about to.
+    var historyThrough: UInt64
     var sessionToken: [UInt8]
     var user: String
     var reads: [ReadReceipt]
@@ -151,6 +153,7 @@ public struct ClientSession: Sendable {
         cursor = state.cursor
         applying = state.cursor
         isResetting = state.isResetting
+        historyThrough = state.historyThrough
         snapshot = state.snapshot.map { SnapshotProgress(stored: $0) }
         sessionToken = state.sessionToken
         user = state.user

@@ -85,7 +85,8 @@ public protocol LocalHistoryStore: AnyObject {
     func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry]
 
     /// Makes a page of a snapshot durable in one transaction, in this order:
-    /// 1. `isFirst`: every row of the feed is marked stale, and the cursor is forgotten.
+    /// 1. `isFirst`: every row of the feed is marked stale, the cursor is forgotten, and
+    ///    `historyThrough` becomes that of `start`.
     /// 2. The page's entries are stored as in `applyHistory`.
     /// 3. Of each conversation of the page are deleted, if they are stale: its state, metadata,
     ///    settings and read mark; with `participantsComplete` participants and receipts; messages

@@ -24,7 +24,8 @@ public protocol LocalStore: LocalHistoryStore {
     /// 3. A read mark at or above a pending read receipt of its conversation removes that receipt
     ///    (both `through`, and every range lies at or below the mark or in the mark's ranges).
     /// 4. `sweeps`: rows still stale are deleted.
-    /// 5. The cursor becomes `change.to`, and `isResetting` is `!sweeps` if `marksStale` was set
+    /// 5. `historyThrough`, if it is there, is kept for `load`.
+    /// 6. The cursor becomes `change.to`, and `isResetting` is `!sweeps` if `marksStale` was set
     ///    now or in an earlier change whose sweep has not come.
     ///
     /// Returns the entries that changed a row, in order: each is new to this device.
@@ -86,6 +87,8 @@ public struct LocalState: Equatable, Sendable {
     public var cursor: Cursor?
     /// Stale rows wait for their sweep.
     public var isResetting: Bool
+    /// What the feed holds up to here came with a first sync or a reset (PSH-8).
+    public var historyThrough: UInt64
     /// A snapshot was begun and is not whole yet; then there is no cursor.
     public var snapshot: LocalSnapshot?
     /// Empty: log in.
@@ -100,13 +103,14 @@ public struct LocalState: Equatable, Sendable {
     public var pendingReads: [ReadReceipt]
 
     public init(
-        cursor: Cursor? = nil, isResetting: Bool = false, snapshot: LocalSnapshot? = nil,
-        sessionToken: [UInt8] = [],
+        cursor: Cursor? = nil, isResetting: Bool = false, historyThrough: UInt64 = 0,
+        snapshot: LocalSnapshot? = nil, sessionToken: [UInt8] = [],
         user: String = "", lastMutation: UInt64 = 0, firstUnanswered: UInt64? = nil,
         pendingReads: [ReadReceipt] = []
     ) {
         self.cursor = cursor
         self.isResetting = isResetting
+        self.historyThrough = historyThrough
         self.snapshot = snapshot
         self.sessionToken = sessionToken
         self.user = user
@@ -125,14 +129,18 @@ public struct LocalChange: Equatable, Sendable {
     public var marksStale: Bool
     /// The last page of a reset: what is stale now is gone on the server.
     public var sweeps: Bool
+    /// With the first page of a feed from its start: where its head was then.
+    public var historyThrough: UInt64?
 
     public init(
-        entries: [Entry], to: Cursor, marksStale: Bool = false, sweeps: Bool = false
+        entries: [Entry], to: Cursor, marksStale: Bool = false, sweeps: Bool = false,
+        historyThrough: UInt64? = nil
     ) {
         self.entries = entries
         self.to = to
         self.marksStale = marksStale
         self.sweeps = sweeps
+        self.historyThrough = historyThrough
     }
 }
 

@@ -28,6 +28,8 @@ extension TableLocalStore {
                 round += 1
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
                 try transaction.put(LocalStateRecord(name: Fact.resetting, number: 0))
+                try transaction.put(
+                    LocalStateRecord(name: Fact.history, number: change.start.seq))
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
             }
             var lost = try Lost(since: change.resendSince, transaction)

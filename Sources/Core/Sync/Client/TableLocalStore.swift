@@ -24,6 +24,7 @@ public final class TableLocalStore: LocalStore {
         static let cursor = "cursor"
         static let round = "round"
         static let resetting = "resetting"
+        static let history = "history_through"
         static let token = "session_token"
         static let user = "user"
         static let lastMutation = "last_mutation"
@@ -54,6 +55,7 @@ public final class TableLocalStore: LocalStore {
             }
             state.snapshot = try Self.snapshot(in: snapshot)
             state.isResetting = try Self.fact(Fact.resetting, snapshot)?.number ?? 0 != 0
+            state.historyThrough = try Self.fact(Fact.history, snapshot)?.number ?? 0
             state.sessionToken = try Self.fact(Fact.token, snapshot)?.bytes ?? []
             state.user = String(
                 decoding: try Self.fact(Fact.user, snapshot)?.bytes ?? [], as: UTF8.self)
@@ -88,6 +90,9 @@ public final class TableLocalStore: LocalStore {
                 try transaction.put(
                     LocalStateRecord(name: Fact.resetting, number: isResetting ? 1 : 0))
             }
+            if let history = change.historyThrough {
+                try transaction.put(LocalStateRecord(name: Fact.history, number: history))
+            }
             try transaction.put(
                 LocalStateRecord(
                     name: Fact.cursor, number: change.to.seq, bytes: change.to.epoch.bytes))
@@ -109,6 +114,7 @@ public final class TableLocalStore: LocalStore {
                 }
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.resetting)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.history)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
             }

@@ -156,6 +156,7 @@ final class SyncDeviceApp: DeviceApp {
         }
         events.reported = { [weak self] in self?.reported($0) }
         events.applied = { [weak self] in self?.applied($0) }
+        events.news = { [weak self] in self?.notify($0) }
         events.results = { [weak self] in self?.answered($0) }
         events.connectionEnded = { [weak self] in self?.lastEnd = $0 }
         var seed: UInt64 = 0
@@ -236,7 +237,7 @@ final class SyncDeviceApp: DeviceApp {
                         conversation: conversation.description, message: identifier,
                         position: message.position, seq: entry.seq, sender: message.sender,
                         alerted: entry.alerted))
-                arrived(message, identifier, in: conversation, alerted: entry.alerted)
+                arrived(message, identifier, in: conversation)
             case .readMark(let mark): readElsewhere(conversation, mark)
             case .participant(let participant) where participant.user == configuration.user:
                 var event = SimulatorEvent(.joined)
@@ -252,19 +253,26 @@ final class SyncDeviceApp: DeviceApp {
         hooks.tell(event)
     }
 
-    /// In the background the app shows a notification of its own, under the identifier that an
-    /// alert about the same message would have (Protocol/push.md, PSH-4).
     private func arrived(
-        _ message: MessageState, _ identifier: String, in conversation: ConversationID,
-        alerted: Bool
+        _ message: MessageState, _ identifier: String, in conversation: ConversationID
     ) {
         guard message.sender != configuration.user else { return }
         if known.count >= Self.knownMax { known.removeFirst(Self.knownMax / 4) }
         known.append((conversation, message.position, identifier))
-        guard wasWoken, !alerted else { return }
-        let title = message.push?.title ?? message.sender
-        let body = message.push?.body ?? Self.text(of: message)
-        hooks.showNotification(identifier, title, body, conversation.description)
+    }
+
+    /// In the background the app shows a notification of its own, under the identifier that an
+    /// alert about the same message would have (Protocol/push.md, PSH-4).
+    private func notify(_ news: [Entry]) {
+        guard wasWoken else { return }
+        for entry in news {
+            guard case .message(let message) = entry.body,
+                let identifier = MessageID(entry.object)?.description
+            else { continue }
+            let title = message.push?.title ?? message.sender
+            let body = message.push?.body ?? Self.text(of: message)
+            hooks.showNotification(identifier, title, body, entry.conversation?.description)
+        }
     }
 
     private func readElsewhere(_ conversation: ConversationID, _ mark: ReadMarkState) {

@@ -40,6 +40,7 @@ extension Coverage {
         "MSG-36: A client MUST remove the conversation",
         "MSG-37: a client MUST remove everything of the conversation",
         "MSG-52: a client then MUST remove its notification",
+        "PSH-8: a client MUST NOT notify",
         "PSH-1: A client MUST work if every push is lost",
         "SES-8: client MUST send it again, as a SYNC frame",
         "SES-12: The client MUST store it durably",
