@@ -34,6 +34,8 @@ final class SyncLoop {
     private var handshakesOf: [[UInt8]: Int] = [:]
     /// When the drain's time is over; `nil`: there is none.
     private(set) var drainEnds: Instant?
+    /// Connections that were told; each has the turn after the one before.
+    private var drainsTold = 0
 
     private struct Question {
         let connection: UInt64
@@ -289,10 +291,10 @@ final class SyncLoop {
         let left = drainEnds > now ? drainEnds.since(now) : 0
         // Spread, so that the next process is not stormed.
         let spread = 1_000 * UInt64(connections.count) / Self.returnsPerSecond
-        var random = SystemRandomNumberGenerator()
-        connection.drain(
-            deadline: left,
-            slot: left + Self.restartTime + .random(in: 0...spread, using: &random))
+        let count = max(1, connections.count)
+        let turn = DrainSlots.slot(drainsTold % count, of: count, within: spread)
+        drainsTold += 1
+        connection.drain(deadline: left, slot: left + Self.restartTime + turn)
     }
 
     var count: Int { connections.count }
