@@ -42,6 +42,7 @@ final class RecordingApp: DeviceApp {
     func change(_ change: AppChange) { record("change \(change)") }
     func forget() { record("forget") }
     var status: DeviceAppStatus { DeviceAppStatus() }
+    func checkDigest() { record("digest") }
     func messages(
         _ conversation: ConversationID, above position: UInt64, limit: Int
     ) -> [StoredMessage] { [] }

@@ -86,6 +86,7 @@ final class TalkativeApp: DeviceApp {
     func change(_ change: AppChange) {}
     func forget() {}
     var status: DeviceAppStatus { DeviceAppStatus() }
+    func checkDigest() {}
     func messages(
         _ conversation: ConversationID, above position: UInt64, limit: Int
     ) -> [StoredMessage] { [] }

@@ -14,6 +14,12 @@ import Testing
         let demotions: Int
         let alerts: Int
         let recoveries: Int
+        let devices: Int
+        let digestsEqual: Int
+        let digestsUnequal: Int
+        let serverDigestsUnequal: Int
+        let digestObjects: Int
+        let messagesOnDevices: Int
         let kills: [Kill]
 
         struct Kill: Decodable { let unansweredMutations: Int }
@@ -39,6 +45,9 @@ import Testing
         let found = try #require(report)
         #expect(found.messages > 50 && found.acknowledged == found.messages)
         #expect(found.lost == 0 && found.duplicated == 0 && found.outOfOrder == 0)
+        #expect(found.digestsEqual == found.devices && found.digestsUnequal == 0)
+        #expect(found.digestObjects > found.messages && found.serverDigestsUnequal == 0)
+        #expect(found.messagesOnDevices == found.deliveries)
         #expect(found.kills.count == 2 && found.deliveries > found.messages)
     }
 
@@ -48,7 +57,21 @@ import Testing
             "2007-06-04.txt",
             ["--awake", "--lines", "40", "--factor", "2000", "--suppress", "100"])
         #expect(outcome.status == 1)
-        #expect(try #require(report).lost == 1)
+        let found = try #require(report)
+        #expect(found.lost == 1)
+        #expect(found.digestsEqual == found.devices - 1 && found.digestsUnequal == 1)
+    }
+
+    @Test("an entry stored wrongly on one device is found by its digest alone, and the run fails")
+    func corrupted() throws {
+        let (outcome, report) = try replay(
+            "2007-06-04.txt",
+            ["--awake", "--lines", "40", "--factor", "2000", "--corrupt", "100"])
+        #expect(outcome.status == 1)
+        let found = try #require(report)
+        #expect(found.lost == 0 && found.duplicated == 0 && found.outOfOrder == 0)
+        #expect(found.digestsEqual == found.devices - 1 && found.digestsUnequal == 1)
+        #expect(found.serverDigestsUnequal >= 1)
     }
 
     @Test("with sleepers: no line is lost over a kill of the server, and pushes are recorded")
@@ -62,5 +85,6 @@ import Testing
         #expect(found.lost == 0 && found.duplicated == 0 && found.outOfOrder == 0)
         #expect(found.silentWakes > 0, "\(outcome.errors.suffix(2000))")
         #expect(found.kills.count == 1)
+        #expect(found.digestsEqual == found.devices && found.digestsUnequal == 0)
     }
 }

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Client
 import Crypto
 import EventLoop
@@ -22,9 +23,8 @@ final class ClientFleet: DeviceFleet {
     private let issuer: IdentityIssuer
     private let folder: URL
     private let seed: UInt64
-    /// The entry of this number, counted over all devices, is kept from its device: for a proof
-    /// that the report notices.
-    private let suppressed: Int?
+    /// For a proof that the report notices.
+    private let damage: ReplayDamage?
     private var entriesSeen = 0
     private var devices: [Device] = []
 
@@ -32,6 +32,7 @@ final class ClientFleet: DeviceFleet {
         let user: String
         let id: DeviceID
         var client: SyncClient?
+        var store: TableLocalStore?
         var messages: [UInt64: MessageID] = [:]
         var resets = 0
 
@@ -43,7 +44,7 @@ final class ClientFleet: DeviceFleet {
 
     init(
         loop: Loop, endpoint: SyncEndpoint, tls: TLSContext, app: String, issuer: IdentityIssuer,
-        folder: URL, seed: UInt64, suppressed: Int?
+        folder: URL, seed: UInt64, damage: ReplayDamage?
     ) {
         self.loop = loop
         self.endpoint = endpoint
@@ -52,7 +53,7 @@ final class ClientFleet: DeviceFleet {
         self.issuer = issuer
         self.folder = folder
         self.seed = seed
-        self.suppressed = suppressed
+        self.damage = damage
     }
 
     func add(user: String, device: DeviceID) throws {
@@ -94,6 +95,8 @@ final class ClientFleet: DeviceFleet {
         device.messages[mutation] = line.message
     }
 
+    func checkDigest(_ number: Int) { devices[number].client?.checkDigest() }
+
     func count(then: @escaping () -> Void) { then() }
 
     func stop() {
@@ -113,6 +116,7 @@ final class ClientFleet: DeviceFleet {
         let file = folder.appendingPathComponent("device-\(number).db").path
         let store = TableLocalStore(
             store: try SQLiteStore(path: file, tables: LocalSchema.tables, options: options))
+        device.store = store
         var events = SyncClientEvents { [unowned self] nonce, answer in
             answer(self.issuer.token(app: self.app, user: device.user, nonce: nonce))
         }
@@ -130,10 +134,14 @@ final class ClientFleet: DeviceFleet {
     }
 
     private func filtered(_ store: TableLocalStore) -> any LocalStore {
-        guard let suppressed else { return store }
-        return SuppressingStore(store) { [unowned self] in
+        guard let damage else { return store }
+        return DamagingStore(store) { [unowned self] entry in
             self.entriesSeen += 1
-            return self.entriesSeen == suppressed
+            guard self.entriesSeen == damage.entry else { return entry }
+            guard damage.kind == .corrupted else { return nil }
+            var entry = entry
+            entry.version &+= 1
+            return entry
         }
     }
 
@@ -148,10 +156,29 @@ final class ClientFleet: DeviceFleet {
             onEvent(.failed(device: number, "refused with \(code)"))
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
+        case .digest(let isComparable, let isEqual, let objects):
+            compared(number, isComparable, isEqual, objects)
         case .opened, .synced, .closed, .pushTokenRefused, .drained, .retrying, .parked,
-            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .digest, .signalled,
-            .reauthenticated:
+            .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .signalled, .reauthenticated:
             break
+        }
+    }
+
+    private func compared(
+        _ number: Int, _ isComparable: Bool, _ isEqual: Bool, _ objects: UInt64
+    ) {
+        guard let store = devices[number].store else { return }
+        do {
+            let held = try store.counts()
+            onEvent(
+                .digest(
+                    device: number,
+                    SimulatorEvent.DigestFacts(
+                        isComparable: isComparable, isEqual: isEqual, objects: objects,
+                        entries: held.entries, conversations: held.conversations,
+                        messages: held.messages)))
+        } catch {
+            onEvent(.failed(device: number, "counting: \(error)"))
         }
     }
 
@@ -220,21 +247,21 @@ final class IdentityIssuer {
     }
 }
 
-/// Keeps one chosen message entry from a device, as a defect on the way would.
-private final class SuppressingStore: LocalStore {
+/// Changes or drops chosen message entries before they are stored, as a defect on the way would.
+private final class DamagingStore: LocalStore {
     private let store: TableLocalStore
-    private let isChosen: () -> Bool
+    private let damaged: (Entry) -> Entry?
 
-    init(_ store: TableLocalStore, isChosen: @escaping () -> Bool) {
+    init(_ store: TableLocalStore, damaged: @escaping (Entry) -> Entry?) {
         self.store = store
-        self.isChosen = isChosen
+        self.damaged = damaged
     }
 
     func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
         var change = change
-        change.entries.removeAll { entry in
-            guard case .message = entry.body else { return false }
-            return isChosen()
+        change.entries = change.entries.compactMap { entry in
+            guard case .message = entry.body else { return entry }
+            return damaged(entry)
         }
         return try store.apply(change)
     }

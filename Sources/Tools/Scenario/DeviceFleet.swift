@@ -1,3 +1,4 @@
+import APNsSimulator
 import Model
 
 /// Devices that a scenario drives: in this process, or behind the simulator's control socket.
@@ -11,6 +12,8 @@ protocol DeviceFleet: AnyObject {
     /// Puts the app to sleep; `forced`: the user swipes it away.
     func sleep(_ device: Int, forced: Bool)
     func send(_ device: Int, _ line: OutgoingLine) throws
+    /// Has the device compare itself with the server; `.digest` tells.
+    func checkDigest(_ device: Int)
     /// Has `syncRequests` and `deltas` counted up to now.
     func count(then: @escaping () -> Void)
     /// What the devices have got from the server, as of the last `count`.
@@ -35,6 +38,9 @@ enum FleetEvent {
     case joined(device: Int, ConversationID, position: UInt64)
     case applied(device: Int, ConversationID, MessageID, position: UInt64, at: UInt64)
     case answered(device: Int, MessageID, position: UInt64, code: UInt32, at: UInt64)
+    /// The device was compared with the server, because of `checkDigest` or because the server
+    /// asked.
+    case digest(device: Int, SimulatorEvent.DigestFacts)
     case failed(device: Int, String)
     /// Nothing more is heard of any device.
     case ended(String)

@@ -17,8 +17,8 @@ public struct ReplayOptions: Sendable {
     public var kills = 0
     /// Only the first lines of the log.
     public var lines: Int?
-    /// Keeps this entry from its device: the run must fail.
-    public var suppressed: Int?
+    /// A defect put in on one device: the run must fail. Only if nobody sleeps.
+    public var damage: ReplayDamage?
     public var keepsFolder = false
     /// The `rouse` executable that runs the server.
     public var executable = ""
@@ -73,6 +73,9 @@ public final class Replay {
     private var lastIdleMinute = -1
     private var isEnding = false
     private var isCounting = false
+    /// As it was before the devices were compared with the server.
+    var judged: ReplayLedger?
+    var digests = DigestTally()
     let pushKey = PrivateKey.generate(.p256)
 
     /// Log minutes without a line after which an app sleeps, in logs that tell no parts.
@@ -167,7 +170,7 @@ public final class Replay {
             tls: try TLSContext.client(
                 trustedCertificates: Array(authorityPEM.utf8), protocols: ["rouse/1"]),
             app: Self.app, issuer: IdentityIssuer(key: issuer, keyID: Self.keyID),
-            folder: folder, seed: options.seed, suppressed: options.suppressed)
+            folder: folder, seed: options.seed, damage: options.damage)
     }
 
     private func simulatorFleet() throws -> any DeviceFleet {
@@ -201,6 +204,8 @@ public final class Replay {
 
     private func finishReport(_ started: UInt64) throws {
         try countPushes()
+        // What a device repaired after its digest does not count.
+        let ledger = judged ?? self.ledger
         let verdict = ledger.verdict()
         report.log = URL(fileURLWithPath: options.logFile).lastPathComponent
         report.factor = options.factor
@@ -236,16 +241,18 @@ public final class Replay {
         if ledger.messages.count < log.messages {
             failures.append("\(log.messages - ledger.messages.count) lines were never sent")
         }
+        judgeDigests(&failures)
         if report.resets > 0 { failures.append("\(report.resets) resets after the first login") }
         report.failures += failures
     }
 
-    /// What the server recorded of its wakes, read from its file after its end, and what the
-    /// simulator was sent.
+    /// What the server holds and recorded of its wakes, read from its file after its end, and
+    /// what the simulator was sent.
     private func countPushes() throws {
-        guard let fleet = fleet as? SimulatorFleet else { return }
         server.stop()
         let facts = try ServerFacts(path: server.storePath)
+        report.held = facts.objects
+        guard let fleet = fleet as? SimulatorFleet else { return }
         report.silentWakes = fleet.silentWakes
         report.alerts = fleet.alerts
         report.badges = fleet.badges
@@ -377,6 +384,9 @@ public final class Replay {
             }
         case .answered(_, let message, let position, let code, let time):
             ledger.answered(message, position: code == 0 ? position : 0, at: time)
+        case .digest(let device, let facts):
+            loop.updateNow()
+            digests.heard(facts, from: device, now: loop.now)
         case .failed(let device, let why):
             if report.failures.count < 10 { report.failures.append("device \(device): \(why)") }
         case .ended(let why): fail(why)
@@ -437,8 +447,10 @@ public final class Replay {
         }
         if let settledSince, now - settledSince < Self.watch { return }
         guard !isCounting else { return }
+        if judged == nil { judged = ledger }
+        guard compareDigests(now) else { return }
         isCounting = true
-        fleet?.count { [unowned self] in self.loop.stop() }
+        fleet?.count { [unowned self] in self.countAtServer() }
     }
 
     private func tellProgress(_ now: UInt64) {

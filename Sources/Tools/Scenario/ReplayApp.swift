@@ -6,7 +6,7 @@ import Model
 extension Replay {
     // MARK: - The app, as its backend sees it
 
-    private var api: HTTPCall.Place { .tcp(host: "127.0.0.1", port: server.apiPort) }
+    var api: HTTPCall.Place { .tcp(host: "127.0.0.1", port: server.apiPort) }
 
     private static func json(_ value: some Encodable) -> [UInt8] {
         (try? JSONEncoder().encode(value)).map(Array.init) ?? []

@@ -20,6 +20,18 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         }
     }
 
+    /// Objects in the server's store.
+    public struct Held: Codable, Equatable, Sendable {
+        public var users = 0
+        public var devices = 0
+        public var conversations = 0
+        public var messages = 0
+        /// Of all feeds.
+        public var entries = 0
+
+        public init() {}
+    }
+
     public var log = ""
     public var factor = 0.0
     public var seed: UInt64 = 0
@@ -50,6 +62,19 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     /// The same where the device was open from the sending on.
     public var awakeP50Milliseconds: UInt64 = 0
     public var awakeP99Milliseconds: UInt64 = 0
+    /// Devices whose comparison with the server at the end was equal, and unequal at any time.
+    public var digestsEqual = 0
+    public var digestsUnequal = 0
+    /// Objects in the sums of the equal ones.
+    public var digestObjects: UInt64 = 0
+    /// Comparisons as the server counted them since its last start.
+    public var serverDigestsEqual = 0
+    public var serverDigestsUnequal = 0
+    /// What the server holds at the end.
+    public var held = Held()
+    /// What all devices together hold at the end: objects of every kind, and the messages.
+    public var entriesOnDevices = 0
+    public var messagesOnDevices = 0
     public var seconds = 0.0
     public var kills: [Kill] = []
     /// What failed, in words; empty: the run is good.
@@ -58,7 +83,14 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     enum CodingKeys: String, CodingKey {
         case log, factor, seed, devices, messages, acknowledged, unacknowledged, refused
         case deliveries, deltas, resets, demotions, alerts, recoveries, lost, duplicated, seconds
-        case kills, failures, badges
+        case kills, failures, badges, held
+        case digestsEqual = "digests_equal"
+        case digestsUnequal = "digests_unequal"
+        case digestObjects = "digest_objects"
+        case serverDigestsEqual = "server_digests_equal"
+        case serverDigestsUnequal = "server_digests_unequal"
+        case entriesOnDevices = "entries_on_devices"
+        case messagesOnDevices = "messages_on_devices"
         case graceSeconds = "grace_seconds"
         case budgetWindowSeconds = "budget_window_seconds"
         case budgetSpacingSeconds = "budget_spacing_seconds"
@@ -105,6 +137,17 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         }
         text += row("lost", lost) + row("duplicated", duplicated)
         text += row("out of order", outOfOrder)
+        text += row(
+            "digests equal",
+            "\(digestsEqual) of \(devices), over \(digestObjects) objects; unequal "
+                + "\(digestsUnequal); the server counted \(serverDigestsEqual) equal, "
+                + "\(serverDigestsUnequal) unequal")
+        text += row(
+            "the server holds",
+            "\(held.users) users, \(held.devices) devices, \(held.conversations) conversations, "
+                + "\(held.messages) messages, \(held.entries) entries")
+        text += row(
+            "the devices hold", "\(messagesOnDevices) messages, \(entriesOnDevices) objects")
         text += row("send to applied", "p50 \(p50Milliseconds) ms, p99 \(p99Milliseconds) ms")
         if !isAwake {
             text += row(
@@ -119,7 +162,9 @@ public struct ReplayReport: Codable, Equatable, Sendable {
                     + "back after \(kill.downMilliseconds) ms")
         }
         for failure in failures { text += "  FAILED: \(failure)\n" }
-        if failures.isEmpty { text += "  nothing lost, nothing doubled, everything in order\n" }
+        if failures.isEmpty {
+            text += "  nothing lost, nothing doubled, everything in order, all replicas equal\n"
+        }
         return text
     }
 }

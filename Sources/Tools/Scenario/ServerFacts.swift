@@ -11,6 +11,8 @@ struct ServerFacts {
     var unreachable = 0
     var outcomes: [WakeOutcome: Int] = [:]
 
+    var objects = ReplayReport.Held()
+
     /// Every missed grace is one demotion; one whose app came after all is counted late.
     var demotions: Int { outcomes[.noShow, default: 0] + outcomes[.late, default: 0] }
     /// Each demotion but those that still hold was taken back by a sync of the app.
@@ -25,8 +27,15 @@ struct ServerFacts {
                 if wake.phase == .sending || wake.owner != nil { wakesInFlight += 1 }
                 if wake.phase == .waiting { graceRows += 1 }
             }
-            for device in try snapshot.records(DeviceRecord.self, Scan(limit: .max))
-            where device.isUnreachable { unreachable += 1 }
+            for device in try snapshot.records(DeviceRecord.self, Scan(limit: .max)) {
+                objects.devices += 1
+                if device.isUnreachable { unreachable += 1 }
+            }
+            objects.users = try snapshot.records(UserRecord.self, Scan(limit: .max)).count
+            objects.conversations =
+                try snapshot.records(ConversationRecord.self, Scan(limit: .max)).count
+            objects.messages = try snapshot.records(MessageRecord.self, Scan(limit: .max)).count
+            objects.entries = try snapshot.records(EntryRecord.self, Scan(limit: .max)).count
             for wake in try snapshot.records(WakeHistoryRecord.self, Scan(limit: .max)) {
                 outcomes[wake.outcome, default: 0] += 1
             }

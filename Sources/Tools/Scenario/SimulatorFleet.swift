@@ -49,7 +49,9 @@ final class SimulatorFleet: DeviceFleet {
         // One that is missing could be a delivery: the devices are to wait for this reader.
         subscribe.lossless = true
         subscribe.compact = true
-        subscribe.kinds = [.push, .reset, .joined, .applied, .acknowledged, .failed]
+        subscribe.kinds = [
+            .push, .reset, .joined, .applied, .acknowledged, .digest, .failed,
+        ]
         events.send(line(subscribe))
     }
 
@@ -94,6 +96,8 @@ final class SimulatorFleet: DeviceFleet {
         request.text = line.text
         call(request)
     }
+
+    func checkDigest(_ device: Int) { call(ControlRequest(.deviceDigest, device: "\(device)")) }
 
     func count(then: @escaping () -> Void) {
         call(ControlRequest(.counts)) { [unowned self] response in
@@ -172,6 +176,9 @@ final class SimulatorFleet: DeviceFleet {
             guard let conversation = event.conversation.flatMap({ ConversationID(text: $0) })
             else { return }
             onEvent(.joined(device: device, conversation, position: event.position ?? 0))
+        case .digest:
+            guard let facts = event.digest else { return }
+            onEvent(.digest(device: device, facts))
         case .failed:
             onEvent(.failed(device: device, "\(event.text ?? "") \(event.code ?? 0)"))
         default: break

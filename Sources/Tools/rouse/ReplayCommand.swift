@@ -15,6 +15,7 @@ extension Rouse {
                     CommandOption("lines", "N", "only the first N lines"),
                     CommandOption("kill-server", "N", "kill -9 the server N times on the way"),
                     CommandOption("suppress", "N", "keep the Nth entry back; the run must fail"),
+                    CommandOption("corrupt", "N", "store the Nth wrongly; the run must fail"),
                     CommandOption("keep", "keep the folder with stores and log"),
                     CommandOption("json", "end with one JSON object on stdout"),
                 ],
@@ -27,8 +28,11 @@ extension Rouse {
                     behind: log time waits for it. Every nick is a user with a device; its lines
                     are mutations on that device's own connection. A part puts the app to sleep (a
                     third is swiped away); its next line opens it. The exit status is 0 only if
-                    every line was acknowledged, nothing was lost, doubled or out of order, and,
-                    unless --awake is given, there were wakes, demotions, alerts and recoveries.
+                    every line was acknowledged, nothing was lost, doubled or out of order, at the
+                    end the digest of every device's replica was equal to the server's (over the
+                    newest 50 messages of each conversation), and, unless --awake is given, there
+                    were wakes, demotions, alerts and recoveries. --suppress and --corrupt put a
+                    defect in on one device, with --awake.
                     """),
             run: { try replay($0) })
     ]
@@ -41,7 +45,12 @@ extension Rouse {
         options.seed = try arguments.number("seed", in: 0...UInt64.max) ?? 1
         options.lines = try arguments.number("lines", in: 1...Int.max)
         options.kills = try arguments.number("kill-server", in: 0...100) ?? 0
-        options.suppressed = try arguments.number("suppress", in: 1...Int.max)
+        if let entry = try arguments.number("suppress", in: 1...Int.max) {
+            options.damage = ReplayDamage(.suppressed, entry: entry)
+        }
+        if let entry = try arguments.number("corrupt", in: 1...Int.max) {
+            options.damage = ReplayDamage(.corrupted, entry: entry)
+        }
         options.keepsFolder = arguments.has("keep")
         options.executable = try ownExecutable()
         let isTerminal = isatty(2) == 1

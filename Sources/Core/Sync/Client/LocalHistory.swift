@@ -76,6 +76,18 @@ public struct LocalDigest: Equatable, Sendable {
     public init(positions: UInt32 = 50) { self.positions = positions }
 }
 
+/// How many objects a device holds: two empty replicas are equal and prove nothing.
+public struct LocalCounts: Equatable, Sendable {
+    /// Objects of every kind, tombstones too.
+    public var entries = 0
+    /// That are not deleted.
+    public var conversations = 0
+    /// That are not deleted.
+    public var messages = 0
+
+    public init() {}
+}
+
 /// The durable half of history, beside `LocalStore`'s of the feed; the same rules hold.
 public protocol LocalHistoryStore: AnyObject {
     /// Stores each entry, as `LocalStore.apply` does in its second and third step; then stale

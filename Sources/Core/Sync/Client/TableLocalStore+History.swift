@@ -73,6 +73,24 @@ extension TableLocalStore {
             return digest
         }
     }
+
+    /// Counts what is stored; it reads every row.
+    public func counts() throws(LocalStoreError) -> LocalCounts {
+        try read { snapshot throws(StoreError) in
+            var counts = LocalCounts()
+            for row in try snapshot.records(LocalEntryRecord.self, Scan(limit: .max)) {
+                counts.entries += 1
+                guard row.kind == 0 || row.kind == 2 else { continue }
+                let entry: Entry = try Self.decoded(row.entry)
+                switch entry.body {
+                case .conversationState: counts.conversations += 1
+                case .message: counts.messages += 1
+                default: break
+                }
+            }
+            return counts
+        }
+    }
 }
 
 extension TableLocalStore {

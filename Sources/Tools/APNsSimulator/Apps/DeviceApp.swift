@@ -109,6 +109,8 @@ public protocol DeviceApp: AnyObject {
     ) throws(DeviceAppError)
     func read(_ conversation: ConversationID, through position: UInt64) throws(DeviceAppError)
     func change(_ change: AppChange) throws(DeviceAppError)
+    /// Compares what it holds with its server; a `digest` event tells.
+    func checkDigest() throws(DeviceAppError)
     /// Logs the device out.
     func forget() throws(DeviceAppError)
 

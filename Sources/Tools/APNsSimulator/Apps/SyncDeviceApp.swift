@@ -203,9 +203,24 @@ final class SyncDeviceApp: DeviceApp {
         case .upgradeRequired: fail("client too old")
         case .storeFailed(let error): fail("store: \(error)")
         case .loggedOut: tellOffline("logged out")
-        case .drained, .retrying, .parked, .snapshot, .fetched, .fetchFailed, .peeked, .digest,
+        case .digest(let isComparable, let isEqual, let objects):
+            compared(isComparable, isEqual, objects)
+        case .drained, .retrying, .parked, .snapshot, .fetched, .fetchFailed, .peeked,
             .signalled, .reauthenticated:
             break
+        }
+    }
+
+    private func compared(_ isComparable: Bool, _ isEqual: Bool, _ objects: UInt64) {
+        do {
+            let held = try openStore().counts()
+            var told = SimulatorEvent(.digest)
+            told.digest = SimulatorEvent.DigestFacts(
+                isComparable: isComparable, isEqual: isEqual, objects: objects,
+                entries: held.entries, conversations: held.conversations, messages: held.messages)
+            hooks.tell(told)
+        } catch {
+            fail("counting: \(error)")
         }
     }
 
@@ -362,6 +377,8 @@ final class SyncDeviceApp: DeviceApp {
             try mutate(.blockUser(BlockUser(user: user, blocked: isBlocked)))
         }
     }
+
+    func checkDigest() throws(DeviceAppError) { try with { client in client.checkDigest() } }
 
     func forget() throws(DeviceAppError) { try mutate(.forgetDevice(ForgetDevice())) }
 

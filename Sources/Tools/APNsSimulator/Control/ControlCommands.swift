@@ -48,7 +48,7 @@ final class ControlCommands {
             let host = try simulator.device(try need(request.device, "device"))
             response.screen = host.device.screen
         case .deviceMessages, .deviceConversation, .deviceParticipants, .deviceSend, .deviceRead,
-            .deviceChange, .deviceForget:
+            .deviceChange, .deviceDigest, .deviceForget:
             try use(request, &response)
         case .log:
             let after = request.after ?? 0
@@ -162,6 +162,7 @@ final class ControlCommands {
         }
         if request.cmd == .deviceForget { return try app.forget() }
         if request.cmd == .deviceChange { return try app.change(try change(request)) }
+        if request.cmd == .deviceDigest { return try app.checkDigest() }
         let conversation: ConversationID
         if request.cmd == .deviceConversation, request.conversation == nil {
             conversation = try fresh()

@@ -24,6 +24,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceSend = "device_send"
         case deviceChange = "device_change"
         case deviceRead = "device_read"
+        case deviceDigest = "device_digest"
         case deviceForget = "device_forget"
         case log
         case counts

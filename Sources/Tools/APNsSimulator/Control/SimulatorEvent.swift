@@ -29,7 +29,32 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
         case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
         case stored, dropped, coverage, online, offline, synced, applied, acknowledged, failed
         case syncRequest = "sync_request"
-        case delta, reset, joined
+        case delta, reset, joined, digest
+    }
+
+    /// How a comparison with the server ended, and what the device holds.
+    public struct DigestFacts: Codable, Equatable, Sendable {
+        /// `false`: one of both was still moving; the comparison says nothing.
+        public var isComparable: Bool
+        public var isEqual: Bool
+        /// Objects that were summed up.
+        public var objects: UInt64
+        /// Stored here: objects of every kind, and of these conversations and messages.
+        public var entries: Int
+        public var conversations: Int
+        public var messages: Int
+
+        public init(
+            isComparable: Bool, isEqual: Bool, objects: UInt64, entries: Int, conversations: Int,
+            messages: Int
+        ) {
+            self.isComparable = isComparable
+            self.isEqual = isEqual
+            self.objects = objects
+            self.entries = entries
+            self.conversations = conversations
+            self.messages = messages
+        }
     }
 
     /// Rising by one, from 1.
@@ -72,6 +97,7 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var code: UInt32?
     public var messages: [AppliedMessage]?
     public var text: String?
+    public var digest: DigestFacts?
 
     public init(_ kind: Kind, device: String? = nil) {
         self.kind = kind
