@@ -16,6 +16,7 @@ final class ClientConnection {
     }
 
     private let loop: Loop
+    private let traffic: Traffic
     private let handler: (ClientConnection, Event) -> Void
     private var dialing: Dialing?
     private var stream: Stream?
@@ -38,10 +39,11 @@ final class ClientConnection {
     private static let linger: UInt64 = 2_000
 
     init(
-        loop: Loop, endpoint: SyncEndpoint, tls: TLSContext,
+        loop: Loop, endpoint: SyncEndpoint, tls: TLSContext, traffic: Traffic,
         handler: @escaping (ClientConnection, Event) -> Void
     ) {
         self.loop = loop
+        self.traffic = traffic
         self.handler = handler
         dialing = Stream.connect(
             loop: loop, host: endpoint.host, port: endpoint.port,
@@ -81,6 +83,7 @@ final class ClientConnection {
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
         guard let engine, !isGone else { return }
+        traffic.received += UInt64(bytes.count)
         var plaintext: [UInt8] = []
         do {
             try engine.received(bytes) { plaintext += $0 }
@@ -129,7 +132,7 @@ final class ClientConnection {
         dialing = nil
         guard let stream, let engine else { return streamClosed() }
         engine.close()
-        engine.takeOutput { _ = stream.write($0) }
+        engine.takeOutput { write($0, to: stream) }
         stream.shutdown()
         lingerTimer = loop.timer { stream.close() }
         lingerTimer?.start(afterMilliseconds: Self.linger)
@@ -148,7 +151,12 @@ final class ClientConnection {
 
     private func flush() {
         guard let engine, let stream else { return }
-        engine.takeOutput { _ = stream.write($0) }
+        engine.takeOutput { write($0, to: stream) }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, to stream: Stream) {
+        traffic.sent += UInt64(bytes.count)
+        _ = stream.write(bytes)
     }
 
     private func end(_ why: String) {

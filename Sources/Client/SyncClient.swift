@@ -21,6 +21,12 @@ public struct SyncEndpoint: Equatable, Sendable {
     }
 }
 
+/// Bytes of a client's sockets, TLS and all, over all its connections.
+public final class Traffic {
+    public internal(set) var received: UInt64 = 0
+    public internal(set) var sent: UInt64 = 0
+}
+
 /// What a client tells its app. All are called on the client's loop.
 public struct SyncClientEvents {
     /// What the protocol reports (opened, synced, closed, …).
@@ -55,6 +61,8 @@ public final class SyncClient {
     private let tls: TLSContext
     private let store: any LocalStore
     private let events: SyncClientEvents
+    /// What this client has cost so far.
+    public let traffic = Traffic()
     private var session: ClientSession
     private var connection: ClientConnection?
     private var timer: LoopTimer?
@@ -293,7 +301,9 @@ public final class SyncClient {
         switch action {
         case .connect:
             connection?.leave()
-            connection = ClientConnection(loop: loop, endpoint: endpoint, tls: tls) {
+            connection = ClientConnection(
+                loop: loop, endpoint: endpoint, tls: tls, traffic: traffic
+            ) {
                 [weak self] from, event in self?.heard(from, event)
             }
             connection?.isHeld = isHeld

@@ -14,6 +14,53 @@ import Testing
         let bytesPerConnection: Int
     }
 
+    struct FirstSync: Decodable {
+        struct Cost: Decodable {
+            let bytesReceived: Int
+            let bytesSent: Int
+        }
+        struct Row: Decodable {
+            let history: Int
+            let bySnapshot: Bool
+            let loggedIn: Cost
+            let usable: Cost
+            let whole: Cost
+            let messagesOnDevice: Int
+        }
+        let rows: [Row]
+    }
+
+    /// Bytes only, and far from what they are; FirstSyncTests counts the frames exactly.
+    @Test("first-sync: on the wire a device is usable at a price that the history does not raise")
+    func firstSync() throws {
+        var usable: [Int] = []
+        for history in [10, 600] {
+            let outcome = try Program.run([
+                "load", "first-sync", "--messages", "\(history)", "--conversations", "4",
+                "--runs", "1", "--json",
+            ])
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            let decoder = JSONDecoder()
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            let report = try decoder.decode(FirstSync.self, from: Data(outcome.output.utf8))
+            try #require(report.rows.count == 2)
+            let (snapshot, feed) = (report.rows[0], report.rows[1])
+            #expect(snapshot.bySnapshot && !feed.bySnapshot && feed.history == history)
+            #expect(snapshot.messagesOnDevice == min(history, 80))
+            #expect(feed.messagesOnDevice == history)
+            #expect(snapshot.loggedIn.bytesReceived > 500)
+            #expect(snapshot.usable.bytesReceived > snapshot.loggedIn.bytesReceived)
+            #expect(snapshot.whole.bytesReceived >= snapshot.usable.bytesReceived)
+            // Login and one page of 32 KiB.
+            #expect(snapshot.usable.bytesReceived < 48 << 10)
+            usable.append(snapshot.usable.bytesReceived)
+            if history == 600 {
+                #expect(feed.whole.bytesReceived > 3 * snapshot.whole.bytesReceived)
+            }
+        }
+        #expect(usable[1] > usable[0])
+    }
+
     @Test("idle: so many devices log in over TLS, and the server's memory is told")
     func idle() throws {
         let outcome = try Program.run([

@@ -21,8 +21,48 @@ extension Rouse {
                     the server's process grew by, divided by the connections; measure with a
                     release build. Kernel memory of the sockets is not in it.
                     """),
-            run: { try loadIdle($0) })
+            run: { try loadIdle($0) }),
+        Command(
+            description: CommandDescription(
+                name: "load first-sync", summary: "measure what a new device's first sync costs",
+                options: [
+                    CommandOption("messages", "N", "a history of N instead of 10 and 10000"),
+                    CommandOption("conversations", "N", "that hold the history (default 20)"),
+                    CommandOption("runs", "N", "new devices, of which the median (default 5)"),
+                    CommandOption("keep", "keep the folder with stores and log"),
+                    CommandOption("json", "end with one JSON object on stdout"),
+                ],
+                examples: [
+                    "rouse load first-sync", "rouse load first-sync --messages 1000 --json",
+                ],
+                notes: """
+                    It starts a server of its own, publishes the history through the backend API,
+                    and lets new devices sync into files of their own: by snapshot, where the first
+                    page makes the app usable, and, to compare, by the feed from its start. Bytes
+                    are those of the socket, TLS and the login included; time is from dialling.
+                    """),
+            run: { try loadFirstSync($0) }),
     ]
+
+    private static func loadFirstSync(_ arguments: Arguments) throws -> Int32 {
+        var options = FirstSyncOptions()
+        if let messages = try arguments.number("messages", in: 1...1_000_000) {
+            options.histories = [messages]
+        }
+        options.conversations = try arguments.number("conversations", in: 1...1_000) ?? 20
+        options.runs = try arguments.number("runs", in: 1...1_000) ?? 5
+        options.keepsFolder = arguments.has("keep")
+        options.executable = try ownExecutable()
+        options.progress = { Terminal.complain($0) }
+        let report = try FirstSyncLoad.run(options)
+        if arguments.has("json") {
+            Terminal.complain(report.text)
+            Terminal.print(report.json)
+        } else {
+            Terminal.print(report.text)
+        }
+        return ExitStatus.success
+    }
 
     private static func loadIdle(_ arguments: Arguments) throws -> Int32 {
         var options = IdleLoadOptions()
