@@ -40,10 +40,14 @@ extension Simulation {
 
     private func newestUnseen(_ device: DeviceRecord) throws -> MessageID? {
         let marks = try rows(ReadMarkRecord.self).filter { $0.user == device.user }
+        let muted = Set(
+            try rows(SettingsRecord.self).filter { $0.user == device.user && $0.isMuted }
+                .map(\.conversation))
         let entries = try rows(EntryRecord.self).filter {
             $0.user == device.user && $0.isVisible && $0.firstSeq > device.applied
         }
         let unread = entries.filter { entry in
+            guard !muted.contains(entry.conversation) else { return false }
             let mark = marks.first { $0.conversation == entry.conversation }
             return (mark?.through ?? 0) < entry.position
         }
@@ -59,6 +63,8 @@ extension Simulation {
         }
         let memberships = try rows(ParticipantRecord.self)
         let conversations = try rows(ConversationRecord.self)
+        let hidden = Set(
+            try rows(HiddenRecord.self).map { "\($0.user.name) \($0.message)" })
         for device in devices {
             guard device.isInSync else {
                 throw Violation(
@@ -70,14 +76,25 @@ extension Simulation {
                 let id = membership.conversation
                 guard conversations.first(where: { $0.conversation == id })?.deletedAt == nil
                 else { continue }
+                let user = device.user
                 let wanted = messages.filter {
                     $0.conversation == id && $0.position > membership.joinedPosition
+                        && $0.position > membership.clearedPosition
+                        && !hidden.contains("\(user) \($0.message)")
+                        && !blocks.contains("\(user) \($0.sender)")
                 }.sorted { $0.position < $1.position }.map(Self.word)
                 let has = Set(held[id] ?? [])
                 for word in wanted where !has.contains(word) {
                     throw Violation(
                         "P1: \(device.user) \(device.id) lacks \(word) of \(id); it holds "
                             + "\((held[id] ?? []).suffix(5))")
+                }
+                for message in messages
+                where message.conversation == id && hidden.contains("\(user) \(message.message)")
+                    && has.contains(Self.word(message)) && message.deletedAt == nil
+                {
+                    throw Violation(
+                        "\(user) \(device.id) still holds \(message.message), deleted by him")
                 }
                 reached.count("messages compared", wanted.count)
             }

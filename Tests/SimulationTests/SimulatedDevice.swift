@@ -41,6 +41,8 @@ final class SimulatedDevice {
     private var waiting: [ClientAction] = []
     private var isRunning = false
     private var attempt = 0
+    /// Who types where, as far as this app was told.
+    private(set) var typing: Set<String> = []
     /// The last comparison with the server, and over how many objects.
     private(set) var digest: (isEqual: Bool, objects: UInt64)?
 
@@ -105,6 +107,7 @@ final class SimulatedDevice {
     private func endProcess() {
         life += 1
         waiting = []
+        typing = []
         session = nil
         timer = nil
         link?.abandon(.device)
@@ -123,7 +126,8 @@ final class SimulatedDevice {
         session = ClientSession(
             configuration: ClientConfiguration(
                 app: Simulation.app.name, device: id, clientName: "simulated",
-                clientVersion: "1", wantsSnapshots: isModern, peeksOnWake: isModern,
+                clientVersion: "1", wantsSignals: true, wantsSnapshots: isModern,
+                peeksOnWake: isModern,
                 push: PushRegistration(
                     token: pushToken, environment: .development, topic: "org.example"),
                 limits: limits),
@@ -188,6 +192,18 @@ final class SimulatedDevice {
         disk.clock = clock.wall
         let number = try store.enqueue(operation, at: clock.wall)
         try run { $0.mutationQueued(number, now: $1) }
+    }
+
+    /// Shows the others that the user writes here.
+    func showTyping(in conversation: ConversationID) throws {
+        let kind: SignalKind = simulation.chance.once(in: 4) ? .typingEnded : .typing
+        try run { $0.signal(kind, in: conversation, now: $1) }
+    }
+
+    /// The user goes away and comes back: an app that was told to stay away tries again.
+    func reopen() throws {
+        try sleep()
+        try open()
     }
 
     func readSome() throws {
@@ -291,18 +307,6 @@ final class SimulatedDevice {
         case .loadOrphans(let limit):
             let orphans = try store.orphans(limit: limit)
             if !orphans.isEmpty { try run { $0.orphansLoaded(orphans, now: $1) } }
-        case .applyHistory(let change):
-            _ = try store.applyHistory(change)
-            try run { $0.historyCommitted(now: $1) }
-        case .applySnapshot(let change):
-            let last = try store.applySnapshot(change, at: clock.wall).lastMutation
-            try run { $0.snapshotCommitted(lastMutation: last, now: $1) }
-        case .sumUp:
-            let digest = try store.digest()
-            try run { $0.digestComputed(digest, now: $1) }
-        case .loadOrphans(let limit):
-            let orphans = try store.orphans(limit: limit)
-            try run { $0.orphansLoaded(orphans, now: $1) }
         case .saveResults(let results):
             for result in results { simulation.heardResult(result) }
             try store.saveResults(results)
@@ -336,6 +340,15 @@ final class SimulatedDevice {
             simulation.reached.count(isComparable ? "a digest compared" : "a digest too early")
             if isComparable { digest = (isEqual, objects) }
             if isComparable, !isEqual { simulation.reached.count("a digest that differs") }
+        case .signalled(let kind, let conversation, let user):
+            simulation.signalled(kind, user, in: conversation, on: self)
+            let name = "\(user) \(conversation)"
+            switch kind {
+            case .typing: typing.insert(name)
+            case .typingEnded: typing.remove(name)
+            default: break
+            }
+        case .reauthenticated: simulation.reached.count("a session logged in anew in place")
         default: break
         }
     }

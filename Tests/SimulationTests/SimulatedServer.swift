@@ -189,6 +189,16 @@ final class SimulatedServer {
                     }
                 }
             }
+            for challenged in outcome.challenged {
+                for connection in members(challenged.app, challenged.user)
+                where connection.place == challenged {
+                    simulation.reached.count("a session asked anew")
+                    later(simulation.chance.upTo(5)) { [weak self, weak connection] in
+                        guard let self, let connection else { return }
+                        try self.run(connection) { $0.challenged(now: $1) }
+                    }
+                }
+            }
             for ended in outcome.ended {
                 for connection in members(ended.session.app, ended.session.user)
                 where connection.place == ended.session {
@@ -383,8 +393,18 @@ final class SimulatedServer {
                 guard let self, let connection else { return }
                 try self.run(connection) { $0.entropyDrawn(entropy, now: $1) }
             }
-        // Typing is shown to nobody here.
-        case .findAudience, .signal: break
+        case .findAudience(let tag, let app, let user, let conversation):
+            later(1 + simulation.chance.upTo(20)) { [weak self, weak connection] in
+                guard let self, let connection else { return }
+                guard
+                    case .audience(let users)? = try self.read(.audience(app, user, conversation))
+                else { return connection.session.audienceFailed(tag) }
+                let told =
+                    self.simulation.defect == .tellsStrangers
+                    ? self.simulation.others(than: user) : users
+                try self.run(connection) { $0.audienceFound(tag, told, now: $1) }
+            }
+        case .signal(let signal, let app, let users): hand(signal, app, to: users)
         case .enterHub(let key): connection.place = key
         case .leaveHub(let key): if connection.place == key { connection.place = nil }
         case .raiseLimits(let limits): connection.decoder.limits = limits
@@ -397,6 +417,23 @@ final class SimulatedServer {
         case .resumeReading: break
         case .log(let event):
             if case .suspected = event { simulation.reached.count("a session suspected") }
+        }
+    }
+
+    /// To whoever is connected now. Some are lost, as the first to be dropped.
+    private func hand(_ signal: Signal, _ app: AppID, to users: [UserID]) {
+        simulation.reached.count("a signal handed on")
+        for user in users {
+            for connection in members(app, user) {
+                if !simulation.isCalm, simulation.chance.once(in: 10) {
+                    simulation.reached.count("a signal lost")
+                    continue
+                }
+                later(simulation.chance.upTo(5)) { [weak self, weak connection] in
+                    guard let self, let connection else { return }
+                    try self.run(connection) { $0.signalled(signal, now: $1) }
+                }
+            }
         }
     }
 

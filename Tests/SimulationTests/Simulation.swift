@@ -30,6 +30,8 @@ enum Defect: CaseIterable {
     case losesEntries
     /// Nobody looks whether a grace or a lease has ended.
     case neverSweeps
+    /// Whoever is connected is told who types.
+    case tellsStrangers
 }
 
 /// The real core under virtual time: server sessions, rules, wakes, client halves; faulty links,
@@ -60,6 +62,11 @@ final class Simulation {
     private var results: [String: MutationResult] = [:]
     /// Messages whose sender was told that they are stored.
     private(set) var acknowledged: Set<MessageID> = []
+    /// "blocker blocked", also of blocks that have ended: what was said meanwhile never comes.
+    private(set) var blocks: Set<String> = []
+    /// Out until the backend lets them in again.
+    private var suspended: Set<String> = []
+    private var wishes: [Administration] = []
     private var published: [String: MessageRecord] = [:]
 
     init(seed: UInt64, defect: Defect? = nil) throws {
@@ -105,6 +112,10 @@ final class Simulation {
         }
     }
 
+    func others(than user: UserID) -> [UserID] {
+        Set(devices.map(\.user)).subtracting([user.name]).sorted().map { UserID($0) }
+    }
+
     func fresh<Noun>() -> Identifier<Noun> {
         ids += 1
         return Identifier(high: 0xAB, low: ids)
@@ -126,12 +137,16 @@ final class Simulation {
         try pass(Self.stormy)
         isCalm = true
         if !server.isUp { try server.start() }
+        for user in suspended.sorted() { administer(.resumeUser(Self.app, UserID(user))) }
+        suspended = []
         // Who sleeps sleeps on: wakes, demotions and alerts come to their end.
         try pass(40 * 60_000)
         try checkWakes()
-        for device in devices { try device.open() }
+        // Who was told to stay away looks again when its user does.
+        for device in devices { try device.reopen() }
         try pass(120_000)
         try checkConvergence()
+        try checkTyping()
         for device in devices { try device.checkDigest() }
         try pass(20_000)
         try checkDigests()
@@ -167,11 +182,14 @@ final class Simulation {
 
     private func something(_ device: SimulatedDevice) throws {
         switch Int.random(in: 0..<100, using: &chance) {
-        case 0..<34: try send(device)
-        case 34..<42: publish()
-        case 42..<50: try device.readSome()
-        case 50..<56: try change(device)
-        case 56..<60: try members(device)
+        case 0..<26: try send(device)
+        case 26..<34: publish()
+        case 34..<42: try device.readSome()
+        case 42..<47: try change(device)
+        case 47..<51: try members(device)
+        case 51..<54: try settings(device)
+        case 54..<58: try showTyping(device)
+        case 58..<60: access(device.user)
         case 60..<72: try device.open()
         case 72..<82: try device.sleep()
         case 82..<86: device.quit()
@@ -200,12 +218,120 @@ final class Simulation {
         guard let conversation = chance.one(of: device.conversations),
             let message = try device.ownMessage(in: conversation)
         else { return }
-        if chance.once(in: 2) {
+        switch Int.random(in: 0..<8, using: &chance) {
+        case 0..<3:
+            reached.count("an edit")
             try device.mutate(
                 .editMessage(EditMessage(message: message, parts: content("better"))))
-        } else {
+        case 3..<5:
+            reached.count("a message deleted for everyone")
             try device.mutate(
                 .deleteMessage(DeleteMessage(message: message, forEveryone: true)))
+        case 5..<7:
+            reached.count("a message deleted for oneself")
+            try device.mutate(.deleteMessage(DeleteMessage(message: message, forEveryone: false)))
+        default:
+            let forEveryone = chance.once(in: 3)
+            reached.count("a conversation deleted" + (forEveryone ? " for everyone" : ""))
+            try device.mutate(
+                .deleteConversation(
+                    DeleteConversation(conversation: conversation, forEveryone: forEveryone)))
+        }
+    }
+
+    /// What a user sets for himself, or for all.
+    private func settings(_ device: SimulatedDevice) throws {
+        let users = Array(Set(devices.map(\.user))).sorted().filter { $0 != device.user }
+        guard let other = chance.one(of: users),
+            let conversation = chance.one(of: device.conversations)
+        else { return }
+        switch Int.random(in: 0..<4, using: &chance) {
+        case 0:
+            let isBlocked = chance.once(in: 2)
+            reached.count(isBlocked ? "a block" : "a block ended")
+            if isBlocked { blocks.insert("\(device.user) \(other)") }
+            try device.mutate(.blockUser(BlockUser(user: other, blocked: isBlocked)))
+        case 1:
+            reached.count("a conversation muted or not")
+            try device.mutate(
+                .muteConversation(
+                    MuteConversation(conversation: conversation, muted: chance.once(in: 2))))
+        default:
+            reached.count("metadata changed")
+            let value = "value \(chance.upTo(9))"
+            try device.mutate(
+                .changeMetadata(
+                    ChangeMetadata(
+                        conversation: conversation,
+                        changes: [
+                            MetadataChange(
+                                path: ["a", "b\(chance.upTo(2))"], value: value,
+                                removed: chance.once(in: 4))
+                        ])))
+        }
+    }
+
+    private func showTyping(_ device: SimulatedDevice) throws {
+        guard let conversation = chance.one(of: device.conversations) else { return }
+        try device.showTyping(in: conversation)
+    }
+
+    /// The backend takes a user's access away, for a time or for a moment.
+    private func access(_ user: String) {
+        switch Int.random(in: 0..<4, using: &chance) {
+        case 0:
+            reached.count("tokens revoked")
+            administer(.revokeSessions(Self.app, UserID(user), reauthenticate: false))
+        case 1, 2:
+            reached.count("a user asked to log in anew")
+            administer(.revokeSessions(Self.app, UserID(user), reauthenticate: true))
+        default:
+            guard suspended.insert(user).inserted else { return }
+            reached.count("a user suspended")
+            administer(.suspendUser(Self.app, UserID(user)))
+            clock.after(2_000 + chance.upTo(30_000)) { [unowned self] in
+                guard self.suspended.remove(user) != nil else { return }
+                self.administer(.resumeUser(Self.app, UserID(user)))
+            }
+        }
+    }
+
+    /// The backend's wishes, one after the other, each again until it is done.
+    private func administer(_ request: Administration) {
+        wishes.append(request)
+        if wishes.count == 1 { carryOutWish() }
+    }
+
+    private func carryOutWish() {
+        guard let wish = wishes.first else { return }
+        var isDone = false
+        if server.isUp {
+            server.ask(.administer(wish)) { result in
+                if case .success = result { isDone = true }
+            }
+        }
+        clock.after(1_000) { [unowned self] in
+            if isDone { self.wishes.removeFirst() }
+            self.carryOutWish()
+        }
+    }
+
+    /// A user typed: only who takes part, and blocks nobody of the two, may be told.
+    func signalled(
+        _ kind: SignalKind, _ user: String, in conversation: ConversationID,
+        on device: SimulatedDevice
+    ) {
+        reached.count("told: \(kind)")
+        if (try? participant(conversation, device.user)) == nil {
+            violations.append("P6: \(device.user) was told who types in \(conversation)")
+        }
+        if user == device.user { violations.append("SIG: \(user) was told of himself") }
+    }
+
+    /// SIG-4: typing ends by itself; long after the last signal nobody types.
+    func checkTyping() throws {
+        for device in devices where !device.typing.isEmpty {
+            throw Violation("\(device.user) \(device.id) still sees typing: \(device.typing)")
         }
     }
 

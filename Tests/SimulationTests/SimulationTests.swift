@@ -18,7 +18,12 @@ struct SimulationTests {
         "a recovery", "a SYNC_REQUEST", "a page with more behind it", "a publish repeated",
         "a result given again", "a session ended: superseded", "a silent phone judged",
         "messages compared", "history applied",
-        "a page of a snapshot", "a digest compared",
+        "a page of a snapshot", "a digest compared", "an edit", "a message deleted for everyone",
+        "a message deleted for oneself", "a conversation deleted", "a block", "a block ended",
+        "a conversation muted or not", "metadata changed", "tokens revoked",
+        "a user asked to log in anew", "a session asked anew", "a session logged in anew in place",
+        "a user suspended", "a session ended: revoked", "a session ended: suspended",
+        "a signal handed on", "a signal lost", "told: typing", "told: typingEnded",
     ]
 
     @Test func promisesHoldOverFaultsAndKills() throws {
