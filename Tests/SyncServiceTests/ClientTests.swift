@@ -10,52 +10,15 @@ import Testing
 import Wire
 
 /// Counts the transactions of a device's store. Used on one loop, read after it has ended.
-private final class CountingStore: LocalStore {
-    private let store = TableLocalStore(store: MemoryStore(tables: LocalSchema.tables))
+private final class CountingStore: ForwardingLocalStore {
+    let forwarded: any LocalStore = TableLocalStore(
+        store: MemoryStore(tables: LocalSchema.tables))
     var applies = 0
 
     func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
         applies += 1
-        return try store.apply(change)
+        return try forwarded.apply(change)
     }
-    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
-        try store.applyHistory(change)
-    }
-    func applySnapshot(
-        _ change: SnapshotChange, at time: Timestamp
-    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
-        try store.applySnapshot(change, at: time)
-    }
-    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
-        try store.orphans(limit: limit)
-    }
-    func digest() throws(LocalStoreError) -> LocalDigest { try store.digest() }
-    func load() throws(LocalStoreError) -> LocalState { try store.load() }
-    func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
-        try store.saveSession(token: token, user: user)
-    }
-    func forgetSession() throws(LocalStoreError) { try store.forgetSession() }
-    func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
-    ) throws(LocalStoreError) -> UInt64 { try store.enqueue(operation, at: time) }
-    func mutations(
-        after number: UInt64, limit: Int, now: Timestamp
-    ) throws(LocalStoreError) -> [Mutation] {
-        try store.mutations(after: number, limit: limit, now: now)
-    }
-    func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
-        try store.saveResults(results)
-    }
-    func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
-        try store.result(of: number)
-    }
-    func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
-        try store.raiseMutationNumbers(above: floor)
-    }
-    func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
-        try store.renumberMutations(above: floor)
-    }
-    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) { try store.addRead(receipt) }
 }
 
 /// Two devices of one user on one loop: one writes, line after line, the other is held meanwhile

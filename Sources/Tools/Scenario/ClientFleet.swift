@@ -248,12 +248,12 @@ final class IdentityIssuer {
 }
 
 /// Changes or drops chosen message entries before they are stored, as a defect on the way would.
-private final class DamagingStore: LocalStore {
-    private let store: TableLocalStore
+private final class DamagingStore: ForwardingLocalStore {
+    let forwarded: any LocalStore
     private let damaged: (Entry) -> Entry?
 
-    init(_ store: TableLocalStore, damaged: @escaping (Entry) -> Entry?) {
-        self.store = store
+    init(_ store: any LocalStore, damaged: @escaping (Entry) -> Entry?) {
+        forwarded = store
         self.damaged = damaged
     }
 
@@ -263,45 +263,6 @@ private final class DamagingStore: LocalStore {
             guard case .message = entry.body else { return entry }
             return damaged(entry)
         }
-        return try store.apply(change)
+        return try forwarded.apply(change)
     }
-
-    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
-        try store.applyHistory(change)
-    }
-    func applySnapshot(
-        _ change: SnapshotChange, at time: Timestamp
-    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
-        try store.applySnapshot(change, at: time)
-    }
-    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
-        try store.orphans(limit: limit)
-    }
-    func digest() throws(LocalStoreError) -> LocalDigest { try store.digest() }
-    func load() throws(LocalStoreError) -> LocalState { try store.load() }
-    func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
-        try store.saveSession(token: token, user: user)
-    }
-    func forgetSession() throws(LocalStoreError) { try store.forgetSession() }
-    func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
-    ) throws(LocalStoreError) -> UInt64 { try store.enqueue(operation, at: time) }
-    func mutations(
-        after number: UInt64, limit: Int, now: Timestamp
-    ) throws(LocalStoreError) -> [Mutation] {
-        try store.mutations(after: number, limit: limit, now: now)
-    }
-    func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
-        try store.saveResults(results)
-    }
-    func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
-        try store.result(of: number)
-    }
-    func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
-        try store.raiseMutationNumbers(above: floor)
-    }
-    func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
-        try store.renumberMutations(above: floor)
-    }
-    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) { try store.addRead(receipt) }
 }

@@ -1,0 +1,69 @@
+public import Model
+public import Wire
+
+/// A `LocalStore` before another one: what it does not do itself, the other does. For counting,
+/// and for faults put in on purpose.
+public protocol ForwardingLocalStore: LocalStore {
+    /// Who does the work.
+    var forwarded: any LocalStore { get }
+}
+
+extension ForwardingLocalStore {
+    public func load() throws(LocalStoreError) -> LocalState { try forwarded.load() }
+
+    public func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
+        try forwarded.apply(change)
+    }
+
+    public func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
+        try forwarded.applyHistory(change)
+    }
+
+    public func applySnapshot(
+        _ change: SnapshotChange, at time: Timestamp
+    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
+        try forwarded.applySnapshot(change, at: time)
+    }
+
+    public func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
+        try forwarded.orphans(limit: limit)
+    }
+
+    public func digest() throws(LocalStoreError) -> LocalDigest { try forwarded.digest() }
+
+    public func saveSession(token: [UInt8], user: String) throws(LocalStoreError) {
+        try forwarded.saveSession(token: token, user: user)
+    }
+
+    public func forgetSession() throws(LocalStoreError) { try forwarded.forgetSession() }
+
+    public func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64 { try forwarded.enqueue(operation, at: time) }
+
+    public func mutations(
+        after number: UInt64, limit: Int, now: Timestamp
+    ) throws(LocalStoreError) -> [Mutation] {
+        try forwarded.mutations(after: number, limit: limit, now: now)
+    }
+
+    public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
+        try forwarded.saveResults(results)
+    }
+
+    public func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
+        try forwarded.result(of: number)
+    }
+
+    public func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
+        try forwarded.raiseMutationNumbers(above: floor)
+    }
+
+    public func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
+        try forwarded.renumberMutations(above: floor)
+    }
+
+    public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
+        try forwarded.addRead(receipt)
+    }
+}
