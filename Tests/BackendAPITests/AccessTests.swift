@@ -1,4 +1,7 @@
+import BackendAPI
+import EventLoop
 import Feed
+import Foundation
 import Model
 import Testing
 
@@ -37,6 +40,35 @@ import Testing
             let path = "/apps/shop/users/anna/\(verb)"
             #expect(try server.admin("POST", path).status == 204)
         }
+    }
+
+    @Test("an app that has much under way leaves room for the others")
+    func share() throws {
+        let server = try TestServer(appCallsMax: 1)
+        defer { server.stop() }
+        let noisy = try server.makeApp("noisy")
+        let quiet = try server.makeApp("quiet")
+        let held = server.faults.holdNextWrite()
+        let answered = Latch()
+        let port = server.api.port
+        Thread.detachNewThread {
+            _ = try? HTTPClient.send(
+                "POST", "/v1/conversations",
+                headers: [
+                    "authorization": "Bearer \(noisy)", "content-type": "application/json",
+                ],
+                body: #"{"participants":["anna"]}"#, to: .port(port))
+            answered.arrive()
+        }
+        held.entered.wait()
+        let path = "/v1/users/anna/devices"
+        let refused = try server.send("GET", path, key: noisy)
+        #expect(refused.status == 429)
+        #expect(refused.headers["retry-after"] == "1")
+        #expect(try server.send("GET", path, key: quiet).status == 200)
+        held.open.arrive()
+        answered.wait()
+        #expect(try server.send("GET", path, key: noisy).status == 200)
     }
 
     @Test("above its rate an app is told 429 and when to come back; another app is not")

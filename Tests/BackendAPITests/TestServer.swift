@@ -36,7 +36,7 @@ final class TestServer {
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
-        hasAdminSocket: Bool = true, appRequests: RateLimit = .none
+        hasAdminSocket: Bool = true, appRequests: RateLimit = .none, appCallsMax: Int? = nil
     ) throws {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-api-\(UUID().uuidString)")
@@ -55,6 +55,7 @@ final class TestServer {
         var configuration = BackendAPI.Configuration(
             adminSocket: hasAdminSocket ? path + ".admin" : nil)
         configuration.appRequests = appRequests
+        if let appCallsMax { configuration.appCallsMax = appCallsMax }
         api = try BackendAPI.start(
             configuration: configuration, store: store,
             notReady: { [reasons] in reasons.all }, metrics: Metrics(),

@@ -22,6 +22,48 @@ struct AccessTests {
                     changedAt: world.now)))
     }
 
+    @Test("an app with much to push makes no other wait; what is free goes by time")
+    func claimsAreShared() throws {
+        let quiet = AppID("quiet")
+        try world.expectDone(.putApp(AppRecord(app: quiet, createdAt: world.now)))
+        try world.expectDone(
+            .putPushCredential(
+                PushCredentialRecord(
+                    app: quiet, environment: .production, keyID: "K", team: "T",
+                    privateKeyPEM: "p", topics: "com.example.chess", host: "h", port: 443,
+                    changedAt: world.now)))
+        func own(_ number: UInt64, _ app: AppID) throws {
+            let push = PushRegistration(
+                token: [UInt8(number), app == quiet ? 1 : 0], environment: .production,
+                topic: "com.example.chess")
+            let answer = try world.open(
+                .identity(Self.anna), DeviceID(high: 8, low: number), app: app, push: push)
+            guard case .opened(let opened) = answer else { throw Unexpected(answer: answer) }
+            _ = try world.ask(
+                .endSession(EndSession(session: opened.session, applied: 0, expectedWithin: 0)))
+        }
+        for number in 1...12 { try own(UInt64(number), World.app) }
+        try own(1, quiet)
+        try world.publish("many", to: try world.converse(["anna"]))
+        world.pass(1_000)
+        let id: ConversationID = world.fresh()
+        for request in [
+            StoreRequest.createConversation(
+                app: quiet, CreateConversation(conversation: id, participants: ["anna"]),
+                idempotency: nil),
+            .publish(
+                app: quiet,
+                Publication(message: world.message0("one", to: id, world.fresh()), sender: ""),
+                idempotency: nil),
+        ] { _ = try world.ask(request) }
+        world.pass(1_000)
+        let first = try claim()
+        #expect(first.count == 4)
+        #expect(first.filter { $0.key.app == quiet }.count == 1)
+        let rest = try claim() + claim() + claim()
+        #expect(rest.count == 9)
+    }
+
     private func claim() throws -> [PushJob] {
         let answer = try world.ask(
             .claimPushes(

@@ -54,6 +54,30 @@ import Wire
 
     // MARK: - FETCH
 
+    @Test("MSG-24: an id merged into another's asks for that conversation; for its participants")
+    func alias() throws {
+        let own: ConversationID = world.fresh()
+        let asked: ConversationID = world.fresh()
+        for id in [own, asked] {
+            _ = try world.ask(
+                .createConversation(
+                    app: World.app,
+                    CreateConversation(
+                        conversation: id, participants: ["anna", "ben"], distinct: true),
+                    idempotency: nil))
+        }
+        try world.publish("here", to: own, from: "ben")
+        #expect(words(try page(Fetch(conversation: asked))) == "message 1 [1-1/1]")
+        let state = try page(Fetch(conversation: asked, object: asked.bytes))
+        #expect(state.entries.map(\.conversation).allSatisfy { $0 == own })
+        #expect(!state.entries.isEmpty)
+        let message = try #require(try page(Fetch(conversation: own)).entries.first)
+        #expect(
+            words(try page(Fetch(conversation: asked, object: message.object)))
+                == "message 1 [1-1/1]")
+        #expect(try ask(Fetch(conversation: asked), as: "zoe").isRefused(.notFound))
+    }
+
     @Test("HIS-5, HIS-6: windows, both ways, and the positions they are complete for")
     func windows() throws {
         let newest = Fetch(conversation: conversation, limit: 2)
@@ -218,6 +242,22 @@ import Wire
         #expect(seen.first == conversations[12])
     }
 
+    @Test("HIS-16: a snapshot of a user for whom everything moves for ever comes to an end")
+    func snapshotOfABusyUserEnds() throws {
+        world.limits.snapshotNewerPages = 5
+        var conversations = [conversation]
+        for _ in 0..<6 { conversations.append(try world.converse(["anna", "ben"])) }
+        var continuation: [UInt8] = []
+        var pages = 0
+        repeat {
+            let page = try snapshot(messages: 2, after: continuation, bytes: 900)
+            continuation = page.continuation
+            pages += 1
+            for each in conversations { try world.publish("up", to: each, from: "ben") }
+        } while !continuation.isEmpty && pages < 50
+        #expect((6...12).contains(pages), "\(pages)")
+    }
+
     @Test("HIS-17: a message too large for the page is given alone, and the rest is said to lack")
     func snapshotCuts() throws {
         let large = String(repeating: "x", count: 5_000)
@@ -249,7 +289,7 @@ import Wire
     func continuations() throws {
         for _ in 0..<9 { try world.converse(["anna", "ben"]) }
         let page = try snapshot(bytes: 500)
-        #expect(page.continuation.count == 34)
+        #expect(page.continuation.count == 35)
         func refusal(_ bytes: [UInt8]) throws -> HistoryReading? {
             let frame = SnapshotFrame(continuation: bytes)
             let reading = try world.read(

@@ -159,11 +159,47 @@ struct ReceiptTests {
         _ = try acknowledge(peek, 0, ranges: [InclusiveRange(first: head - 2, last: head - 1)])
         world.pass(2000)
         try coalesce()
-        #expect(try receipts("anna") == ["receipt bert 2 0"])
+        #expect(try receipts("anna") == ["receipt bert 3 0"])
         let above = InclusiveRange(first: head, last: head + 1)
         #expect(try acknowledge(peek, 0, ranges: [above]).refusal == .ackAhead)
         let reversed = InclusiveRange(first: 2, last: 1)
         #expect(try acknowledge(peek, 0, ranges: [reversed]).refusal == .malformed)
+    }
+
+    @Test("SYN-28: what a peek stored behind a gap counts when the gap is closed")
+    func rangesBehindAGapAreKept() throws {
+        let peek = try world.login("bert", bert.device, role: .extension).session
+        for number in 1...4 { try world.publish("\(number)", to: conversation, from: "anna") }
+        let head = try world.page("bert").head
+        _ = try acknowledge(peek, 0, ranges: [InclusiveRange(first: head, last: head)])
+        _ = try acknowledge(peek, 0, ranges: [InclusiveRange(first: head - 2, last: head - 2)])
+        try coalesce()
+        #expect(try receipts("anna").isEmpty)
+        // The app itself comes as far as the first: the second is there already.
+        _ = try acknowledge(bert, head - 3)
+        world.pass(2000)
+        try coalesce()
+        #expect(try receipts("anna") == ["receipt bert 2 0"])
+        _ = try acknowledge(bert, head - 1)
+        world.pass(2000)
+        try coalesce()
+        #expect(try receipts("anna") == ["receipt bert 4 0"])
+        let rows = try world.all(ReceiptRecord.self)
+        #expect(rows.filter { $0.user.name == "bert" }.map(\.deliveredRanges) == [[]])
+    }
+
+    @Test("SYN-28: a bounded number of ranges is kept")
+    func rangesAreBounded() throws {
+        world.limits.rangesPerReadMark = 2
+        let peek = try world.login("bert", bert.device, role: .extension).session
+        for number in 1...9 { try world.publish("\(number)", to: conversation, from: "anna") }
+        let head = try world.page("bert").head
+        for back in [6, 4, 2, 0] as [UInt64] {
+            _ = try acknowledge(
+                peek, 0, ranges: [InclusiveRange(first: head - back, last: head - back)])
+        }
+        let row = try world.all(ReceiptRecord.self).first { $0.user.name == "bert" }
+        #expect(row?.deliveredRanges.count == 32)
     }
 
     @Test func largeConversationsGetNone() throws {

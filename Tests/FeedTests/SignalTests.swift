@@ -28,6 +28,7 @@ struct SignalTests {
         let id = try world.converse(["anna", "bob"])
         let bob = try world.login("bob", DeviceID(high: 5, low: 2)).session
         _ = try world.mutate(bob, 1, .blockUser(BlockUser(user: "anna", blocked: true)))
+        #expect(world.audiences == [.sender(World.app, UserID("anna"))])
         #expect(try audience("anna", id) == [])
         #expect(try audience("bob", id) == ["anna"])
         _ = try world.mutate(bob, 2, .blockUser(BlockUser(user: "anna", blocked: false)))
@@ -41,6 +42,7 @@ struct SignalTests {
         _ = try world.mutate(
             bob, 1,
             .removeParticipants(RemoveParticipants(conversation: id, users: ["bob"])))
+        #expect(world.audiences == [.conversation(World.app, id)])
         #expect(try audience("anna", id) == ["carl"])
         #expect(try audience("bob", id) == [])
     }

@@ -1,4 +1,5 @@
 import Feed
+import MemoryStore
 import Model
 import Testing
 import Wire
@@ -54,6 +55,60 @@ struct CursorTests {
         #expect(synced.reset == .epochChanged)
         #expect(synced.epoch == opened.sync.epoch)
         #expect(synced.applied == 0)
+    }
+
+    /// What a reset of another epoch is told to wait, for one SYNC of each of `count` devices.
+    private func waits(_ count: Int) throws -> [Milliseconds] {
+        try (0..<count).map { number in
+            let session = try world.login(
+                "anna", DeviceID(high: 6, low: UInt64(number) + 1)
+            ).session
+            let other = Cursor(epoch: Epoch(high: 78, low: 5), seq: 1)
+            return try sync(session, SyncFrame(cursor: other, applied: 1)).resetAfter
+        }
+    }
+
+    @Test("SYN-26: some resets begin at once, each further one has a turn of its own")
+    func resetsArePaced() throws {
+        world.limits.resetBurst = 3
+        world.limits.resetInterval = 100
+        #expect(try waits(6) == [0, 0, 0, 100, 200, 300])
+        // Other apps and first logins have nothing to do with it.
+        let fresh = try world.login("anna", DeviceID(high: 7, low: 1)).session
+        let first = try sync(fresh, SyncFrame(applied: 0))
+        #expect(first.reset == .noCursor && first.resetAfter == 0)
+        world.pass(450)
+        #expect(try waits(3) == [0, 50, 150])
+        world.pass(10_000)
+        #expect(try waits(4) == [0, 0, 0, 100])
+        // A clock that was set back holds nobody up.
+        world.store.clock = Timestamp(milliseconds: 500_000)
+        world.limits.resetWaitMax = 1_000
+        #expect(try waits(1) == [0])
+    }
+
+    @Test("a restore voids cursors, tokens and every number of before")
+    func restored() throws {
+        let opened = try world.login("anna", phone)
+        let cursor = Cursor(epoch: opened.sync.epoch, seq: 3)
+        let head = opened.sync.head
+        #expect(try world.all(SessionTokenRecord.self).count == 1)
+        #expect(throws: StoreError.corrupt("the epoch drawn is the backup's own")) {
+            try world.ask(.restore(epochHalf: 77))
+        }
+        #expect(
+            try world.ask(.restore(epochHalf: 78)) == .restored(users: 2, tokens: 1))
+        #expect(try world.all(SessionTokenRecord.self).isEmpty)
+        let synced = try sync(opened.session, SyncFrame(cursor: cursor, applied: 3))
+        #expect(synced.reset == .epochChanged && synced.epoch.high == 78)
+        #expect(synced.head == head + world.limits.restoreHeadStep)
+        // What was acknowledged of the lost history covers nothing of this one.
+        try world.publish("two", to: conversation, from: "bert")
+        let lost = Acknowledge(
+            session: opened.session, applied: head + 1000, completesSync: false)
+        _ = try world.ask(.acknowledge(lost))
+        let page = try world.page("anna", after: head + 1000)
+        #expect(page.entries.map(\.seq) == [synced.head + 1])
     }
 
     @Test func aCursorAheadDrawsTheUsersEpochAnew() throws {

@@ -121,7 +121,7 @@ struct UserDeletionTests {
         try delete()
         try finish(rows: rows)
         // Where others hold it: who took part, and who sent what is deleted.
-        #expect(try traces(of: "bob") == ["participant", "message"])
+        #expect(try traces(of: "bob") == ["participant", "message", "name_erasure"])
         let messages = try world.all(MessageRecord.self)
         let own = messages.filter { $0.sender == "bob" }
         #expect(own.count == 5)
@@ -222,7 +222,7 @@ struct UserDeletionTests {
         #expect(try world.all(UserDeletionRecord.self).map(\.user) == [bob])
         try finish()
         try world.finishFanOut()
-        #expect(try traces(of: "bob") == ["participant", "message"])
+        #expect(try traces(of: "bob") == ["participant", "message", "name_erasure"])
         // They came with the message, which was deleted before it came: once.
         #expect(try world.texts("anna").filter { $0.hasPrefix("tombstone") }.count == 3)
     }
@@ -242,7 +242,7 @@ struct UserDeletionTests {
         try finish()
         try world.finishFanOut()
         #expect(try world.head("anna") == 1)
-        #expect(try traces(of: "bob") == ["participant"])
+        #expect(try traces(of: "bob") == ["participant", "name_erasure"])
     }
 
     @Test func aStepIsSmall() throws {

@@ -15,6 +15,7 @@ final class World {
     var changes: [FeedChange] = []
     var ended: [EndedSession] = []
     var challenged: [SessionKey] = []
+    var audiences: [AudienceChange] = []
     private var nextNumber: UInt64 = 1000
 
     init(limits: RuleLimits = RuleLimits()) throws {
@@ -45,6 +46,7 @@ final class World {
         changes = outcome.changes
         ended = outcome.ended
         challenged = outcome.challenged
+        audiences = outcome.audiences
         return outcome.answer
     }
 

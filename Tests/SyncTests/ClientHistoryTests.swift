@@ -38,10 +38,32 @@ import Wire
                 features: ["live", "snapshot"], user: "anna"))
     }
 
-    private func reset(_ reason: ResetReason = .noCursor, epoch: Epoch = Phone.epoch) -> FrameBody {
+    private func reset(
+        _ reason: ResetReason = .noCursor, epoch: Epoch = Phone.epoch, after wait: UInt32 = 0
+    ) -> FrameBody {
         let zero = Cursor(epoch: epoch, seq: 0)
         return .delta(
-            Delta(from: zero, to: zero, head: 40, more: true, reset: Reset(reason: reason)))
+            Delta(
+                from: zero, to: zero, head: 40, more: true,
+                reset: Reset(reason: reason, retryAfterMs: wait)))
+    }
+
+    @Test(
+        "SYN-26: a device that is to wait sends nothing before its turn", arguments: [true, false])
+    func paced(snapshots: Bool) throws {
+        var phone = try Phone(at: 10, snapshots: snapshots)
+        phone.start()
+        phone.connect()
+        phone.receive(snapshots ? welcome() : Phone.welcome(), request: 1)
+        let other = Epoch(high: 9, low: 9)
+        let lines = phone.receive(reset(.epochChanged, epoch: other, after: 7_000), request: 1)
+        #expect(!lines.contains { $0.hasPrefix("send SNAPSHOT") || $0.hasPrefix("send SYNC") })
+        phone.now = phone.now + 6_999
+        #expect(!phone.run { $0.deadlineReached(now: $1) }.contains { $0.hasPrefix("send S") })
+        phone.now = phone.now + 1
+        let turn = phone.run { $0.deadlineReached(now: $1) }
+        let first = snapshots ? "send SNAPSHOT" : "send SYNC"
+        #expect(turn.contains { $0.hasPrefix(first) }, "\(turn)")
     }
 
     /// Without a cursor, told of the reset.

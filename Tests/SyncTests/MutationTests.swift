@@ -91,6 +91,27 @@ import Wire
         #expect(desk.session.isFinished)
     }
 
+    /// The same in a SYNC, whose page is not read for it any more.
+    @Test(arguments: [true, false])
+    func logoutInASync(_ answerFirst: Bool) {
+        var desk = Desk.open()
+        let sync = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 10), applied: 10, mode: .advance,
+            mutations: [Mutation(number: 1, operation: .forgetDevice(ForgetDevice()))])
+        desk.receive(.sync(sync), request: 5)
+        let answer = StoreAnswer.synced(
+            Desk.position(head: 10, applied: 10, results: [MutationResult(number: 1)]))
+        var lines: [String] = []
+        if answerFirst { desk.answer(answer) }
+        lines += desk.run { $0.ended(.revoked, now: $1) }
+        if !answerFirst { lines += desk.answer(answer) }
+        #expect(
+            lines == [
+                "send DELTA 10>10/10 1=0 @5", "send CLOSE 2004 applied 10", "leave anna",
+                "close 2004",
+            ])
+    }
+
     @Test func thirtyTwoAreTaken() {
         var desk = Desk.open()
         for number in 1...32 { desk.receive(mutate(UInt64(number)), request: 1) }

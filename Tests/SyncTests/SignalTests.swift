@@ -68,6 +68,21 @@ import Wire
         #expect(desk.receive(Self.signal()) == [])
     }
 
+    @Test("SIG-5: after a block or removal the participants are looked up before anybody is told")
+    func audienceChanged() {
+        var desk = Self.desk()
+        desk.receive(Self.signal())
+        Self.found(&desk, "bob", "carl")
+        #expect(desk.receive(Self.signal()) == ["signal typing 6000 of anna to bob carl"])
+        let told = Signal(
+            conversation: Self.conversation, kind: .typing, ttlMs: 6_000, user: "anna")
+        #expect(
+            desk.run { $0.audienceChanged(told, now: $1) } == ["find audience of anna in 7"])
+        // Nothing is known until the answer is there.
+        #expect(desk.receive(Self.signal(.typingEnded)) == [])
+        #expect(Self.found(&desk, "carl") == ["signal typingEnded 6000 of anna to carl"])
+    }
+
     @Test("a bounded number of conversations is remembered; one lookup is under way")
     func bounded() {
         var desk = Self.desk()

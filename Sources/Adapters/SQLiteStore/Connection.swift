@@ -106,6 +106,31 @@ final class Connection {
         return try statement.texts()
     }
 
+    /// Copies every page of this database, as of the snapshot that is open, into `destination`.
+    func copyPages(
+        to destination: Connection, step: Int32, progress: (SQLiteBackup.Progress) -> Void
+    ) throws(StoreError) {
+        guard let handle, let target = destination.handle else {
+            throw .unavailable("\(path) is closed")
+        }
+        let pageSize = try texts("PRAGMA page_size").first?.first.flatMap { UInt64($0) } ?? 4096
+        guard let backup = sqlite3_backup_init(target, "main", handle, "main") else {
+            throw destination.note(sqlite3_errcode(target))
+        }
+        var code: Int32
+        repeat {
+            code = sqlite3_backup_step(backup, step)
+            let total = UInt64(clamping: sqlite3_backup_pagecount(backup))
+            let left = UInt64(clamping: sqlite3_backup_remaining(backup))
+            progress(
+                SQLiteBackup.Progress(copied: (total - left) * pageSize, total: total * pageSize))
+        } while code == SQLITE_OK
+        let ended = sqlite3_backup_finish(backup)
+        guard code == SQLITE_DONE, ended == SQLITE_OK else {
+            throw destination.note(code == SQLITE_DONE ? ended : code)
+        }
+    }
+
     /// Moves what the journal holds into the database.
     /// - Returns: whether everything was moved; a reader in the way leaves some.
     func checkpoint(_ mode: Checkpoint) throws(StoreError) -> Bool {

@@ -26,6 +26,11 @@ public struct Migration: Sendable {
         self.name = name
         self.changes = changes
     }
+
+    /// Makes all tables of a store whose schema has no history.
+    static func first(_ tables: [Table]) -> Migration {
+        Migration(1, "create the tables", [.create(tables)])
+    }
 }
 
 /// Brings a database to the newest schema: every migration it has not had, each in a
@@ -50,6 +55,16 @@ struct Migrator {
                     + "a newer program has used it; there is no way back but a backup")
         }
         for migration in migrations[done...] { try apply(migration, now: now) }
+    }
+
+    /// Whether the database has had exactly these migrations; nothing is changed.
+    func checkVersion() throws(StoreError) {
+        let done = try applied()
+        if done != migrations.count {
+            throw .unavailable(
+                "\(connection.path) has schema \(done), this program knows \(migrations.count): "
+                    + "use the program that made it")
+        }
     }
 
     /// The number of the last migration applied; 0 for a new database.

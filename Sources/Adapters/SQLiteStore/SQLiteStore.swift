@@ -47,6 +47,7 @@ public final class SQLiteStore: Store {
         self.options = options
         lock = try FileLock(path: "\(path).lock")
         Failpoint.hit(.storeLocked)
+        try StagedStore.finish(path)
         let check =
             switch options.check {
             case .never: false
@@ -57,8 +58,7 @@ public final class SQLiteStore: Store {
         Failpoint.hit(.storeFileMade)
         let connection = try WriterConnection.open(path: path, options: options, check: check)
         do throws(StoreError) {
-            let first = Migration(1, "create the tables", [.create(tables)])
-            let migrator = Migrator(connection, migrations ?? [first])
+            let migrator = Migrator(connection, migrations ?? [.first(tables)])
             try migrator.run(now: Self.wallClock())
             try migrator.check(tables)
             let size = try connection.texts("PRAGMA page_size").first?.first.flatMap { Int($0) }

@@ -26,6 +26,11 @@ enum WriterConnection {
     private static func prepare(_ connection: Connection, _ options: SQLiteOptions)
         throws(StoreError)
     {
+        if try SQLiteBackup.isMarked(connection) {
+            throw .unavailable(
+                "\(connection.path) is a backup: `rouse restore` makes a store of it; served as "
+                    + "it is, devices would take it for the history they know")
+        }
         let mode = try connection.texts("PRAGMA journal_mode = WAL")
         if mode != [["wal"]] {
             throw .unavailable("\(connection.path): no write-ahead journal on this file system")
@@ -33,6 +38,8 @@ enum WriterConnection {
         for pragma in [
             "synchronous = \(options.syncs ? "FULL" : "OFF")",
             "wal_autocheckpoint = 0", "cell_size_check = ON",
+            // What is deleted is overwritten: an erased name must not stay in free space.
+            "secure_delete = ON",
             "cache_size = -\(options.cacheSize)",
             "journal_size_limit = \(options.journalLimit)",
         ] {

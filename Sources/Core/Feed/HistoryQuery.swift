@@ -36,9 +36,12 @@ struct SnapshotToken: Equatable {
     var phase: Phase
     /// Activity of the last conversation given; nothing yet: just outside of the phase.
     var bound: UInt64
+    /// Full pages of the phase `newer`: a user for whom conversations move faster than they are
+    /// read must come to an end.
+    var newerPages: UInt8 = 0
 
-    private static let version: UInt8 = 1
-    private static let bytesCount = 34
+    private static let version: UInt8 = 2
+    private static let bytesCount = 35
 
     init(epoch: Epoch, start: UInt64) {
         self.epoch = epoch
@@ -56,10 +59,12 @@ struct SnapshotToken: Equatable {
         start = Self.number(bytes[17..<25])
         self.phase = phase
         bound = Self.number(bytes[26..<34])
+        newerPages = bytes[34]
     }
 
     var bytes: [UInt8] {
         [Self.version] + epoch.bytes + Self.bytes(start) + [phase.rawValue] + Self.bytes(bound)
+            + [newerPages]
     }
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {

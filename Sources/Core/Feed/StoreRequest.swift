@@ -42,6 +42,9 @@ public enum StoreRequest: Equatable, Sendable {
     /// Start of a process: makes the store's epoch half if there is none, and sets
     /// `expectedUntil` on the sessions of every other boot.
     case start(boot: BootID, epochHalf: UInt64)
+    /// Of a backup, before it is served: what happened after it is lost, and nothing of that may
+    /// be taken for what happens from now on.
+    case restore(epochHalf: UInt64)
 
     /// Pushes that are due, for the gateway; at least every second while a stream is free, and
     /// when a commit says `hasBackgroundWork`.
@@ -272,6 +275,7 @@ public enum StoreAnswer: Equatable, Sendable {
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)
+    case restored(users: UInt64, tokens: UInt64)
     case pushes(ClaimedPushes)
     /// The class of the answer; `nil`: the claim was not the newest any more.
     case pushFinished(PushAnswer?)
@@ -314,14 +318,16 @@ public struct SyncedSession: Equatable, Sendable {
     public var results: [MutationResult]
     /// The cursor cannot be continued: the feed is sent from its start.
     public var reset: ResetReason?
+    /// Others are being reset: how long to wait before the first page.
+    public var resetAfter: Milliseconds
     public var hadPushRows: Bool
     /// Of the device: above `RuleLimits.deliveryTries` pages of one entry are sent.
     public var deliveryFailures: UInt64
 
     public init(
         epoch: Epoch, head: UInt64, applied: UInt64, mutationFloor: UInt64,
-        results: [MutationResult] = [], reset: ResetReason? = nil, hadPushRows: Bool = false,
-        deliveryFailures: UInt64 = 0
+        results: [MutationResult] = [], reset: ResetReason? = nil, resetAfter: Milliseconds = 0,
+        hadPushRows: Bool = false, deliveryFailures: UInt64 = 0
     ) {
         self.epoch = epoch
         self.head = head
@@ -329,6 +335,7 @@ public struct SyncedSession: Equatable, Sendable {
         self.mutationFloor = mutationFloor
         self.results = results
         self.reset = reset
+        self.resetAfter = resetAfter
         self.hadPushRows = hadPushRows
         self.deliveryFailures = deliveryFailures
     }
@@ -361,6 +368,13 @@ public struct EndedSession: Equatable, Sendable {
     }
 }
 
+/// Who gets signals may be others from now on: in a conversation, whoever sends them, or of a
+/// sender, wherever.
+public enum AudienceChange: Hashable, Sendable {
+    case conversation(AppID, ConversationID)
+    case sender(AppID, UserID)
+}
+
 /// The answer and what others must be told once it is committed.
 public struct StoreOutcome: Equatable, Sendable {
     public var answer: StoreAnswer
@@ -372,11 +386,12 @@ public struct StoreOutcome: Equatable, Sendable {
     public var hasBackgroundWork: Bool
     /// Demotions and recoveries, for the metrics.
     public var wakes: WakeEffects
+    public var audiences: [AudienceChange]
 
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
         challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
-        wakes: WakeEffects = WakeEffects()
+        wakes: WakeEffects = WakeEffects(), audiences: [AudienceChange] = []
     ) {
         self.answer = answer
         self.changes = changes
@@ -384,6 +399,7 @@ public struct StoreOutcome: Equatable, Sendable {
         self.challenged = challenged
         self.hasBackgroundWork = hasBackgroundWork
         self.wakes = wakes
+        self.audiences = audiences
     }
 }
 

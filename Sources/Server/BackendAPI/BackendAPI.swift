@@ -20,6 +20,8 @@ public final class BackendAPI: Sendable {
         public var limits: HTTPLimits
         /// Requests of one app; above it 429. 0 a second: no limit.
         public var appRequests = RateLimit.none
+        /// Requests of one app that may be under way; above it 429.
+        public var appCallsMax: Int
 
         /// - Parameter limits: the body's is above what 64 KiB of parts can become in JSON.
         public init(
@@ -30,6 +32,7 @@ public final class BackendAPI: Sendable {
             self.port = port
             self.adminSocket = adminSocket
             self.limits = limits
+            appCallsMax = max(1, limits.connections / 2)
         }
     }
 
@@ -91,7 +94,8 @@ public final class BackendAPI: Sendable {
     ) throws -> [HTTPDoor] {
         let desk = CallDesk(
             loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
-            instruments: instruments, appRequests: configuration.appRequests)
+            instruments: instruments, appRequests: configuration.appRequests,
+            appCallsMax: configuration.appCallsMax)
         let backend = try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
             try HTTPServer(
                 host: configuration.host, port: configuration.port, limits: configuration.limits,

@@ -73,6 +73,8 @@ extension StoreRequest {
     fileprivate var commitKinds: [Failpoint.CommitKind] {
         switch self {
         case .start: [.start]
+        // Of `rouse restore`; no server commits it.
+        case .restore: []
         case .openSession(let request): request.commitKinds
         case .sync(let request): [.sync] + request.sync.commitKinds
         case .acknowledge(let request):

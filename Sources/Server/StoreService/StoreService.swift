@@ -114,6 +114,7 @@ public struct Committed: Sendable {
     public var ended: [EndedSession]
     public var challenged: [SessionKey]
     public var hasBackgroundWork: Bool
+    public var audiences: [AudienceChange] = []
 }
 
 /// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.

@@ -160,6 +160,7 @@ final class StoreWriter {
             committed.changes += outcome.changes
             committed.ended += outcome.ended
             committed.challenged += outcome.challenged
+            committed.audiences += outcome.audiences
             committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
         }
         if committed.hasBackgroundWork {
@@ -168,7 +169,8 @@ final class StoreWriter {
             }
         }
         if !committed.changes.isEmpty || !committed.ended.isEmpty
-            || !committed.challenged.isEmpty || committed.hasBackgroundWork
+            || !committed.challenged.isEmpty || !committed.audiences.isEmpty
+            || committed.hasBackgroundWork
         {
             onCommit(committed)
         }

@@ -34,6 +34,9 @@ final class Connection {
     private var waiting: [SessionAction] = []
     /// A session that was opened during a drain was told of it.
     private var knowsDrain = false
+    /// Of the conversations signalled in last, what the hub said before their participants were
+    /// read; one more than the session remembers.
+    private var audienceMarks: [(conversation: ConversationID, mark: UInt64)] = []
     private var shouldClose = false
     private var handshakeDeadline: Instant?
     /// Set when all is said: what the peer still sends is dropped until it ends or this passes.
@@ -293,11 +296,24 @@ final class Connection {
         case .readHistory(let tag, let query):
             shell.read(.history(query), for: self, tag: tag)
         case .findAudience(let tag, let app, let user, let conversation):
+            // Taken before the read: what changes after it shows.
+            audienceMarks.removeAll { $0.conversation == conversation }
+            audienceMarks.append(
+                (conversation, shell.hub.audienceMark(app, conversation, user)))
+            audienceMarks.removeFirst(
+                max(0, audienceMarks.count - shell.options.session.limits.signalAudiences - 1))
             shell.read(.audience(app, user, conversation), for: self, tag: tag)
         case .signal(let signal, let app, let users):
+            guard let conversation = signal.conversation,
+                let mark = audienceMarks.first(where: { $0.conversation == conversation })?.mark,
+                mark == shell.hub.audienceMark(app, conversation, UserID(signal.user))
+            else {
+                with { $0.audienceChanged(signal, now: $1) }
+                return
+            }
             guard shell.options.gates.maySignal(app, signal.user, now: shell.now) else { return }
             shell.metrics.signals["\(signal.kind)"].add()
-            shell.hub.signal(signal, app: app, to: users)
+            shell.hub.signal(signal, app: app, to: users, mark: mark)
         case .verify(let tag, let identityToken, let app): verify(tag, identityToken, app)
         case .drawEntropy:
             let entropy = shell.entropy()

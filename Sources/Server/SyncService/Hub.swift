@@ -17,7 +17,8 @@ enum HubMessage: Sendable {
     case headMoved(connection: UInt64, head: UInt64, kinds: UInt32)
     case ended(connection: UInt64, generation: UInt64, code: Code)
     case challenged(connection: UInt64, generation: UInt64)
-    case signalled(connection: UInt64, Signal)
+    /// `mark`: of its audience when that was read.
+    case signalled(connection: UInt64, Signal, app: AppID, mark: UInt64)
 }
 
 /// Who is connected, and on which loop. From any thread.
@@ -44,6 +45,9 @@ final class Hub: Sendable {
     private let lock = Lock()
     private nonisolated(unsafe) var members: [UserKey: [Member]] = [:]  // guarded by `lock`
     private nonisolated(unsafe) var loops: [Mailbox<HubMessage>] = []  // guarded by `lock`
+    /// How often audiences of each bucket have changed: raised before the change is answered.
+    /// Guarded by `lock`.
+    private nonisolated(unsafe) var audienceMarks = [UInt64](repeating: 0, count: 4096)
 
     init() {}
 
@@ -74,8 +78,24 @@ final class Hub: Sendable {
         }
     }
 
+    private func bucket(_ change: AudienceChange) -> Int {
+        Int(UInt(bitPattern: change.hashValue) % 4096)
+    }
+
+    /// Stands for who gets this sender's signals in this conversation: after a change of that it
+    /// is another, and stays another. An equal one says that what was read before still holds.
+    func audienceMark(_ app: AppID, _ conversation: ConversationID, _ sender: UserID) -> UInt64 {
+        let first = bucket(.conversation(app, conversation))
+        let second = bucket(.sender(app, sender))
+        return lock.withLock { audienceMarks[first] &+ audienceMarks[second] }
+    }
+
     /// Tells the loops what was committed. Runs on the store's thread: it only posts.
     func committed(_ committed: Committed) {
+        if !committed.audiences.isEmpty {
+            let changed = committed.audiences.map { bucket($0) }
+            lock.withLock { for bucket in changed { audienceMarks[bucket] &+= 1 } }
+        }
         for change in committed.changes {
             let key = UserKey(app: change.app, user: change.user)
             for (member, mailbox) in found(key) {
@@ -104,11 +124,13 @@ final class Hub: Sendable {
     }
 
     /// Hands a signal to the sessions of these users. It may be dropped on the way.
-    func signal(_ signal: Signal, app: AppID, to users: [UserID]) {
+    func signal(_ signal: Signal, app: AppID, to users: [UserID], mark: UInt64) {
         for user in users {
             for (member, mailbox) in found(UserKey(app: app, user: user))
             where mailbox.count < Self.signalBacklog {
-                mailbox.post(.signalled(connection: member.place.number, signal))
+                mailbox.post(
+                    .signalled(
+                        connection: member.place.number, signal, app: app, mark: mark))
             }
         }
     }

@@ -204,7 +204,12 @@ final class SyncLoop {
                 connections[number]?.ended(code, generation: generation)
             case .challenged(let number, let generation):
                 connections[number]?.challenged(generation: generation)
-            case .signalled(let number, let signal):
+            case .signalled(let number, let signal, let app, let mark):
+                // SIG-5: a block or a removal that was answered meanwhile.
+                let sender = UserID(signal.user)
+                guard let conversation = signal.conversation,
+                    hub.audienceMark(app, conversation, sender) == mark
+                else { continue }
                 connections[number]?.signalled(signal)
             }
         }

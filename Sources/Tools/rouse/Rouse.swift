@@ -15,7 +15,7 @@ enum Rouse {
 
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
-        + conformCommands
+        + conformCommands + backupCommands
         + appCommands + keyCommands + deviceCommands + accessCommands + developmentCommands
 
     static func main() {

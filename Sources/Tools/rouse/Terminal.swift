@@ -34,6 +34,10 @@ enum ExitStatus {
     static let success: Int32 = 0
     static let failure: Int32 = 1
     static let usage: Int32 = 64
+    /// What was given is not what it should be.
+    static let badData: Int32 = 65
     static let unavailable: Int32 = 69
+    /// An output file exists or cannot be made.
+    static let cannotCreate: Int32 = 73
     static let configuration: Int32 = 78
 }

@@ -154,7 +154,8 @@ public struct BlockRecord: Record, Equatable {
     public static let table = Table(
         "block",
         key: [Column("app", .text), Column("user", .text), Column("other", .text)],
-        values: [Column("is_blocked", .integer), Column("version", .integer)])
+        values: [Column("is_blocked", .integer), Column("version", .integer)],
+        indexes: [TableIndex("block_by_other", columns: [0, 2])])
 
     public var app: AppID
     /// Who blocks.

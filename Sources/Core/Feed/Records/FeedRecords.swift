@@ -101,6 +101,7 @@ public struct ReceiptRecord: Record, Equatable {
             Column("delivered", .integer), Column("read", .integer),
             Column("announced_delivered", .integer), Column("announced_read", .integer),
             Column("pending_since", .integer, optional: true),
+            Column("delivered_ranges", .blob),
         ],
         indexes: [TableIndex("receipt_pending", columns: [0, 2, 7], presentColumn: 7)])
 
@@ -114,6 +115,8 @@ public struct ReceiptRecord: Record, Equatable {
     public var announcedRead: UInt64
     /// Something rose that the authors were not told; `nil`: nothing did.
     public var pendingSince: Timestamp?
+    /// Delivered above `delivered`, where a message between is missing; as in a read mark.
+    public var deliveredRanges: [UInt8]
 
     public init(
         app: AppID,
@@ -123,7 +126,8 @@ public struct ReceiptRecord: Record, Equatable {
         read: UInt64 = 0,
         announcedDelivered: UInt64 = 0,
         announcedRead: UInt64 = 0,
-        pendingSince: Timestamp? = nil
+        pendingSince: Timestamp? = nil,
+        deliveredRanges: [UInt8] = []
     ) {
         self.app = app
         self.conversation = conversation
@@ -133,6 +137,7 @@ public struct ReceiptRecord: Record, Equatable {
         self.announcedDelivered = announcedDelivered
         self.announcedRead = announcedRead
         self.pendingSince = pendingSince
+        self.deliveredRanges = deliveredRanges
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -145,6 +150,7 @@ public struct ReceiptRecord: Record, Equatable {
         announcedDelivered = try reader.unsigned()
         announcedRead = try reader.unsigned()
         pendingSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        deliveredRanges = try reader.blob()
     }
 
     public var row: [ColumnValue] {
@@ -157,6 +163,7 @@ public struct ReceiptRecord: Record, Equatable {
             .unsigned(announcedDelivered),
             .unsigned(announcedRead),
             .optional(pendingSince) { .timestamp($0) },
+            .blob(deliveredRanges),
         ]
     }
 }

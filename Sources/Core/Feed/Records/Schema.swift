@@ -16,7 +16,7 @@ public enum Schema {
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
         MetadataRecord.table, DistinctRecord.table, AliasRecord.table, SettingsRecord.table,
         BlockRecord.table, AnnouncementRecord.table, AnnouncementBatchRecord.table,
-        UserDeletionRecord.table,
+        UserDeletionRecord.table, NameErasureRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
     ]
 
@@ -34,6 +34,9 @@ public struct MetaRecord: Record, Equatable {
     public static let table = Table(
         "meta", key: [Column("name", .text)],
         values: [Column("number", .integer), Column("bytes", .blob)])
+
+    /// Under this name `number` is when a server last was there, in milliseconds since 1970.
+    public static let aliveName = "alive_at"
 
     public var name: String
     public var number: UInt64

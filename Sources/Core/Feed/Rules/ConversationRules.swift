@@ -158,6 +158,7 @@ extension Work {
                 .limit, "more than \(limits.participantsPerConversation) participants")
         }
         conversation.participants = total
+        effects.audiences.append(.conversation(conversation.app, conversation.conversation))
         try deliver(.join, object: [], joining: users.count, in: &conversation) {
             conversation throws(RuleFailure) in
             for user in users {

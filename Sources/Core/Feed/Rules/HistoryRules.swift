@@ -68,6 +68,12 @@ extension PageReader {
             blocked: Set(blocks.map(\.other.name)))
     }
 
+    /// The conversation an id stands for: one of two that were made as distinct at the same time
+    /// was merged into the other, and who made it may still ask by its id (MSG-24).
+    private func target(_ app: AppID, _ id: ConversationID) throws(StoreError) -> ConversationID {
+        try snapshot.record(AliasRecord.self, [.app(app), .identifier(id)])?.conversation ?? id
+    }
+
     private static let outOfReach = HistoryReading.refused(.notFound, detail: "no such object")
 
     private func fetch(
@@ -76,9 +82,10 @@ extension PageReader {
         guard fetch.object.isEmpty else {
             return try fetchObject(fetch, app, user, bytes: bytes)
         }
-        guard let id = fetch.conversation else {
+        guard let asked = fetch.conversation else {
             return .refused(.missingField, detail: "no conversation and no object")
         }
+        let id = try target(app, asked)
         guard let reach = try reach(app, id, user) else { return Self.outOfReach }
         return .page(try window(fetch, reach, bytes: bytes, limits))
     }
@@ -87,11 +94,13 @@ extension PageReader {
     private func fetchObject(
         _ fetch: Fetch, _ app: AppID, _ user: UserID, bytes: Int
     ) throws(StoreError) -> HistoryReading {
+        let named: ConversationID? =
+            if let asked = fetch.conversation { try target(app, asked) } else { nil }
         if fetch.conversation == nil || fetch.object != fetch.conversation?.bytes,
             let message = try snapshot.record(
                 MessageRecord.self, [.app(app), .blob(fetch.object)])
         {
-            guard fetch.conversation == nil || fetch.conversation == message.conversation,
+            guard named == nil || named == message.conversation,
                 let reach = try reach(app, message.conversation, user),
                 message.position > reach.above, message.position <= reach.through,
                 try isShown(message, in: reach)
@@ -101,9 +110,9 @@ extension PageReader {
                     entries: [try entry(of: message).entry],
                     first: message.position, last: message.position, position: reach.through))
         }
-        guard let id = ConversationID(fetch.object),
-            fetch.conversation == nil || fetch.conversation == id,
-            let reach = try reach(app, id, user)
+        guard let asked = ConversationID(fetch.object) else { return Self.outOfReach }
+        let id = try target(app, asked)
+        guard named == nil || named == id, let reach = try reach(app, id, user)
         else { return Self.outOfReach }
         return .page(try participants(fetch, reach, user, bytes: bytes))
     }

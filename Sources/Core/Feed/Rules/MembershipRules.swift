@@ -27,6 +27,7 @@ extension Work {
         _ leaving: [ParticipantRecord], in conversation: inout ConversationRecord
     ) throws(RuleFailure) {
         conversation.participants -= min(conversation.participants, UInt64(leaving.count))
+        effects.audiences.append(.conversation(conversation.app, conversation.conversation))
         try deliver(.leave, object: [], joining: leaving.count, in: &conversation) {
             conversation throws(RuleFailure) in
             for var member in leaving {

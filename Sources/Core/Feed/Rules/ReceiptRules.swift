@@ -11,7 +11,7 @@ extension Work {
     /// conversation has more participants than the app wants receipts for.
     func raiseReceipt(
         of participant: ParticipantRecord, in conversation: ConversationRecord,
-        _ change: (inout ReceiptRecord) -> Void
+        stored ranges: [InclusiveRange] = [], _ change: (inout ReceiptRecord) -> Void = { _ in }
     ) throws(RuleFailure) {
         let joined = participant.joinedPosition
         let before =
@@ -30,8 +30,11 @@ extension Work {
         after.read = max(after.read, before.read)
         // What was read was delivered.
         after.delivered = max(after.delivered, before.delivered, after.read)
+        try mergeDelivered(&after, adding: ranges, limit: conversation.position)
         guard after != before else { return }
-        if try tellsReceipts(conversation) {
+        if after.delivered == before.delivered, after.read == before.read {
+            // A range behind a gap: nothing to tell yet.
+        } else if try tellsReceipts(conversation) {
             after.pendingSince = after.pendingSince ?? now
             try receiptsAreDue(participant.app, participant.user)
         } else {
@@ -39,6 +42,23 @@ extension Work {
             after.announcedRead = after.read
         }
         try put(after)
+    }
+
+    /// What was stored behind a gap counts when the gap is closed (SYN-28).
+    private func mergeDelivered(
+        _ receipt: inout ReceiptRecord, adding ranges: [InclusiveRange] = [],
+        limit: UInt64 = .max >> 1
+    ) throws(RuleFailure) {
+        guard !ranges.isEmpty || !receipt.deliveredRanges.isEmpty else { return }
+        guard
+            var stored = PositionSet(
+                through: receipt.delivered, rangeBytes: receipt.deliveredRanges)
+        else { throw .store(.corrupt("receipt: ranges are not pairs")) }
+        stored.add(
+            through: receipt.delivered, ranges: ranges, limit: limit,
+            rangesMax: limits.rangesPerReadMark)
+        receipt.delivered = stored.through
+        receipt.deliveredRanges = stored.rangeBytes
     }
 
     /// Whether delivered and read are told to the authors of the conversation's messages.
@@ -59,7 +79,8 @@ extension Work {
         effects.hasBackgroundWork = true
     }
 
-    /// Messages stored by a peek count as delivered, as far as no message is missing before them.
+    /// Messages stored by a peek count as delivered, as far as no message is missing before them;
+    /// what lies behind a gap is remembered until that is closed.
     func deliver(_ ranges: [InclusiveRange], _ session: SessionKey) throws(RuleFailure) {
         var positions: [ConversationID: Set<UInt64>] = [:]
         var budget = limits.receiptStep
@@ -81,9 +102,8 @@ extension Work {
                     ConversationRecord.self, [.app(session.app), .identifier(id)]),
                 let participant = try participant(session.app, id, session.user)
             else { continue }
-            try raiseReceipt(of: participant, in: conversation) { receipt in
-                while stored.contains(receipt.delivered + 1) { receipt.delivered += 1 }
-            }
+            let ranges = stored.sorted().map { InclusiveRange(first: $0, last: $0) }
+            try raiseReceipt(of: participant, in: conversation, stored: ranges)
         }
     }
 }

@@ -8,8 +8,9 @@ extension Work {
         var (count, more) = try step { () throws(RuleFailure) in try self.deleteExpired(limit) }
         let compacted = try step { () throws(RuleFailure) in try self.compact(limit) }
         let purged = try step { () throws(RuleFailure) in try self.purge(limit) }
-        count += compacted.deleted + purged.deleted
-        more = more || compacted.isMore || purged.isMore
+        let erased = try step { () throws(RuleFailure) in try self.eraseNames(limit) }
+        count += compacted.deleted + purged.deleted + erased.deleted
+        more = more || compacted.isMore || purged.isMore || erased.isMore
         return .progressed(count: count, more: more)
     }
 
@@ -44,7 +45,10 @@ extension Work {
         for table in Schema.tables where table.columns.first?.name == "app" {
             count += try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit))
         }
-        if count == 0 { try delete(MetaRecord.self, [.text(name)]) }
+        if count == 0 {
+            try delete(MetaRecord.self, [.text(MetaRecord.resetsPrefix + app)])
+            try delete(MetaRecord.self, [.text(name)])
+        }
         return (count, true)
     }
 

@@ -80,6 +80,8 @@ public struct RuleLimits: Equatable, Sendable {
     public var snapshotMessagesMax = 100
     /// Announcements on its first page, at most.
     public var snapshotAnnouncements = 50
+    /// Pages of conversations that moved while a snapshot was read; 255 at most.
+    public var snapshotNewerPages = 64
     /// A conversation with more participants is not whole in a SNAPSHOT: FETCH gives the rest.
     public var snapshotParticipants = 32
     /// Positions of each conversation a digest sums up.
@@ -92,12 +94,22 @@ public struct RuleLimits: Equatable, Sendable {
     public var tombstoneLifetime: Milliseconds = 30 * 86_400_000
     /// A device not seen for so long is not waited for: it gets a reset.
     public var deviceMemory: Milliseconds = 90 * 86_400_000
+    /// How long after a user's deletion the name stays where others hold it: as long as devices
+    /// are waited for that have to learn of it.
+    public var nameLifetime: Milliseconds = 90 * 86_400_000
     /// When to look again at a tombstone that a device still needs.
     public var tombstoneDelay: Milliseconds = 86_400_000
     /// Tries of one step that met a conflict.
     public var attempts = 3
     /// Rows a list query gives.
     public var listRows = 1000
+    /// Resets of one app that may begin at once, and milliseconds between those that follow.
+    public var resetBurst: UInt64 = 100
+    public var resetInterval: Milliseconds = 10
+    /// The longest a reset waits for its turn.
+    public var resetWaitMax: Milliseconds = 3_600_000
+    /// By how much a restore raises the head of every feed: more than one can have grown since.
+    public var restoreHeadStep: UInt64 = 1 << 32
 
     public init() {}
 }

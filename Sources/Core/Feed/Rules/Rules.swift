@@ -20,14 +20,16 @@ public enum Rules {
             return StoreOutcome(
                 answer: answer, changes: work.effects.changes, ended: work.effects.ended,
                 challenged: work.effects.challenged,
-                hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes)
+                hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes,
+                audiences: work.effects.audiences)
         } catch {
             switch error {
             case .answer(let answer):
                 return StoreOutcome(
                     answer: answer, changes: work.effects.changes, ended: work.effects.ended,
                     challenged: work.effects.challenged,
-                    hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes)
+                    hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes,
+                    audiences: work.effects.audiences)
             case .store(let error): throw error
             }
         }
@@ -115,6 +117,7 @@ extension Work {
             }
         case .administer(let request): return try administer(request)
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
+        case .restore(let half): return try restore(epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
             .claimPushes,

@@ -6,10 +6,12 @@ extension Work {
     /// step; then its mutations, each in its own.
     func openSession(_ request: OpenSession) throws(RuleFailure) -> StoreAnswer {
         var (opened, reset) = try step { () throws(RuleFailure) in try self.open(request) }
+        let after = opened.sync.resetAfter
         let results = try mutateAll(request.sync?.mutations ?? [], opened.session)
         opened.sync = try standing(
             of: opened.session, results: results, reset: reset,
             hadPushRows: opened.sync.hadPushRows)
+        opened.sync.resetAfter = after
         return .opened(opened)
     }
 
@@ -67,6 +69,7 @@ extension Work {
                 connectedAt: request.connectedAt & .halfMask))
         var standing = SyncedSession(epoch: try epoch(of: feed.user), feed, device)
         standing.hadPushRows = hadPushRows
+        standing.resetAfter = try pace(reset, of: app.app)
         let opened = OpenedSession(
             session: session, sync: standing,
             tokenLifetime: app.sessionTokenLifetime, isPushTokenHeld: device.pushToken != nil,

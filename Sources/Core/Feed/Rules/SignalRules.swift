@@ -9,7 +9,7 @@ extension PageReader {
     ) throws(StoreError) -> [UserID] {
         let key: [ColumnValue] = [.app(app), .identifier(conversation)]
         let own = try snapshot.record(ParticipantRecord.self, key + [.user(user)])
-        guard let own, own.leftRevision == nil else { return [] }
+        guard let own, own.leftRevision == nil, !own.isGone else { return [] }
         // Who left keeps a row.
         let rowsMax = 2 * limits.signalParticipants
         let rows = try snapshot.records(

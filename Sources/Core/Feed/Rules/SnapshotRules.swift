@@ -46,6 +46,13 @@ extension PageReader {
                     let conversation = try snapshotConversation(
                         reach, messages: messagesMax, &room, cuts: isFirst, limits)
                 else {
+                    if token.phase == .newer {
+                        token.newerPages = UInt8(clamping: Int(token.newerPages) + 1)
+                    }
+                    // HIS-16: what moves for ever is left to the deltas.
+                    guard Int(token.newerPages) < limits.snapshotNewerPages else {
+                        return .snapshotPage(page)
+                    }
                     page.continuation = token.bytes
                     return .snapshotPage(page)
                 }

@@ -9,6 +9,9 @@ extension UInt64 {
 extension MetaRecord {
     /// Under this name `number` is the store's half of every epoch.
     static let epochName = "epoch"
+
+    /// With an app's name: `number` is the time at which its last reset has its turn.
+    static let resetsPrefix = "resets/"
 }
 
 extension SyncedSession {
@@ -23,7 +26,7 @@ extension Work {
     /// SYNC: what it tells in one step, then each mutation in its own.
     func sync(_ request: SyncWrite) throws(RuleFailure) -> StoreAnswer {
         let session = request.session
-        let (reset, hadPushRows) = try step { () throws(RuleFailure) in
+        let (reset, after, hadPushRows) = try step { () throws(RuleFailure) in
             var feed = try self.openFeed(session.app, session.user)
             var device = try self.lockDeviceOnly(session)
             let row = try self.current(session)
@@ -32,11 +35,13 @@ extension Work {
             device.lastSeenAt = self.now
             try self.put(device)
             try self.close(feed)
-            return (reset, row.hadPushRows)
+            return (reset, try self.pace(reset, of: session.app), row.hadPushRows)
         }
         let results = try mutateAll(request.sync.mutations, session)
-        return .synced(
-            try standing(of: session, results: results, reset: reset, hadPushRows: hadPushRows))
+        var synced = try standing(
+            of: session, results: results, reset: reset, hadPushRows: hadPushRows)
+        synced.resetAfter = after
+        return .synced(synced)
     }
 
     /// Takes cursor, `applied` and read receipts. The caller stores feed and device.
@@ -84,6 +89,23 @@ extension Work {
         let isTooOld =
             cursor.seq < user.compactedThrough && device.resetBase < user.compactedThrough
         return isTooOld ? .cursorTooOld : nil
+    }
+
+    /// SYN-26: when this reset has its turn. After a restore all devices of an app come to be
+    /// reset at once: some at a time are let begin, and each further one gets a time of its own,
+    /// so that what others do is not held up and nobody comes back together. A first login
+    /// waits for nobody.
+    func pace(_ reset: ResetReason?, of app: AppID) throws(RuleFailure) -> Milliseconds {
+        guard let reset, reset != .noCursor else { return 0 }
+        let name = MetaRecord.resetsPrefix + app.name
+        let known = try record(MetaRecord.self, [.text(name)])?.number ?? 0
+        let burst = limits.resetInterval * limits.resetBurst
+        let earliest = now.milliseconds > burst ? now.milliseconds - burst : 0
+        // A clock that was set back leaves a turn that is too far away to be one.
+        let isSound = known <= now.milliseconds + limits.resetWaitMax
+        let turn = max(earliest, isSound ? known : 0) + limits.resetInterval
+        try put(MetaRecord(name: name, number: turn))
+        return min(turn > now.milliseconds ? turn - now.milliseconds : 0, limits.resetWaitMax)
     }
 
     /// Where the session stands after its writes.

@@ -244,6 +244,9 @@ extension Work {
         if deleted == 0 {
             try delete(UserRecord.self, key)
             try delete(UserDeletionRecord.self, key)
+            try put(
+                NameErasureRecord(
+                    app: deletion.app, user: deletion.user, due: now + limits.nameLifetime))
         }
         return max(1, deleted)
     }
@@ -263,5 +266,6 @@ extension Table {
         columns.count > 1 && columns[0].name == "app" && columns[1].name == "user"
             && keyCount > 1 && name != UserRecord.table.name
             && name != UserDeletionRecord.table.name
+            && name != NameErasureRecord.table.name
     }
 }

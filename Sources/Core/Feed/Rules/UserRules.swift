@@ -51,6 +51,7 @@ extension Work {
         block.isBlocked = request.blocked
         block.version += 1
         try put(block)
+        effects.audiences.append(.sender(session.app, other))
         try append(.block(block), to: &feed)
         try close(feed)
     }

@@ -19,6 +19,7 @@ struct Effects {
     var challenged: [SessionKey] = []
     var hasBackgroundWork = false
     var wakes = WakeEffects()
+    var audiences: [AudienceChange] = []
 
     mutating func note(_ more: WakeEffects) {
         wakes += more

@@ -7,6 +7,10 @@ extension WakeRules {
     /// outage they leave at a limited rate.
     static let overdueAfter: Milliseconds = 5_000
     static let overduePerSecond: UInt64 = 200
+    /// Apps looked at in one claim when there is more to send than can be taken.
+    static let appsPerClaim = 64
+    /// Under this name `bytes` is the app whose turn was first in the last such claim.
+    private static let appTurnName = "claim_turn"
     /// Devices looked at in one claim.
     static let claimMax = 256
     /// How long a device waits whose credential is paused or missing, or whose user or app is
@@ -51,19 +55,77 @@ extension WakeRules {
         var meter = OverdueMeter(
             try transaction.record(MetaRecord.self, [.text(OverdueMeter.name)]), now: now)
         let allowed = min(most, meter.left)
-        let overdue = try transaction.records(
-            WakeRecord.self,
-            Scan(index: "wake_by_due", through: [.timestamp(old)], limit: allowed))
+        let overdue = try shared(
+            after: nil, through: old, atMost: allowed, in: transaction)
         if !overdue.isEmpty {
             meter.take(overdue.count)
             try transaction.put(meter.record)
         }
-        let fresh = try transaction.records(
-            WakeRecord.self,
-            Scan(
-                index: "wake_by_due", after: [.timestamp(old)], through: [.timestamp(now)],
-                limit: most - overdue.count))
+        let fresh = try shared(
+            after: old, through: now, atMost: most - overdue.count, in: transaction)
         return overdue + fresh
+    }
+
+    /// Rows due in a time, the earliest first; if there are more than can be taken, each app that
+    /// has some gets its share, so that one with many makes no other wait.
+    private static func shared(
+        after: Timestamp?, through: Timestamp, atMost most: Int,
+        in transaction: any StoreTransaction
+    ) throws(StoreError) -> [WakeRecord] {
+        guard most > 0 else { return [] }
+        let bounds = (after.map { [ColumnValue.timestamp($0)] }, [ColumnValue.timestamp(through)])
+        let earliest = try transaction.records(
+            WakeRecord.self,
+            Scan(index: "wake_by_due", after: bounds.0, through: bounds.1, limit: most))
+        guard earliest.count == most else { return earliest }
+        let apps = try appsInTurn(in: transaction)
+        guard apps.count > 1 else { return earliest }
+        var taken: [WakeRecord] = []
+        for app in apps {
+            let rows = try transaction.records(
+                WakeRecord.self,
+                Scan(
+                    index: "wake_by_app", prefix: [.app(app)], after: bounds.0,
+                    through: bounds.1, limit: max(1, most / apps.count)))
+            taken += rows.prefix(most - taken.count)
+        }
+        // What the others left of their shares goes by time.
+        let known = Set(taken.map { $0.row.prefix(WakeRecord.table.keyCount) })
+        let rest = earliest.filter { !known.contains($0.row.prefix(WakeRecord.table.keyCount)) }
+        return taken + rest.prefix(most - taken.count)
+    }
+
+    /// Apps with wake rows, at most `appsPerClaim`, beginning after the one that was first last
+    /// time.
+    private static func appsInTurn(
+        in transaction: any StoreTransaction
+    ) throws(StoreError) -> [AppID] {
+        let turn = try transaction.record(MetaRecord.self, [.text(appTurnName)])?.bytes ?? []
+        let start = String(decoding: turn, as: UTF8.self)
+        var apps: [AppID] = []
+        var last = start
+        var hasWrapped = start.isEmpty
+        while apps.count < appsPerClaim {
+            let row = try transaction.records(
+                WakeRecord.self,
+                Scan(
+                    index: "wake_by_app", after: last.isEmpty ? nil : [.text(last)], limit: 1)
+            ).first
+            guard let row else {
+                if hasWrapped { break }
+                hasWrapped = true
+                last = ""
+                continue
+            }
+            if apps.contains(row.app) { break }
+            apps.append(row.app)
+            last = row.app.name
+        }
+        if let first = apps.first {
+            try transaction.put(
+                MetaRecord(name: appTurnName, bytes: Array(first.name.utf8)))
+        }
+        return apps
     }
 
     private static func claim(

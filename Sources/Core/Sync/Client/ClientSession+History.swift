@@ -190,7 +190,8 @@ extension ClientSession {
     ///
     /// - Parameter isLost: the server's history changed: own objects it lacks are sent again.
     mutating func beginSnapshot(
-        of epoch: Epoch, isLost: Bool, now: Instant, _ actions: inout [ClientAction]
+        of epoch: Epoch, isLost: Bool, after wait: Milliseconds = 0, now: Instant,
+        _ actions: inout [ClientAction]
     ) {
         // A snapshot has no cursor before it is whole (HIS-20).
         cursor = nil
@@ -207,11 +208,13 @@ extension ClientSession {
             progress.resendSince = Timestamp(milliseconds: server > week ? server - week : 1)
         }
         snapshot = progress
+        // SYN-26: others are before this one.
+        if wait > 0 { snapshotAt = now + wait }
         sendSnapshot(now: now, &actions)
     }
 
     mutating func sendSnapshot(now: Instant, _ actions: inout [ClientAction]) {
-        guard phase == .open, snapshot != nil else { return }
+        guard phase == .open, snapshot != nil, snapshotAt == nil else { return }
         let request = nextRequest()
         if !awaitsAnswer { quietSince = now }
         snapshot?.request = request

@@ -292,14 +292,16 @@ extension ClientSession {
         var marksStale = false
         if delta.reset != nil, from.seq == 0 { historyThrough = delta.head }
         if let reset = delta.reset {
-            if reset.retryAfterMs > 0 { syncAt = now + Milliseconds(reset.retryAfterMs) }
+            let wait = Milliseconds(reset.retryAfterMs)
             guard from.seq == 0 else { return wantSync(.timer, now: now, &actions) }
             actions.append(.report(.reset(reset.reason)))
             let isLost = reset.reason == .epochChanged || reset.reason == .cursorAhead
             if isLost { renumber(above: delta.mutationFloor, &actions) }
             if asksForSnapshot(delta) {
-                return beginSnapshot(of: from.epoch, isLost: isLost, now: now, &actions)
+                return beginSnapshot(
+                    of: from.epoch, isLost: isLost, after: wait, now: now, &actions)
             }
+            if wait > 0 { syncAt = now + wait }
             // A snapshot that was begun has left rows behind that have no cursor.
             marksStale = applying != nil || snapshot != nil
             snapshot = nil

@@ -93,6 +93,8 @@ public struct ClientSession: Sendable {
     var openSync: UInt16?
     var syncDeadline: Instant?
     var syncAt: Instant?
+    /// No SNAPSHOT before: the server asked this device to wait for its turn.
+    var snapshotAt: Instant?
     var wantsSync = false
     var withoutCursor = false
     /// The highest head a SYNC_REQUEST named.
@@ -192,7 +194,7 @@ public struct ClientSession: Sendable {
         case .open: break
         }
         var earliest = pingedAt.map { $0 + limits.pingTimeout } ?? pingAt
-        for moment in [syncDeadline, syncAt, outboxRetryAt, slotAt] {
+        for moment in [syncDeadline, syncAt, snapshotAt, outboxRetryAt, slotAt] {
             if let moment { earliest = min(earliest, moment) }
         }
         return earliest
@@ -387,6 +389,10 @@ public struct ClientSession: Sendable {
             return giveUp(now: now, &actions)
         }
         if let syncDeadline, now >= syncDeadline { return giveUp(now: now, &actions) }
+        if let snapshotAt, now >= snapshotAt {
+            self.snapshotAt = nil
+            sendSnapshot(now: now, &actions)
+        }
         if let syncAt, now >= syncAt {
             self.syncAt = nil
             if snapshot != nil {
@@ -540,6 +546,7 @@ public struct ClientSession: Sendable {
         takesSnapshots = false
         syncDeadline = nil
         syncAt = nil
+        snapshotAt = nil
         wantsSync = false
         askedHead = 0
         isLive = false

@@ -115,6 +115,8 @@ struct PageInFlight: Equatable, Sendable {
         var results: [MutationResult]
         var floor: UInt64
         var reset: ResetReason?
+        /// Before the first page.
+        var resetAfter: Milliseconds = 0
     }
 
     enum Purpose: Equatable, Sendable {

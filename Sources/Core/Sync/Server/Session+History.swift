@@ -100,15 +100,18 @@ extension Session {
         return actions
     }
 
-    /// The cursor cannot be continued and the client takes a SNAPSHOT: it is told so, and sent
-    /// nothing of the feed until it comes with the snapshot's start as its cursor (HIS-13).
+    /// The cursor cannot be continued and the client takes a SNAPSHOT, or has to wait: it is told
+    /// so, and sent nothing of the feed until it comes with a cursor that can be (HIS-13, SYN-26).
     mutating func sendSnapshotReset(
         _ answer: PageInFlight.Answer, now: Instant, _ actions: inout [SessionAction]
     ) {
         let start = Cursor(epoch: epoch, seq: 0)
         let delta = Delta(
             from: start, to: start, head: head, more: head > 0, results: answer.results,
-            mutationFloor: answer.floor, reset: answer.reset.map { Reset(reason: $0) })
+            mutationFloor: answer.floor,
+            reset: answer.reset.map {
+                Reset(reason: $0, retryAfterMs: UInt32(clamping: answer.resetAfter))
+            })
         actions.append(.send(Frame(.delta(delta), request: answer.request)))
         hasSynced = false
         told = max(told, head)

@@ -183,8 +183,9 @@ extension Session {
         window.restart()
         let told = PageInFlight.Answer(
             request: request, results: answer.results + refused, floor: answer.mutationFloor,
-            reset: answer.reset)
-        if answer.reset != nil, takesSnapshots {
+            reset: answer.reset, resetAfter: answer.resetAfter)
+        // SYN-26: who has to wait gets no page yet either.
+        if answer.reset != nil, takesSnapshots || answer.resetAfter > 0 {
             return sendSnapshotReset(told, now: now, &actions)
         }
         hasSynced = true
@@ -193,6 +194,22 @@ extension Session {
         if singleThrough != nil { bytes = 1 }
         if sync.pageBytes > 0 { bytes = min(bytes, Int(clamping: sync.pageBytes)) }
         startPage(.answer(told), after: base, bytes: bytes, &actions)
+    }
+
+    /// MSG-7: the last thing a device is told that has logged out in a SYNC. Nothing of the feed
+    /// is read for it any more.
+    private func sendResults(
+        _ results: [MutationResult], of sync: SyncFrame, request: UInt16,
+        _ answer: SyncedSession, _ actions: inout [SessionAction]
+    ) {
+        let known = sync.cursor.flatMap { $0.epoch == answer.epoch ? $0 : nil }
+        let base = answer.reset == nil ? known?.seq ?? 0 : 0
+        let cursor = Cursor(epoch: answer.epoch, seq: base)
+        let delta = Delta(
+            from: cursor, to: cursor, head: answer.head, more: answer.head > base,
+            results: results, mutationFloor: answer.mutationFloor,
+            reset: answer.reset.map { Reset(reason: $0) })
+        actions.append(.send(Frame(.delta(delta), request: request)))
     }
 
     /// SYN-27: something in this page keeps the client from acknowledging it. Entry by entry what
@@ -404,6 +421,11 @@ extension Session {
             let newer = applied > before ? applied : 0
             takePosition(synced)
             if newer > applied, newer <= head { takeApplied(newer, now: now, &actions) }
+            if endAfterLogout != nil {
+                sendResults(
+                    synced.results + refused, of: sync, request: request, synced, &actions)
+                break
+            }
             answerSync(
                 sync, request: request, synced, refused: refused, now: now, &actions)
         case (.sync(let request, let sync, _, _), .refused(let code, let detail)):

@@ -50,6 +50,10 @@ struct SignalDesk: Equatable, Sendable {
                 conversation: conversation, users: users, until: now + limits.signalAudienceTime))
         audiences.removeFirst(max(0, audiences.count - limits.signalAudiences))
     }
+
+    fileprivate mutating func forget(_ conversation: ConversationID) {
+        audiences.removeAll { $0.conversation == conversation }
+    }
 }
 
 // SIGNAL (signals.md): never stored, and the first to be dropped.
@@ -80,6 +84,13 @@ extension Session {
             if waiting.conversation == conversation { signals?.waiting?.signal = told }
             return
         }
+        lookUp(told, in: conversation, key, &actions)
+    }
+
+    private mutating func lookUp(
+        _ told: Signal, in conversation: ConversationID, _ key: SessionKey,
+        _ actions: inout [SessionAction]
+    ) {
         let tag = nextTag()
         signals?.waiting = SignalDesk.Waiting(tag: tag, conversation: conversation, signal: told)
         actions.append(.findAudience(tag, key.app, key.user, conversation))
@@ -104,6 +115,20 @@ extension Session {
         signals?.remember(users, of: waiting.conversation, limits, now: now)
         var actions: [SessionAction] = []
         handOn(waiting.signal, to: users, &actions)
+        return actions
+    }
+
+    /// A signal was to be handed to participants of which some may not get it any more (SIG-5): it
+    /// waits until they have been looked up again.
+    public mutating func audienceChanged(_ signal: Signal, now: Instant) -> [SessionAction] {
+        guard phase == .open, let key, let conversation = signal.conversation else { return [] }
+        signals?.forget(conversation)
+        if let waiting = signals?.waiting {
+            if waiting.conversation == conversation { signals?.waiting?.signal = signal }
+            return []
+        }
+        var actions: [SessionAction] = []
+        lookUp(signal, in: conversation, key, &actions)
         return actions
     }
 

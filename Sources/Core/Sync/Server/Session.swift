@@ -289,14 +289,38 @@ public struct Session: Sendable {
     /// The store ended this session: superseded by a newer connection, or its device was removed
     /// or logged out. Its row is gone already.
     public mutating func ended(_ code: Code, now: Instant) -> [SessionAction] {
-        if case .mutation(_, let mutation) = write?.subject, mutation.isLogout, phase == .open {
+        if phase == .open, isLoggingOut {
             endAfterLogout = code
             return []
+        }
+        if phase == .open, case .answer(let answer) = page?.purpose, !answer.results.isEmpty {
+            // What the SYNC's mutations came to is known; its page is not read any more.
+            page = nil
+            let cursor = Cursor(epoch: epoch, seq: sent)
+            let delta = Delta(
+                from: cursor, to: cursor, head: head, more: head > sent, results: answer.results,
+                mutationFloor: answer.floor, reset: answer.reset.map { Reset(reason: $0) })
+            var actions: [SessionAction] = [
+                .send(Frame(.delta(delta), request: answer.request))
+            ]
+            close(code, rowIsGone: true, now: now, &actions)
+            settle(now: now, &actions)
+            return actions
         }
         var actions: [SessionAction] = []
         close(code, rowIsGone: true, now: now, &actions)
         settle(now: now, &actions)
         return actions
+    }
+
+    /// The store is at work on this device's own logout: its answer is told before the end
+    /// (MSG-7).
+    private var isLoggingOut: Bool {
+        switch write?.subject {
+        case .mutation(_, let mutation): mutation.isLogout
+        case .sync(_, let sync, _, _): sync.mutations.contains(where: \.isLogout)
+        default: false
+        }
     }
 
     /// The server shuts down: the client comes back `slot` from now, and the connection is closed

@@ -32,6 +32,7 @@ public struct WakeRecord: Record, Equatable {
             TableIndex("wake_by_deadline", columns: [4], presentColumn: 4),
             TableIndex("wake_by_waiting", columns: [16], presentColumn: 16),
             TableIndex("wake_by_owner", columns: [30], presentColumn: 30),
+            TableIndex("wake_by_app", columns: [0, 3], presentColumn: 3),
         ])
 
     public var app: AppID

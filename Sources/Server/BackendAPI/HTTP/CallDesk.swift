@@ -21,6 +21,9 @@ final class CallDesk {
     /// is then still so when it writes.
     private let isOneAtATime: Bool
     private let appRequests: RateLimit
+    /// Calls of one app that may be under way: the others' need room too.
+    private let appCallsMax: Int
+    private var callsOf: [AppID: Int] = [:]
     private var rates = RateTable<AppID>(holdersMax: 4_096)
     private var client: StoreClient?
     private var waiting: [UInt64: Waiting] = [:]
@@ -52,12 +55,13 @@ final class CallDesk {
     init(
         loop: Loop, table: RouteTable, store: StoreService, surroundings: Surroundings,
         instruments: Instruments, isOneAtATime: Bool = false,
-        appRequests: RateLimit = .none
+        appRequests: RateLimit = .none, appCallsMax: Int = .max
     ) {
         self.table = table
         self.surroundings = surroundings
         self.isOneAtATime = isOneAtATime
         self.appRequests = appRequests
+        self.appCallsMax = appCallsMax
         log = instruments.log
         requests = instruments.requests
         durations = instruments.durations
@@ -108,7 +112,10 @@ final class CallDesk {
                 ticket.app = app
                 try checkRate(app)
                 try route.checkQuery(of: call.request)
-                perform(try handler(call, app), ticket)
+                try checkShare(app)
+                let step = try handler(call, app)
+                callsOf[app, default: 0] += 1
+                perform(step, ticket)
             }
         } catch {
             finish(ticket, error.response)
@@ -141,6 +148,15 @@ final class CallDesk {
         throw Problem(
             .rateLimited, "more than \(appRequests.perSecond) requests a second"
         ).with("retry-after", String((wait + 999) / 1_000))
+    }
+
+    /// No more are under way at once than leave room for other apps: connections are few, and the
+    /// one that comes too much is free again at once.
+    private func checkShare(_ app: AppID) throws(Problem) {
+        guard callsOf[app, default: 0] >= appCallsMax else { return }
+        throw Problem(
+            .rateLimited, "more than \(appCallsMax) requests of this app are under way"
+        ).with("retry-after", "1").with("connection", "close")
     }
 
     private func perform(_ step: Step, _ ticket: Ticket) {
@@ -191,6 +207,10 @@ final class CallDesk {
 
     private func finish(_ ticket: Ticket, _ response: HTTPResponse) {
         openCalls -= 1
+        // A ticket has an app from when its call counted.
+        if let app = ticket.app, let open = callsOf[app] {
+            callsOf[app] = open > 1 ? open - 1 : nil
+        }
         let elapsed = SystemClock.monotonicMilliseconds() - ticket.started
         requests[ticket.method, ticket.template, String(response.status)].add()
         durations.observe(milliseconds: elapsed)

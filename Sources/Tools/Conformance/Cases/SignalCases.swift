@@ -59,9 +59,8 @@ extension Conformance {
             try requireEqual(other.cursor, ben.cursor, "cursor of another device")
         },
         .must(
-            "signals.blocked", "10 s after a block no signal reaches who blocks its sender",
-            ["SIG-5: MUST NOT reach a user who blocks its sender"], seconds: 60,
-            timer: true
+            "signals.blocked", "from the answer on no signal reaches who blocks its sender",
+            ["SIG-5: MUST NOT reach a user who blocks its sender"], seconds: 60
         ) { t in
             let (anna, ben, conversation) = try signallers(t)
             let signal = Signal(conversation: conversation, kind: .typing)
@@ -69,8 +68,6 @@ extension Conformance {
                 try require(try signalled(anna, ben, signal) != nil, "none came")
             }
             try does(ben, "block", .blockUser(BlockUser(user: anna.user, blocked: true)))
-            // What the server knows of the conversation may be 10 s old.
-            _ = try ben.peer.frames(during: .seconds(11))
             ben.peer.passed = []
             for _ in 0..<4 {
                 try anna.peer.send(.signal(signal))

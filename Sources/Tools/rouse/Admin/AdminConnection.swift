@@ -58,7 +58,7 @@ final class AdminConnection {
     }
 
     /// The file given, or what the environment says.
-    private static func configuration(_ arguments: Arguments) throws -> Configuration {
+    static func configuration(_ arguments: Arguments) throws -> Configuration {
         let environment = ProcessInfo.processInfo.environment
         guard let name = arguments.string("config") else {
             return try Configuration(text: "", name: "", environment: environment)
@@ -73,7 +73,7 @@ final class AdminConnection {
     }
 
     /// A store's error without the name of its case.
-    private static func reason(_ error: any Error) -> String {
+    static func reason(_ error: any Error) -> String {
         let mirror = Mirror(reflecting: error)
         return mirror.children.first.flatMap { $0.value as? String } ?? "\(error)"
     }

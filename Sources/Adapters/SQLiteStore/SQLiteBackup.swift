@@ -1,0 +1,207 @@
+import CSQLite
+import Glibc
+public import Model
+
+/// Copies of a store's file: made beside a server that goes on writing, checked, and put in a
+/// store's place.
+///
+/// A backup is one file of its own, without a journal, and marked as a backup: no program opens
+/// it as a store before it has been restored.
+public enum SQLiteBackup {
+    /// How much of a copy is done, in bytes.
+    public struct Progress: Equatable, Sendable {
+        public let copied: UInt64
+        public let total: UInt64
+    }
+
+    /// In the file's header (`PRAGMA application_id`): it is a backup.
+    static let mark: Int32 = 0x5273_4270
+    /// Pages copied between two calls of `progress`.
+    private static let step: Int32 = 1_024
+
+    /// Whether the file has the mark of a backup.
+    static func isMarked(_ connection: Connection) throws(StoreError) -> Bool {
+        try connection.texts("PRAGMA application_id") == [[String(mark)]]
+    }
+
+    /// Copies what is committed at this moment to `path`, a new file with mode 0600. Others go on
+    /// writing; their journal grows meanwhile, because the copy holds its snapshot.
+    ///
+    /// The copy is written beside `path` (`path.partial`), synced, checked by `check`, and only
+    /// then gets its name. A copy that was broken off is overwritten by the next.
+    ///
+    /// - Parameters:
+    ///   - replaces: an existing file of this name is replaced.
+    ///   - check: throws if the copy, under its name of the moment, is not good.
+    /// - Throws: `.unavailable`, `.full`: nothing has changed.
+    public static func copy(
+        store: String, to path: String, replaces: Bool,
+        progress: (Progress) -> Void = { _ in },
+        check: (SQLiteBackupFile) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        guard FileSteps.exists(store) else { throw .unavailable("there is no store at \(store)") }
+        guard !StagedStore.isWaiting(for: store) else {
+            throw .unavailable("a restore of \(store) was broken off; open the store to end it")
+        }
+        if !replaces, FileSteps.exists(path) { throw .unavailable("\(path) exists") }
+        let partial = "\(path).partial"
+        let hold = try PartialFile(partial)
+        defer { withExtendedLifetime(hold) {} }
+        do throws(StoreError) {
+            try copy(store: store, into: partial, progress: progress)
+            try FileSteps.sync(partial)
+            do {
+                let file = try SQLiteBackupFile(path: partial)
+                defer { file.close() }
+                try check(file)
+            }
+            try FileSteps.rename(partial, to: path, replaces: replaces)
+        } catch {
+            FileSteps.remove(partial)
+            throw error
+        }
+    }
+
+    private static func copy(
+        store: String, into path: String, progress: (Progress) -> Void
+    ) throws(StoreError) {
+        let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
+        let source = try Connection(path: store, mode: .reader, busyTimeout: timeout)
+        defer { source.close() }
+        if try isMarked(source) { throw .unavailable("\(store) is itself a backup") }
+        // A snapshot held over all steps: without it each commit of the server's would begin
+        // the copy anew.
+        try source.execute("BEGIN")
+        _ = try source.texts("SELECT 1 FROM sqlite_schema LIMIT 1")
+        let target = try Connection(path: path, mode: .writer, busyTimeout: timeout)
+        defer { target.close() }
+        // Synced as a whole, at the end.
+        try target.execute("PRAGMA synchronous = OFF")
+        try source.copyPages(to: target, step: step, progress: progress)
+        try source.execute("ROLLBACK")
+        guard try target.texts("PRAGMA journal_mode = DELETE") == [["delete"]] else {
+            throw .unavailable("\(path): cannot be made a file without a journal")
+        }
+        try target.execute("PRAGMA application_id = \(mark)")
+    }
+
+    /// Takes a store's place with a backup. Nobody else may have the store open.
+    ///
+    /// A kill at any moment leaves the old store or the new one: the new one is made beside it,
+    /// whole and synced; the old one's files get a second name; then one rename decides, and what
+    /// is left to do is done by whoever opens the store next.
+    ///
+    /// - Parameters:
+    ///   - suffix: of the name under which the old store is kept.
+    ///   - change: carries out what makes a store of the copy that never was.
+    /// - Returns: the old store's new name; `nil`: there was none.
+    /// - Throws: nothing has changed.
+    public static func restore(
+        _ backup: String, to path: String, tables: [Table], keepingOldAs suffix: String,
+        change: (SQLiteStore) throws(StoreError) -> Void
+    ) throws(StoreError) -> String? {
+        let lock = try FileLock(path: "\(path).lock")
+        defer { withExtendedLifetime(lock) {} }
+        try StagedStore.finish(path)
+        let copy = "\(path).restoring"
+        let remains = ["", "-wal", "-shm", "-journal", ".lock"].map { copy + $0 }
+        for name in remains { FileSteps.remove(name) }
+        defer { for name in remains { FileSteps.remove(name) } }
+        try FileSteps.copy(backup, to: copy)
+        do {
+            let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
+            let connection = try Connection(path: copy, mode: .writer, busyTimeout: timeout)
+            defer { connection.close() }
+            try connection.execute("PRAGMA application_id = 0")
+        }
+        let store = try SQLiteStore(path: copy, tables: tables)
+        do throws(StoreError) {
+            try change(store)
+        } catch {
+            store.close()
+            throw error
+        }
+        store.close()
+        guard !FileSteps.holdsBytes("\(copy)-wal") else {
+            throw .unavailable("\(copy): its journal cannot be emptied")
+        }
+        try FileSteps.sync(copy)
+        let kept = try StagedStore.keep(path, as: path + suffix)
+        try StagedStore.stage(copy, for: path)
+        try StagedStore.finish(path)
+        return kept
+    }
+}
+
+/// A backup, opened to look at it. Nothing of it is changed.
+public final class SQLiteBackupFile {
+    public let path: String
+    private let connection: Connection
+
+    /// - Throws: `.unavailable`: it is no backup, or cut off; in words for an operator.
+    public init(path: String) throws(StoreError) {
+        self.path = path
+        let header = try FileSteps.beginning(of: path, bytes: 100)
+        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+            throw .unavailable("\(path) is no SQLite database")
+        }
+        // sqlite.org/fileformat.html, 1.3: page size at 16 (1: 65,536), size in pages at 28.
+        let stored = Int(header[16]) << 8 | Int(header[17])
+        let pageSize = stored == 1 ? 65_536 : stored
+        let pages = header[28..<32].reduce(0) { $0 << 8 | Int($1) }
+        let size = try FileSteps.size(of: path)
+        guard size == pages * pageSize else {
+            throw .unavailable(
+                "\(path) has \(size) bytes where its header says \(pages * pageSize): it was cut "
+                    + "off, or a program has it open")
+        }
+        connection = try Connection(path: path, mode: .reader, busyTimeout: 0)
+        do throws(StoreError) {
+            guard try SQLiteBackup.isMarked(connection) else {
+                throw .unavailable("\(path) is no backup made by `rouse backup`")
+            }
+        } catch {
+            connection.close()
+            throw error
+        }
+    }
+
+    /// Reads all of it and holds it to its checksums of structure, to the tables, and to `rules`:
+    /// statements that count the rows which break a rule, by the rule in words.
+    ///
+    /// - Throws: `.unavailable` with everything that was found.
+    public func verify(
+        tables: [Table], rules: [(rule: String, violations: String)]
+    ) throws(StoreError) {
+        let findings = try connection.texts("PRAGMA integrity_check(3)")
+        guard findings == [["ok"]] else {
+            throw .unavailable(
+                "\(path) is damaged: \(findings.joined().joined(separator: "; "))")
+        }
+        let migrator = Migrator(connection, [Migration.first(tables)])
+        try migrator.checkVersion()
+        try migrator.check(tables)
+        for (rule, violations) in rules {
+            let count = try connection.texts(violations).first?.first ?? "0"
+            guard count == "0" else {
+                throw .unavailable("\(path) is not sound: \(count) times not: \(rule)")
+            }
+        }
+    }
+
+    /// How many rows the table has.
+    public func count(_ table: Table) throws(StoreError) -> UInt64 {
+        let found = try connection.texts("SELECT count(*) FROM \"\(table.name)\"")
+        return found.first?.first.flatMap { UInt64($0) } ?? 0
+    }
+
+    /// One row by its key; `nil`: there is none.
+    public func row(_ table: Table, key: [ColumnValue]) throws(StoreError) -> [ColumnValue]? {
+        try TableStatements([table], on: connection).row(table, key: key)
+    }
+
+    /// Bytes of the file.
+    public func size() throws(StoreError) -> UInt64 { UInt64(try FileSteps.size(of: path)) }
+
+    public func close() { connection.close() }
+}

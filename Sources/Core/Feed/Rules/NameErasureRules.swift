@@ -1,0 +1,153 @@
+import Model
+
+// A deleted user's name goes where others hold it, once the tombstones that need it are old
+// (MSG-53). A new user of the same name keeps what is his.
+extension Work {
+    /// One step of the erasure that is due first, of about `limit` rows.
+    func eraseNames(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
+        let due = try records(
+            NameErasureRecord.self,
+            Scan(index: "name_erasure_by_due", through: [.timestamp(now)], limit: 1))
+        guard var erasure = due.first else { return (0, false) }
+        let key: [ColumnValue] = [.app(erasure.app), .user(erasure.user)]
+        let next = try records(
+            ParticipantRecord.self,
+            Scan(
+                index: "participant_by_user", prefix: key,
+                after: [.identifier(erasure.conversation)], limit: 1)
+        ).first
+        guard let next else {
+            let blocks = try eraseBlocks(of: erasure, limit)
+            if blocks < limit { try delete(NameErasureRecord.self, key) }
+            return (blocks, true)
+        }
+        let locked = try lockConversation(next.app, next.conversation)
+        let looked: Int
+        if next.leftRevision == nil {
+            // Somebody of this name takes part again: a new user.
+            looked = 1
+            erasure.finish(next.conversation)
+        } else if let conversation = locked {
+            looked = try erase(&erasure, from: conversation, next, limit)
+        } else {
+            looked = 1
+            try delete(
+                ParticipantRecord.self,
+                [.app(next.app), .identifier(next.conversation), .user(next.user)])
+            erasure.finish(next.conversation)
+        }
+        try put(erasure)
+        return (looked, true)
+    }
+
+    private func erase(
+        _ erasure: inout NameErasureRecord, from conversation: ConversationRecord,
+        _ membership: ParticipantRecord, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        let name = erasure.user.name
+        let key: [ColumnValue] = [
+            .app(conversation.app), .identifier(conversation.conversation),
+        ]
+        let messages = try records(
+            MessageRecord.self,
+            Scan(
+                index: "message_by_position", prefix: key,
+                after: [.unsigned(erasure.position)], limit: limit))
+        for var message in messages {
+            erasure.position = message.position
+            guard message.deletedAt != nil else { continue }
+            guard message.sender == name || message.deletedBy == name else { continue }
+            if message.sender == name { message.sender = "" }
+            if message.deletedBy == name { message.deletedBy = "" }
+            try put(message)
+        }
+        if messages.count == limit { return limit }
+        let members = try records(
+            ParticipantRecord.self,
+            Scan(
+                prefix: key, after: erasure.member.isEmpty ? nil : [.text(erasure.member)],
+                limit: max(1, limit - messages.count)))
+        for member in members {
+            try dropEntries(naming: erasure.user, in: member)
+            erasure.member = member.user.name
+        }
+        let looked = messages.count + members.count
+        guard members.count < max(1, limit - messages.count) else { return looked }
+        var changed = conversation
+        if changed.creator == name { changed.creator = "" }
+        if !changed.distinctKey.isEmpty {
+            let holder = try record(
+                DistinctRecord.self, [.app(changed.app), .text(changed.distinctKey)])
+            // It stays a conversation that was made for those who took part; nobody is named.
+            if holder?.conversation != changed.conversation { changed.distinctKey = "\n" }
+        }
+        if changed != conversation { try put(changed) }
+        try delete(
+            ParticipantRecord.self, key + [.user(erasure.user)])
+        erasure.finish(membership.conversation)
+        return looked + 1
+    }
+
+    /// What a feed says of the user in the conversation: that he took part, and how far he got.
+    private func dropEntries(
+        naming user: UserID, in member: ParticipantRecord
+    ) throws(RuleFailure) {
+        for kind in [EntryKind.participant, .receipt] {
+            let entries = try records(
+                EntryRecord.self,
+                Scan(
+                    index: "entry_by_object",
+                    prefix: [
+                        .app(member.app), .user(member.user), .unsigned(kind.rawValue),
+                        .identifier(member.conversation), .blob(Array(user.name.utf8)),
+                    ], limit: 2))
+            try drop(entries, of: member.app, member.user)
+        }
+    }
+
+    /// As compaction does: a cursor below what went cannot go on.
+    private func drop(
+        _ entries: [EntryRecord], of app: AppID, _ user: UserID
+    ) throws(RuleFailure) {
+        guard !entries.isEmpty else { return }
+        var feed = try openFeed(app, user)
+        for entry in entries {
+            try delete(EntryRecord.self, [.app(app), .user(user), .unsigned(entry.seq)])
+            feed.user.compactedThrough = max(feed.user.compactedThrough, entry.seq)
+        }
+        try close(feed)
+    }
+
+    /// Who blocked the user blocks nobody any more.
+    private func eraseBlocks(
+        of erasure: NameErasureRecord, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        let blocks = try records(
+            BlockRecord.self,
+            Scan(
+                index: "block_by_other", prefix: [.app(erasure.app), .user(erasure.user)],
+                limit: limit))
+        for block in blocks {
+            let entries = try records(
+                EntryRecord.self,
+                Scan(
+                    index: "entry_by_object",
+                    prefix: [
+                        .app(block.app), .user(block.user), .unsigned(EntryKind.block.rawValue),
+                        .identifier(ConversationID.none), .blob(Array(block.other.name.utf8)),
+                    ], limit: 2))
+            try drop(entries, of: block.app, block.user)
+            try delete(
+                BlockRecord.self, [.app(block.app), .user(block.user), .user(block.other)])
+        }
+        return blocks.count
+    }
+}
+
+extension NameErasureRecord {
+    fileprivate mutating func finish(_ conversation: ConversationID) {
+        self.conversation = conversation
+        position = 0
+        member = ""
+    }
+}

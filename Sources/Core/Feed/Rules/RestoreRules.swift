@@ -1,0 +1,57 @@
+import Model
+
+extension Work {
+    /// Makes a store of a backup. Devices, backends and pushes know a history that went on after
+    /// it: nothing they say of that may hold for what is written from now on.
+    ///
+    /// - The store's half of every epoch is drawn anew: cursors, snapshots and digests of before
+    ///   are answered with *epoch changed* (SYN-24).
+    /// - Every feed's head is raised far above what it can have reached: numbers without an epoch
+    ///   (`applied` and ranges of an ACK) never name an entry of the new history (SYN-15).
+    /// - Session tokens are dropped: one revoked since must not let in again.
+    ///
+    /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
+    /// again with what the device still has to say (MSG-12). Positions stay: they have no gaps.
+    /// Leases and sessions of other boots end with the next start; push ids are drawn by chance.
+    func restore(epochHalf: UInt64) throws(RuleFailure) -> StoreAnswer {
+        let before = try record(MetaRecord.self, [.text(MetaRecord.epochName)])?.number ?? 0
+        let half = epochHalf & .halfMask
+        guard half != 0, half != before else {
+            throw .store(.corrupt("the epoch drawn is the backup's own"))
+        }
+        try put(MetaRecord(name: MetaRecord.epochName, number: half))
+        var users: UInt64 = 0
+        var last: UserRecord?
+        while true {
+            let found = try records(
+                UserRecord.self,
+                Scan(
+                    after: last.map { Array($0.row.prefix(UserRecord.table.keyCount)) },
+                    limit: limits.listRows))
+            for var user in found {
+                user.head = try raised(user.head)
+                try put(user)
+                users += 1
+            }
+            guard found.count == limits.listRows else { break }
+            last = found.last
+        }
+        var tokens: UInt64 = 0
+        while true {
+            let count = try deleteRows(
+                of: SessionTokenRecord.table, Scan(limit: limits.listRows))
+            tokens += UInt64(count)
+            if count < limits.listRows { break }
+        }
+        return .restored(users: users, tokens: tokens)
+    }
+
+    /// Numbers are stored signed; there is room for two thousand million restores.
+    private func raised(_ head: UInt64) throws(RuleFailure) -> UInt64 {
+        let (raised, isOver) = head.addingReportingOverflow(limits.restoreHeadStep)
+        guard !isOver, raised <= .halfMask else {
+            throw .store(.corrupt("user: no seq is left"))
+        }
+        return raised
+    }
+}

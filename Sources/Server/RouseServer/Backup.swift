@@ -1,0 +1,188 @@
+import Crypto
+import Feed
+public import Foundation
+import Model
+import SQLiteStore
+
+/// Backups of a server's store: `rouse backup` and `rouse restore`.
+public enum Backup {
+    /// What a backup holds.
+    public struct Contents: Equatable, Sendable {
+        public var bytes: UInt64
+        public var apps: UInt64
+        public var users: UInt64
+        public var devices: UInt64
+        public var conversations: UInt64
+        public var messages: UInt64
+        /// When a server last said, every two seconds, that it was there: the backup holds
+        /// everything acknowledged before. `nil`: no server has had the store yet.
+        public var asOf: Date?
+    }
+
+    /// What a restore came to.
+    public struct Restored: Equatable, Sendable {
+        public var contents: Contents
+        /// Where the store that was there is now; `nil`: there was none.
+        public var kept: String?
+        /// Feeds whose cursors are void, and session tokens that let nobody in any more.
+        public var users: UInt64
+        public var tokens: UInt64
+    }
+
+    /// Copies a store, also one that a server writes, to `path`, checks the copy and gives it its
+    /// name.
+    ///
+    /// - Parameter progress: bytes copied, and of how many.
+    /// - Throws: `BackupError`; nothing has changed.
+    public static func make(
+        store: String, to path: String, replaces: Bool,
+        progress: (UInt64, UInt64) -> Void = { _, _ in }
+    ) throws(BackupError) -> Contents {
+        guard FileManager.default.fileExists(atPath: store) else {
+            throw BackupError(
+                .store, "there is no store at \(store); give --store or --config")
+        }
+        if !replaces, FileManager.default.fileExists(atPath: path) {
+            throw BackupError(.output, "\(path) exists; --force replaces it")
+        }
+        var contents: Contents?
+        do throws(StoreError) {
+            try SQLiteBackup.copy(
+                store: store, to: path, replaces: replaces,
+                progress: { progress($0.copied, $0.total) },
+                check: { file throws(StoreError) in contents = try self.contents(of: file) })
+        } catch {
+            throw BackupError(.output, error.words)
+        }
+        guard let contents else { throw BackupError(.output, "\(path): was not checked") }
+        return contents
+    }
+
+    /// Reads a whole backup and says what it holds.
+    ///
+    /// - Throws: `BackupError` of kind `.backup`: it cannot be restored, and why.
+    public static func verify(_ path: String) throws(BackupError) -> Contents {
+        do throws(StoreError) {
+            let file = try SQLiteBackupFile(path: path)
+            defer { file.close() }
+            return try contents(of: file)
+        } catch {
+            throw BackupError(.backup, error.words)
+        }
+    }
+
+    /// Verifies a backup and puts it in the place of the store, which no server has open.
+    ///
+    /// - Throws: `BackupError`; the store is as it was.
+    public static func restore(_ path: String, to store: String) throws(BackupError) -> Restored {
+        let contents = try verify(path)
+        var restored = Restored(contents: contents, users: 0, tokens: 0)
+        let half = Server.drawnHalf()
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "UTC")
+        format.dateFormat = "yyyyMMdd'T'HHmmss'Z'"
+        do throws(StoreError) {
+            restored.kept = try SQLiteBackup.restore(
+                path, to: store, tables: Schema.tables,
+                keepingOldAs: ".before-\(format.string(from: Date()))"
+            ) { copy throws(StoreError) in
+                for outcome in try copy.commit([.restore(epochHalf: half)]) {
+                    guard case .restored(let users, let tokens) = try outcome.get().answer else {
+                        throw .corrupt("the restore was refused")
+                    }
+                    restored.users = users
+                    restored.tokens = tokens
+                }
+            }
+        } catch {
+            throw BackupError(.store, error.words)
+        }
+        return restored
+    }
+
+    private static func contents(of file: SQLiteBackupFile) throws(StoreError) -> Contents {
+        try file.verify(tables: Schema.tables, rules: rules)
+        let alive = try file.row(MetaRecord.table, key: [.text(MetaRecord.aliveName)])
+        return Contents(
+            bytes: try file.size(), apps: try file.count(AppRecord.table),
+            users: try file.count(UserRecord.table), devices: try file.count(DeviceRecord.table),
+            conversations: try file.count(ConversationRecord.table),
+            messages: try file.count(MessageRecord.table),
+            asOf: try alive.map { row throws(StoreError) in
+                let milliseconds = try MetaRecord(row: row).number
+                return Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+            })
+    }
+
+    /// What must hold between rows, with the statement that counts where it does not. A removed
+    /// app's rows go table by table: they are left out.
+    private static let rules: [(rule: String, violations: String)] = [
+        (
+            "a feed's entries end at its head",
+            """
+            SELECT count(*) FROM "user" AS u WHERE u.head < (
+              SELECT max(seq) FROM "entry" AS e WHERE e.app = u.app AND e.user = u.user)
+            """
+        ),
+        (
+            "a conversation's messages end at its position",
+            """
+            SELECT count(*) FROM "conversation" AS c WHERE c.position < (
+              SELECT max(position) FROM "message" AS m
+              WHERE m.app = c.app AND m.conversation = c.conversation)
+            """
+        ),
+        (
+            "a device has applied no more than its feed holds",
+            """
+            SELECT count(*) FROM "device" AS d JOIN "user" AS u USING (app, user)
+            WHERE d.applied > u.head
+            """
+        ),
+        (
+            "a device is a user's",
+            """
+            SELECT count(*) FROM "device" AS d JOIN "app" USING (app) WHERE NOT EXISTS (
+              SELECT 1 FROM "user" AS u WHERE u.app = d.app AND u.user = d.user)
+            """
+        ),
+        (
+            "an entry is in a user's feed",
+            """
+            SELECT count(*) FROM "entry" AS e JOIN "app" USING (app) WHERE NOT EXISTS (
+              SELECT 1 FROM "user" AS u WHERE u.app = e.app AND u.user = e.user)
+            """
+        ),
+    ]
+}
+
+/// Why a backup or restore did not come about: what, and what to do.
+public struct BackupError: Error, Equatable, Sendable, CustomStringConvertible {
+    public enum Kind: Sendable {
+        /// The file given is no sound backup.
+        case backup
+        /// The store cannot be used: there is none, or a server has it.
+        case store
+        /// The backup cannot be written.
+        case output
+    }
+
+    public let kind: Kind
+    public let description: String
+
+    init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+}
+
+extension StoreError {
+    fileprivate var words: String {
+        switch self {
+        case .full(let words), .conflict(let words), .unavailable(let words),
+            .corrupt(let words):
+            words
+        }
+    }
+}

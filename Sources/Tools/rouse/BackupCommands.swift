@@ -1,0 +1,170 @@
+import Foundation
+import Glibc
+import RouseServer
+
+/// `rouse backup` and `rouse restore`.
+extension Rouse {
+    private static let storeOptions = [
+        CommandOption("store", "PATH", "the store's file (default rouse.db)"),
+        CommandOption("config", "FILE", "the server's configuration, which names it"),
+        CommandOption("json", "end with one JSON object on stdout"),
+    ]
+
+    static let backupCommands: [Command] = [
+        Command(
+            description: CommandDescription(
+                name: "backup", summary: "copy the store, also of a running server",
+                operands: ["FILE"],
+                options: storeOptions + [
+                    CommandOption("force", "replace FILE if it exists"),
+                    CommandOption("verify", "check FILE, a backup, and copy nothing"),
+                ],
+                examples: [
+                    "rouse backup --config rouse.conf /backups/rouse-monday.backup",
+                    "rouse backup --verify /backups/rouse-monday.backup",
+                ],
+                notes: """
+                    The server goes on: the copy holds everything acknowledged before it began, and
+                    nothing of what came later. FILE appears under its name only when it is whole,
+                    checked and on disk, readable by its owner alone. It holds message texts and
+                    push keys: keep it like the store. Copy it to another machine; the only disk is
+                    what a backup is for.
+                    Exit status: 65 --verify found it bad, 69 there is no store, 73 not written.
+                    """),
+            run: { try backup($0) }),
+        Command(
+            description: CommandDescription(
+                name: "restore", summary: "put a backup in the store's place",
+                operands: ["FILE"], options: storeOptions,
+                examples: ["rouse restore --config rouse.conf /backups/rouse-monday.backup"],
+                notes: """
+                    Stop the server first. FILE is checked before anything is touched; the store
+                    that was there is kept beside the new one; a kill at any moment leaves one of
+                    the two. What was acknowledged after the backup is lost on the server: devices
+                    learn at their next connection that history has changed, keep what they have,
+                    take a snapshot, and send their own messages of the last 7 days again. Every
+                    user logs in anew. Keys, push credentials, suspensions and deletions of users
+                    are as of the backup: repeat what was changed since.
+                    Exit status: 65 FILE is no sound backup, 69 a server has the store open or it
+                    cannot be written.
+                    """),
+            run: { try restore($0) }),
+    ]
+
+    private static func storePath(_ arguments: Arguments) throws -> String {
+        try arguments.string("store") ?? AdminConnection.configuration(arguments).storePath
+    }
+
+    private static func backup(_ arguments: Arguments) throws -> Int32 {
+        let file = arguments.operands[0]
+        do {
+            let contents: Backup.Contents
+            if arguments.has("verify") {
+                contents = try Backup.verify(file)
+            } else {
+                contents = try Backup.make(
+                    store: try storePath(arguments), to: file, replaces: arguments.has("force"),
+                    progress: CopyProgress().show)
+            }
+            if arguments.has("json") {
+                Terminal.print(try json(contents, file))
+            } else {
+                Terminal.print("\(file): \(words(contents))")
+            }
+            return ExitStatus.success
+        } catch let error as BackupError {
+            return fail("backup", error)
+        }
+    }
+
+    private static func restore(_ arguments: Arguments) throws -> Int32 {
+        let file = arguments.operands[0]
+        let store = try storePath(arguments)
+        do {
+            let restored = try Backup.restore(file, to: store)
+            if arguments.has("json") {
+                Terminal.print(try json(restored.contents, store, restored))
+            } else {
+                Terminal.print(
+                    """
+                    \(store): \(words(restored.contents))
+                    new epoch: the devices of \(restored.users) users take a snapshot; \
+                    \(restored.tokens) session tokens dropped
+                    """)
+                if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
+            }
+            return ExitStatus.success
+        } catch let error as BackupError {
+            return fail("restore", error)
+        }
+    }
+
+    private static func fail(_ command: String, _ error: BackupError) -> Int32 {
+        Terminal.complain("rouse \(command): \(error)")
+        return switch error.kind {
+        case .backup: ExitStatus.badData
+        case .store: ExitStatus.unavailable
+        case .output: ExitStatus.cannotCreate
+        }
+    }
+
+    private static func words(_ contents: Backup.Contents) -> String {
+        let time = contents.asOf.map { "as of \(text($0))" } ?? "never served"
+        return "\(contents.bytes) bytes, \(time); \(contents.apps) apps, \(contents.users) users, "
+            + "\(contents.devices) devices, \(contents.conversations) conversations, "
+            + "\(contents.messages) messages"
+    }
+
+    private static func text(_ time: Date) -> String {
+        ISO8601DateFormatter().string(from: time)
+    }
+
+    /// The object `--json` ends with.
+    private struct Report: Encodable {
+        let file: String
+        let bytes: UInt64
+        let asOf: String?
+        let apps: UInt64
+        let users: UInt64
+        let devices: UInt64
+        let conversations: UInt64
+        let messages: UInt64
+        let kept: String?
+        let tokensDropped: UInt64?
+    }
+
+    private static func json(
+        _ contents: Backup.Contents, _ file: String, _ restored: Backup.Restored? = nil
+    ) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let report = Report(
+            file: file, bytes: contents.bytes, asOf: contents.asOf.map(text), apps: contents.apps,
+            users: contents.users, devices: contents.devices,
+            conversations: contents.conversations, messages: contents.messages,
+            kept: restored?.kept, tokensDropped: restored?.tokens)
+        return String(decoding: try encoder.encode(report), as: UTF8.self)
+    }
+}
+
+/// How far a copy is, on standard error: on a terminal in one line, else every tenth.
+private final class CopyProgress {
+    private var shown: UInt64?
+    private let isTerminal = isatty(2) == 1
+
+    func show(copied: UInt64, total: UInt64) {
+        guard total > 0 else { return }
+        let percent = copied.multipliedReportingOverflow(by: 100).partialValue / total
+        let mark = isTerminal ? percent : percent / 10
+        guard mark != shown else { return }
+        shown = mark
+        let line = "copied \(copied >> 20) of \(total >> 20) MiB (\(percent) %)"
+        if isTerminal {
+            FileHandle.standardError.write(
+                Data("\r\u{1B}[K\(line)\(copied == total ? "\n" : "")".utf8))
+        } else {
+            Terminal.complain(line)
+        }
+    }
+}
