@@ -301,7 +301,11 @@ extension ClientSession {
                 return beginSnapshot(
                     of: from.epoch, isLost: isLost, after: wait, now: now, &actions)
             }
-            if wait > 0 { syncAt = now + wait }
+            if wait > 0 {
+                // Nothing is pushed before this client comes again, not even live.
+                syncAt = now + wait
+                wantsSync = true
+            }
             // A snapshot that was begun has left rows behind that have no cursor.
             marksStale = applying != nil || snapshot != nil
             snapshot = nil
