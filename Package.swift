@@ -123,10 +123,14 @@ let package = Package(
             name: "Client", dependencies: ["EventLoop", "Crypto", "Sync", "Wire", "Model"],
             path: "Sources/Client", swiftSettings: common),
 
+        tool("DeviceModel", ["Model"]),
         tool(
             "APNsSimulator",
-            ["Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Sync", "Wire", "Model"],
-            exclude: ["Control/README.md"]),
+            [
+                "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
+                "Sync", "Wire", "Model",
+            ],
+            exclude: ["Control/README.md", "CHECKS.md"]),
         tool(
             "Scenario",
             [
@@ -181,7 +185,10 @@ let package = Package(
                 "Client", "MemoryStore", "Sync", "Feed", "Wire", "Model",
             ]),
         test("ScenarioTests", ["rouse", "Scenario"]),
-        test("APNsSimulatorTests", ["APNsSimulator", "Crypto", "EventLoop", "HTTP2", "Model"]),
+        test("DeviceModelTests", ["DeviceModel", "Model"]),
+        test(
+            "APNsSimulatorTests",
+            ["rouse", "APNsSimulator", "DeviceModel", "Crypto", "EventLoop", "HTTP2", "Model"]),
         test("TelemetryTests", ["Telemetry"]),
         test(
             "BackendAPITests",

@@ -33,6 +33,16 @@ struct CheckFixture {
             SimulatorState.SigningKey(
                 team: Self.team, key: Self.otherKey.publicKey, environment: .development),
             id: "KEY0000003")
+        // A related pair beside them, and a key for one topic only.
+        for id in ["KEY0000004", "KEY0000005"] {
+            try state.add(
+                SimulatorState.SigningKey(
+                    team: Self.team, key: Self.otherKey.publicKey, family: "pair"), id: id)
+        }
+        try state.add(
+            SimulatorState.SigningKey(
+                team: Self.team, key: Self.otherKey.publicKey, topics: ["org.example.other"]),
+            id: "KEY0000006")
         _ = try state.issue(
             [UInt8](repeating: 0xAB, count: 32),
             SimulatorState.IssuedToken(environment: .production, topic: Self.topic))
@@ -71,6 +81,13 @@ struct CheckFixture {
     mutating func set(_ name: String, _ value: String?) {
         push.headers.removeAll { $0.name == name }
         if let value { push.headers.append(ReceivedPush.Header(name, value)) }
+    }
+
+    /// The connection comes with a client certificate for these topics.
+    mutating func present(_ topics: [String]) {
+        _ = connection.opened(
+            certificate: SimulatorState.Certificate(topics: topics), limits: state.limits,
+            now: now)
     }
 
     mutating func authorize(_ token: String) { set("authorization", "bearer " + token) }

@@ -4,97 +4,143 @@ import Model
 import Testing
 
 /// One row of the check table: what is wrong with an otherwise good request, and the answer.
-struct CheckRow: Sendable, CustomTestStringConvertible {
+struct CheckCase: Sendable, CustomTestStringConvertible {
+    let check: Check
     let name: String
     let status: Int
     let reason: String
     let spoil: @Sendable (inout CheckFixture) -> Void
 
     init(
-        _ name: String, _ status: Int, _ reason: String,
+        _ check: Check, _ name: String, _ status: Int, _ reason: String,
         _ spoil: @escaping @Sendable (inout CheckFixture) -> Void
     ) {
+        self.check = check
         self.name = name
         self.status = status
         self.reason = reason
         self.spoil = spoil
     }
 
-    var testDescription: String { name }
+    var testDescription: String { "\(check.rawValue): \(name)" }
 
-    static let requests: [CheckRow] = [
-        CheckRow("method", 405, "MethodNotAllowed") { $0.push.method = "GET" },
-        CheckRow("path", 404, "BadPath") { $0.push.path = "/4/device/ab" },
-        CheckRow("no device token", 400, "MissingDeviceToken") { $0.push.path = "/3/device/" },
-        CheckRow("repeated apns header", 400, "DuplicateHeaders") {
+    static let requests: [CheckCase] = [
+        CheckCase(.method, "GET", 405, "MethodNotAllowed") { $0.push.method = "GET" },
+        CheckCase(.path, "another version", 404, "BadPath") { $0.push.path = "/4/device/ab" },
+        CheckCase(.path, "no device path", 404, "BadPath") { $0.push.path = "/3/device" },
+        CheckCase(.deviceTokenPresent, "none", 400, "MissingDeviceToken") {
+            $0.push.path = "/3/device/"
+        },
+        CheckCase(.duplicateHeaders, "apns-topic", 400, "DuplicateHeaders") {
             $0.push.headers.append(ReceivedPush.Header("apns-topic", CheckFixture.topic))
         },
-        CheckRow("repeated authorization", 400, "DuplicateHeaders") {
+        CheckCase(.duplicateHeaders, "authorization", 400, "DuplicateHeaders") {
             $0.push.headers.append($0.push.headers[0])
         },
-        CheckRow("id is no UUID", 400, "BadMessageId") { $0.set("apns-id", "17") },
-        CheckRow("expiration is negative", 400, "BadExpirationDate") {
+        CheckCase(.messageID, "a number", 400, "BadMessageId") { $0.set("apns-id", "17") },
+        CheckCase(.messageID, "without dashes", 400, "BadMessageId") {
+            $0.set("apns-id", "000000000000000000000000000000aa")
+        },
+        CheckCase(.expiration, "negative", 400, "BadExpirationDate") {
             $0.set("apns-expiration", "-1")
         },
-        CheckRow("expiration is empty", 400, "BadExpirationDate") {
+        CheckCase(.expiration, "empty", 400, "BadExpirationDate") {
             $0.set("apns-expiration", "")
         },
-        CheckRow("expiration has a sign", 400, "BadExpirationDate") {
+        CheckCase(.expiration, "with a sign", 400, "BadExpirationDate") {
             $0.set("apns-expiration", "+1")
         },
-        CheckRow("priority", 400, "BadPriority") { $0.set("apns-priority", "6") },
-        CheckRow("push type", 400, "InvalidPushType") { $0.set("apns-push-type", "silent") },
-        CheckRow("no topic", 400, "MissingTopic") { $0.set("apns-topic", nil) },
-        CheckRow("malformed topic", 400, "BadTopic") { $0.set("apns-topic", "org example") },
-        CheckRow("push type without its suffix", 400, "BadTopic") {
+        CheckCase(.priority, "6", 400, "BadPriority") { $0.set("apns-priority", "6") },
+        CheckCase(.priority, "0", 400, "BadPriority") { $0.set("apns-priority", "0") },
+        CheckCase(.pushType, "silent", 400, "InvalidPushType") {
+            $0.set("apns-push-type", "silent")
+        },
+        CheckCase(.topicPresent, "none", 400, "MissingTopic") { $0.set("apns-topic", nil) },
+        CheckCase(.topicPresent, "empty", 400, "MissingTopic") { $0.set("apns-topic", "") },
+        CheckCase(.topicForm, "a space", 400, "BadTopic") { $0.set("apns-topic", "org example") },
+        CheckCase(.topicSuffix, "voip", 400, "BadTopic") { $0.set("apns-push-type", "voip") },
+        CheckCase(.topicSuffix, "voip, by choice", 400, "DeviceTokenNotForTopic") {
+            $0.state.options.refusesSuffixAsToken = true
             $0.set("apns-push-type", "voip")
         },
-        CheckRow("topic of another team", 400, "TopicDisallowed") {
+        CheckCase(.topicAllowed, "another team's", 400, "TopicDisallowed") {
             $0.set("apns-topic", "org.example.foreign")
         },
-        CheckRow("unknown topic", 400, "TopicDisallowed") {
+        CheckCase(.topicAllowed, "unknown", 400, "TopicDisallowed") {
             $0.set("apns-topic", "org.example.nobody")
         },
-        CheckRow("collapse id of 65 bytes", 400, "BadCollapseId") {
+        CheckCase(.topicAllowed, "a key for another topic", 400, "TopicDisallowed") {
+            $0.authorize(
+                CheckFixture.providerToken(kid: "KEY0000006", with: CheckFixture.otherKey))
+        },
+        CheckCase(.topicAllowed, "not in the certificate", 400, "TopicDisallowed") {
+            $0.present(["org.example.other"])
+        },
+        CheckCase(.topicPresent, "a certificate with two", 400, "MissingTopic") {
+            $0.present([CheckFixture.topic, CheckFixture.topic + ".voip"])
+            $0.set("apns-topic", nil)
+        },
+        CheckCase(.topicAllowed, "location by certificate", 400, "TopicDisallowed") {
+            $0.present([CheckFixture.topic, CheckFixture.topic + ".voip"])
+            $0.set("apns-push-type", "location")
+            $0.set("apns-topic", CheckFixture.topic + ".location-query")
+        },
+        CheckCase(.collapseID, "65 bytes", 400, "BadCollapseId") {
             $0.set("apns-collapse-id", String(repeating: "é", count: 32) + "x")
         },
-        CheckRow("no payload", 400, "PayloadEmpty") { $0.push.body = [] },
-        CheckRow("payload of 4097 bytes", 413, "PayloadTooLarge") {
+        CheckCase(.payloadPresent, "none", 400, "PayloadEmpty") { $0.push.body = [] },
+        CheckCase(.payloadSize, "4097 bytes", 413, "PayloadTooLarge") {
             $0.push.body = [UInt8](repeating: 0x20, count: 4_097)
         },
-        CheckRow("payload beyond what is read", 413, "PayloadTooLarge") {
+        CheckCase(.payloadSize, "beyond what is read", 413, "PayloadTooLarge") {
             $0.push.body = []
             $0.push.bodyIsTooLong = true
         },
-        CheckRow("device token is no hexadecimal", 400, "BadDeviceToken") {
+        CheckCase(.deviceToken, "no hexadecimal", 400, "BadDeviceToken") {
             $0.push.path = "/3/device/zz"
         },
-        CheckRow("device token not issued here", 400, "BadDeviceToken") {
+        CheckCase(.deviceToken, "not issued here", 400, "BadDeviceToken") {
             $0.push.path = "/3/device/" + Hex.encode([UInt8](repeating: 1, count: 32))
         },
-        CheckRow("device token of the other environment", 400, "BadDeviceToken") {
+        CheckCase(.deviceToken, "of the other environment", 400, "BadDeviceToken") {
             $0.push.path = "/3/device/" + CheckFixture.developmentToken
         },
-        CheckRow("device token of another topic", 400, "DeviceTokenNotForTopic") {
+        CheckCase(.deviceTokenTopic, "another app's", 400, "DeviceTokenNotForTopic") {
             $0.push.path = "/3/device/" + CheckFixture.otherTopicToken
         },
-        CheckRow("too many requests to one token", 429, "TooManyRequests") {
+        CheckCase(.deviceTokenAlive, "gone", 410, "Unregistered") {
+            try? $0.state.kill(
+                token: CheckFixture.token, since: CheckFixture.now, toldFrom: CheckFixture.now)
+        },
+        CheckCase(.deviceTokenAlive, "expired", 410, "ExpiredToken") {
+            try? $0.state.kill(
+                token: CheckFixture.token, since: CheckFixture.now, toldFrom: CheckFixture.now,
+                isExpired: true)
+        },
+        CheckCase(.rate, "the third in its second", 429, "TooManyRequests") {
             $0.state.limits.burst = 2
             _ = $0.answer()
             _ = $0.answer()
         },
+        CheckCase(.lint, "strict", 400, "BadPriority") {
+            $0.state.options.strict = true
+            LintRow.silent(&$0)
+            $0.set("apns-priority", "10")
+        },
     ]
 
-    static let providerTokens: [CheckRow] = [
-        CheckRow("none", 403, "MissingProviderToken") { $0.set("authorization", nil) },
-        CheckRow("empty bearer", 403, "MissingProviderToken") {
+    static let providerTokens: [CheckCase] = [
+        CheckCase(.credentialsPresent, "none", 403, "MissingProviderToken") {
+            $0.set("authorization", nil)
+        },
+        CheckCase(.credentialsPresent, "empty bearer", 403, "MissingProviderToken") {
             $0.set("authorization", "bearer ")
         },
-        CheckRow("another scheme", 403, "MissingProviderToken") {
+        CheckCase(.credentialsPresent, "another scheme", 403, "MissingProviderToken") {
             $0.set("authorization", "basic YWJj")
         },
-        CheckRow("two parts", 403, "InvalidProviderToken") { $0.authorize("YQ.YQ") },
-        CheckRow("alg of another key kind", 403, "InvalidProviderToken") {
+        CheckCase(.tokenForm, "two parts", 403, "InvalidProviderToken") { $0.authorize("YQ.YQ") },
+        CheckCase(.tokenForm, "alg of another key kind", 403, "InvalidProviderToken") {
             let key = PrivateKey.generate(.ed25519)
             let header = Array(#"{"alg":"EdDSA","kid":"KEY0000001"}"#.utf8)
             let payload = Array(#"{"iss":"TEAM000001","iat":1700000000}"#.utf8)
@@ -102,54 +148,78 @@ struct CheckRow: Sendable, CustomTestStringConvertible {
                 headerJSON: header, payloadJSON: payload, with: key)
             $0.authorize(token ?? "")
         },
-        CheckRow("no kid", 403, "InvalidProviderToken") {
+        CheckCase(.tokenForm, "no kid", 403, "InvalidProviderToken") {
             let payload = Array(#"{"iss":"TEAM000001","iat":1700000000}"#.utf8)
             let token = try? CompactToken.sign(
                 headerJSON: Array(#"{"alg":"ES256"}"#.utf8), payloadJSON: payload,
                 with: CheckFixture.key)
             $0.authorize(token ?? "")
         },
-        CheckRow("unknown kid", 403, "InvalidProviderToken") {
+        CheckCase(.tokenKey, "unknown", 403, "InvalidProviderToken") {
             $0.authorize(CheckFixture.providerToken(kid: "KEY9999999"))
         },
-        CheckRow("revoked key", 403, "InvalidProviderToken") {
+        CheckCase(.tokenKey, "revoked", 403, "InvalidProviderToken") {
             try? $0.state.revokeKey(CheckFixture.keyID)
         },
-        CheckRow("key revoked on an open connection", 403, "InvalidProviderToken") {
+        CheckCase(.tokenKey, "revoked on an open connection", 403, "InvalidProviderToken") {
             _ = $0.answer()
             try? $0.state.revokeKey(CheckFixture.keyID)
         },
-        CheckRow("iss of another team", 403, "InvalidProviderToken") {
+        CheckCase(.tokenTeam, "another", 403, "InvalidProviderToken") {
             $0.authorize(CheckFixture.providerToken(iss: "TEAM000002"))
         },
-        CheckRow("signed by another key", 403, "InvalidProviderToken") {
+        CheckCase(.tokenSignature, "by another key", 403, "InvalidProviderToken") {
             $0.authorize(CheckFixture.providerToken(with: CheckFixture.otherKey))
         },
-        CheckRow("no iat", 403, "InvalidProviderToken") {
+        CheckCase(.tokenIssued, "no iat", 403, "InvalidProviderToken") {
             $0.authorize(CheckFixture.providerToken(iat: "null"))
         },
-        CheckRow("iat over an hour old", 403, "ExpiredProviderToken") {
+        CheckCase(.tokenIssued, "over an hour ahead", 403, "InvalidProviderToken") {
+            $0.authorize(CheckFixture.providerToken(iat: "1700003601"))
+        },
+        CheckCase(.tokenAge, "over an hour", 403, "ExpiredProviderToken") {
             $0.authorize(CheckFixture.providerToken(iat: "1699996399"))
         },
-        CheckRow("a token that grows old on its connection", 403, "ExpiredProviderToken") {
+        CheckCase(.tokenAge, "grown on its connection", 403, "ExpiredProviderToken") {
             _ = $0.answer()
             $0.now = CheckFixture.now + 3_601_000
         },
-        CheckRow("iat over an hour ahead", 403, "InvalidProviderToken") {
-            $0.authorize(CheckFixture.providerToken(iat: "1700003601"))
-        },
-        CheckRow("key of the other environment", 403, "BadEnvironmentKeyIdInToken") {
+        CheckCase(.keyEnvironment, "the other", 403, "BadEnvironmentKeyIdInToken") {
             $0.authorize(
                 CheckFixture.providerToken(kid: "KEY0000003", with: CheckFixture.otherKey))
         },
-        CheckRow("another team on the same connection", 403, "InvalidProviderToken") {
+        CheckCase(.keyEnvironment, "as on the wire", 403, "BadEnvironmentKeyInToken") {
+            $0.state.options.usesWireSpelling = true
+            $0.authorize(
+                CheckFixture.providerToken(kid: "KEY0000003", with: CheckFixture.otherKey))
+        },
+        CheckCase(.connectionTeam, "another", 403, "InvalidProviderToken") {
             _ = $0.answer()
             $0.authorize(
                 CheckFixture.providerToken(
                     kid: "KEY0000002", iss: "TEAM000002", with: CheckFixture.otherKey))
         },
-        CheckRow("renewed before 20 minutes", 429, "TooManyProviderTokenUpdates") {
+        CheckCase(.connectionTeam, "another, by choice", 403, "Forbidden") {
+            $0.state.options.forbidsOtherTeams = true
             _ = $0.answer()
+            $0.authorize(
+                CheckFixture.providerToken(
+                    kid: "KEY0000002", iss: "TEAM000002", with: CheckFixture.otherKey))
+        },
+        CheckCase(.connectionKey, "unrelated", 403, "UnrelatedKeyIdInToken") {
+            _ = $0.answer()
+            $0.authorize(
+                CheckFixture.providerToken(kid: "KEY0000004", with: CheckFixture.otherKey))
+        },
+        CheckCase(.tokenUpdates, "before 20 minutes", 429, "TooManyProviderTokenUpdates") {
+            _ = $0.answer()
+            $0.now = CheckFixture.now + 1_199_999
+            $0.authorize(CheckFixture.providerToken(at: $0.now))
+        },
+        CheckCase(.tokenUpdates, "on another connection", 429, "TooManyProviderTokenUpdates") {
+            $0.state.options.countsTokenUpdatesPerKey = true
+            _ = $0.answer()
+            $0.connection = ConnectionState(environment: .production)
             $0.now = CheckFixture.now + 1_199_999
             $0.authorize(CheckFixture.providerToken(at: $0.now))
         },
@@ -171,20 +241,62 @@ struct CheckTests {
         #expect(fixture.connection.isProven)
     }
 
-    @Test(arguments: CheckRow.requests + CheckRow.providerTokens)
-    func eachRowOfTheTable(_ row: CheckRow) throws {
+    @Test(arguments: CheckCase.requests + CheckCase.providerTokens)
+    func eachRowOfTheTable(_ row: CheckCase) throws {
         var fixture = try CheckFixture()
         row.spoil(&fixture)
         let answer = fixture.answer()
         #expect(answer.status == row.status)
         #expect(answer.reason == row.reason)
+        #expect(answer.check == row.check)
         #expect(answer.delivery == nil)
-        #expect(String(decoding: answer.body, as: UTF8.self) == #"{"reason":"\#(row.reason)"}"#)
+        let time = row.status == 410 ? #","timestamp":1700000000000"# : ""
+        #expect(
+            String(decoding: answer.body, as: UTF8.self) == #"{"reason":"\#(row.reason)"\#(time)}"#)
         let isFresh = row.reason == "BadMessageId"
         #expect(
             answer.apnsID
                 == (isFresh
                     ? CheckFixture.freshID.description : "00000000-0000-0000-0000-0000000000aa"))
+    }
+
+    @Test func everyCheckHasARow() {
+        let tested = Set((CheckCase.requests + CheckCase.providerTokens).map(\.check))
+        #expect(Set(Check.allCases).subtracting(tested).isEmpty)
+        // Without a choice the rows say what the table of checks says.
+        for row in CheckCase.requests + CheckCase.providerTokens where row.check != .lint {
+            if row.name.contains("choice") || row.name.contains("wire") { continue }
+            if row.reason == "ExpiredToken" { continue }
+            #expect(row.check.refusal.rawValue == row.reason)
+            #expect(row.check.refusal.status == row.status)
+        }
+    }
+
+    @Test func relatedKeysMayFollowEachOther() throws {
+        var fixture = try CheckFixture()
+        fixture.authorize(
+            CheckFixture.providerToken(kid: "KEY0000004", with: CheckFixture.otherKey))
+        #expect(fixture.answer().status == 200)
+        fixture.now = CheckFixture.now + 1_200_000
+        fixture.authorize(
+            CheckFixture.providerToken(
+                kid: "KEY0000005", with: CheckFixture.otherKey, at: fixture.now))
+        #expect(fixture.answer().status == 200)
+    }
+
+    @Test func aCertificateNeedsNoTokenAndGivesTheTopic() throws {
+        var fixture = try CheckFixture()
+        fixture.present([CheckFixture.topic])
+        // What is in the header is not looked at.
+        fixture.authorize("nonsense")
+        fixture.set("apns-topic", nil)
+        let answer = fixture.answer()
+        #expect(answer.status == 200)
+        #expect(answer.delivery?.topic == CheckFixture.topic)
+        fixture.present([CheckFixture.topic, CheckFixture.topic + ".voip"])
+        fixture.set("apns-topic", CheckFixture.topic + ".voip")
+        fixture.set("apns-push-type", "voip")
+        #expect(fixture.answer().status == 200)
     }
 
     @Test func refusedTokensProveNothing() throws {
@@ -348,6 +460,36 @@ struct LintRow: Sendable, CustomTestStringConvertible {
         LintRow(.issuedAtIsString) {
             $0.authorize(CheckFixture.providerToken(iat: #""1700000000000""#))
         },
+        LintRow(.tokenNotShared) {
+            _ = $0.answer()
+            let (older, connection) = ($0.push["authorization"], $0.connection)
+            $0.connection = ConnectionState(environment: .production)
+            $0.now = CheckFixture.now + 1_200_000
+            $0.authorize(CheckFixture.providerToken(at: $0.now))
+            _ = $0.answer()
+            $0.set("authorization", older)
+            $0.connection = connection
+            $0.now = CheckFixture.now + 1_260_001
+        },
+        LintRow(.tokenRenewedEarly) {
+            _ = $0.answer()
+            $0.connection = ConnectionState(environment: .production)
+            $0.now = CheckFixture.now + 1_199_999
+            $0.authorize(CheckFixture.providerToken(at: $0.now))
+        },
+        LintRow(.expirationPast) { $0.set("apns-expiration", "1699999999") },
+        LintRow(.expirationInMilliseconds) { $0.set("apns-expiration", "1700000001000") },
+        LintRow(.backgroundMayBeStored) {
+            silent(&$0)
+            $0.set("apns-expiration", nil)
+        },
+        LintRow(.alertPriorityOne) { $0.set("apns-priority", "1") },
+        LintRow(.idleWithoutPing) {
+            _ = $0.answer()
+            $0.state.limits.idleMilliseconds = 600_000
+            _ = $0.connection.pinged(limits: $0.state.limits, now: $0.now)
+            $0.now = $0.now + 600_001
+        },
         LintRow(.pathIndexed) { $0.push.pathWasIndexed = true },
         LintRow(.payloadNotUsable, isDelivered: false) { $0.push.body = Array("{".utf8) },
         LintRow(.payloadNotUsable, isDelivered: false) { $0.push.body = Array("{}".utf8) },
@@ -378,9 +520,46 @@ struct LintTests {
         #expect(answer.delivery?.content.wake == "abc")
     }
 
+    @Test(arguments: LintRow.rows)
+    func strictRefusesEach(_ row: LintRow) throws {
+        var fixture = try CheckFixture()
+        row.spoil(&fixture)
+        fixture.state.options.strict = true
+        let answer = fixture.answer()
+        #expect(answer.check == .lint)
+        #expect(answer.reason == row.lint.strictRefusal?.rawValue)
+        #expect(answer.status == row.lint.strictRefusal?.status)
+        #expect(answer.delivery == nil)
+        // The same without what was spoiled is as good as ever.
+        var good = try CheckFixture()
+        good.state.options.strict = true
+        #expect(good.answer().status == 200)
+    }
+
+    @Test func aDeadTokenThatWasToldOf() throws {
+        var fixture = try CheckFixture()
+        try fixture.state.kill(
+            token: CheckFixture.token, since: CheckFixture.now, toldFrom: CheckFixture.now)
+        #expect(fixture.answer().lints == [])
+        let again = fixture.answer()
+        #expect(again.status == 410)
+        #expect(again.lints == [.deadTokenAgain])
+    }
+
+    @Test func aPINGInTheHourIsEnough() throws {
+        var fixture = try CheckFixture()
+        _ = fixture.answer()
+        fixture.now = CheckFixture.now + 1_800_000
+        _ = fixture.connection.pinged(limits: fixture.state.limits, now: fixture.now)
+        fixture.now = CheckFixture.now + 3_599_000 + 1_500
+        #expect(fixture.answer().lints == [])
+    }
+
     @Test func everyLintOfTheChecksHasARow() {
-        let tested = Set(LintRow.rows.map(\.lint))
-        // PRIORITY frames belong to the connection.
-        #expect(Set(Lint.allCases).subtracting(tested) == [.priorityFrame])
+        let tested = Set(LintRow.rows.map(\.lint) + [.deadTokenAgain])
+        // The rest belongs to the connection.
+        #expect(
+            Set(Lint.allCases).subtracting(tested)
+                == Set(Lint.allCases.filter { $0.strictRefusal == nil }))
     }
 }

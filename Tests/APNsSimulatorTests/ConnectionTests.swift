@@ -1,5 +1,6 @@
 import APNsSimulator
 import Crypto
+import DeviceModel
 import HTTP2
 import Testing
 

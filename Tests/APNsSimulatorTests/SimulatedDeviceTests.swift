@@ -1,4 +1,5 @@
 import APNsSimulator
+import DeviceModel
 import Model
 import Testing
 
@@ -107,7 +108,9 @@ struct SimulatedDeviceTests {
         #expect(device.push(clear, now: now) == [.received(clear, .none), .badge(0), .cleared])
         #expect(device.screen.isEmpty)
         // Already 0: what the app showed itself stays.
+        _ = device.open(now: now)
         _ = device.showLocal(identifier: "l", title: "", body: "x", threadID: nil, now: now)
+        _ = device.suspend(now: now)
         #expect(device.push(clear, now: now) == [.received(clear, .none)])
         #expect(device.screen.count == 1)
     }
@@ -117,8 +120,8 @@ struct SimulatedDeviceTests {
         _ = device.push(alert("a", collapse: "m1"), now: now)
         _ = device.showLocal(identifier: "m1", title: "Anna", body: "x", threadID: nil, now: now)
         #expect(device.screen.map(\.isLocal) == [true])
-        #expect(device.remove(identifier: "m1") == [.removed(identifier: "m1")])
-        #expect(device.remove(identifier: "m1") == [])
+        #expect(device.remove(identifier: "m1", now: now) == [.removed(identifier: "m1")])
+        #expect(device.remove(identifier: "m1", now: now) == [])
     }
 
     @Test func oneSlotWithoutCoverage() {
@@ -162,6 +165,44 @@ struct SimulatedDeviceTests {
         #expect(device.push(push, now: now) == [.dropped(push, .expired)])
         let far = alert("b", expiration: .max)
         #expect(device.push(far, now: now) == [.stored(far, replaced: nil)])
+    }
+
+    @Test func theAppCannotNameWhatHasNoCollapseID() {
+        var device = SimulatedDevice()
+        _ = device.push(alert("a"), now: now)
+        _ = device.push(alert("b", collapse: "m2"), now: now)
+        #expect(device.screen.map(\.identifier) == ["unnamed-1", "m2"])
+        #expect(device.remove(identifier: "unnamed-1", now: now) == [])
+        #expect(device.remove(identifier: "m2", now: now) == [.removed(identifier: "m2")])
+        #expect(device.screen.map(\.identifier) == ["unnamed-1"])
+    }
+
+    @Test func whatTheDeviceKeepsIsRememberedWhole() {
+        var device = SimulatedDevice(rules: .unlimited)
+        _ = device.setLowPower(true, now: now)
+        #expect(device.push(silent(), now: now) == [.held(silent(), .lowPower)])
+        #expect(device.held == silent())
+        #expect(
+            device.setLowPower(false, now: now) == [
+                .received(silent(), .didReceiveRemote),
+                .run(wake: "w1", remainingMilliseconds: 30_000),
+            ])
+        #expect(device.held == nil)
+    }
+
+    @Test func kindsOfPush() {
+        func kind(_ type: String, _ content: PushContent) -> PushEffect.Kind {
+            PushEffect.kind(
+                of: PushDelivery(
+                    token: "ab", topic: "t", apnsID: "i", pushType: type, content: content))
+        }
+        #expect(kind("background", PushContent(contentAvailable: true)) == .silent)
+        #expect(kind("background", PushContent(badge: 1)) == .nothing)
+        #expect(kind("alert", PushContent(contentAvailable: true)) == .nothing)
+        #expect(kind("alert", PushContent(body: "x")) == .alert)
+        #expect(kind("alert", PushContent(body: "x", contentAvailable: true)) == .alertWithContent)
+        #expect(kind("alert", PushContent(badge: 0)) == .badge)
+        #expect(kind("alert", PushContent(badge: 0, contentAvailable: true)) == .badgeWithContent)
     }
 
     @Test func leavingTheAppGivesItAShortTime() {

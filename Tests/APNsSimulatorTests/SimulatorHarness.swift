@@ -37,6 +37,7 @@ final class SimulatorHarness {
             return simulator.ports
         }
         client = try SimulatorClient(path: directory + "/control")
+        providerToken = CheckFixture.providerToken(iat: String(seconds), with: key)
         var app = ControlRequest(.appAdd)
         app.topic = CheckFixture.topic
         app.team = CheckFixture.team
@@ -55,10 +56,10 @@ final class SimulatorHarness {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    var providerToken: String {
-        CheckFixture.providerToken(
-            iat: String(SystemClock.wallMilliseconds() / 1_000), with: key)
-    }
+    /// One token for all of a test's connections, as a provider should have it.
+    let providerToken: String
+    /// When it was made, in seconds since 1970.
+    let seconds = SystemClock.wallMilliseconds() / 1_000
 
     /// A device without a client; its token.
     func device(_ name: String) throws -> String {

@@ -47,11 +47,12 @@ import Testing
             ]
         ),
         ("Client", ["EventLoop", "Crypto", "Sync", "Wire", "Model"]),
+        ("Tools/DeviceModel", ["Model"]),
         (
             "Tools/APNsSimulator",
             [
-                "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP2", "Sync", "Wire", "Model",
-                "Foundation", "Glibc",
+                "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
+                "Sync", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

@@ -52,12 +52,19 @@ public final class TLSContext {
     ///     here, so the default is none.
     ///   - clientAuthorities: PEM of the authorities whose client certificates are asked for; a
     ///     client may still come without one, then `peerCertificateSubject` is nil.
+    ///   - takesAnyClientCertificate: ask for a client certificate and take any, or none: the
+    ///     owner judges `peerCertificateDigest` after the handshake, which proves that the peer
+    ///     has the key. Not together with `clientAuthorities`.
     /// - Throws: a configuration error of `TLSError`; an expired certificate is one.
     public static func server(
         certificateChain: [UInt8], privateKey: [UInt8], protocols: [String],
         requireProtocol: Bool = true, minimumVersion: TLSVersion = .tls13, tickets: Int = 0,
-        clientAuthorities: [UInt8]? = nil, limits: TLSLimits = TLSLimits()
+        clientAuthorities: [UInt8]? = nil, takesAnyClientCertificate: Bool = false,
+        limits: TLSLimits = TLSLimits()
     ) throws(TLSError) -> TLSContext {
+        precondition(
+            clientAuthorities == nil || !takesAnyClientCertificate,
+            "either certain client certificates or any")
         precondition((0...1).contains(tickets), "0 or 1 tickets, not \(tickets)")
         let identity = try Identity(
             certificateChain: certificateChain, privateKey: privateKey, checkTime: limits.checkTime)
@@ -73,7 +80,22 @@ public final class TLSContext {
             let name: [UInt8] = Array("rouse".utf8)
             SSL_CTX_set_session_id_context(made.context, name, UInt32(name.count))
         }
+        if takesAnyClientCertificate {
+            SSL_CTX_set_verify(made.context, SSL_VERIFY_PEER) { _, _ in 1 }
+        }
         return made
+    }
+
+    /// The SHA-256 of a certificate (its DER), the first of `pem`.
+    ///
+    /// - Throws: `invalidCertificate`.
+    public static func certificateDigest(pem: [UInt8]) throws(TLSError) -> [UInt8] {
+        let certificates = PEM.certificates(pem)
+        defer { PEM.free(certificates) }
+        guard let first = certificates.first, let digest = sha256(ofCertificate: first) else {
+            throw .invalidCertificate("no readable PEM certificate")
+        }
+        return digest
     }
 
     /// A context for outgoing connections. The server's chain is always verified.
@@ -259,4 +281,14 @@ private func countRecord(
 ) {
     guard isWrite == 0, type == SSL3_RT_HEADER, let argument else { return }
     Unmanaged<TLSBuffers>.fromOpaque(argument).takeUnretainedValue().recordsRead += 1
+}
+
+/// The SHA-256 of a certificate's DER.
+func sha256(ofCertificate certificate: OpaquePointer) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: 32)
+    var count: UInt32 = 0
+    guard X509_digest(certificate, EVP_sha256(), &bytes, &count) == 1, count == 32 else {
+        return nil
+    }
+    return bytes
 }

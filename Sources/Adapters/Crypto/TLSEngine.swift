@@ -306,4 +306,10 @@ public final class TLSEngine {
             return X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, style) >= 0
         }
     }
+
+    /// The SHA-256 of the peer's certificate (its DER); nil without a certificate.
+    public var peerCertificateDigest: [UInt8]? {
+        guard isHandshakeComplete else { return nil }
+        return SSL_get0_peer_certificate(ssl).flatMap { sha256(ofCertificate: $0) }
+    }
 }

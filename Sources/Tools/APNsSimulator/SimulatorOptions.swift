@@ -1,3 +1,5 @@
+public import DeviceModel
+
 /// How a simulator is set up.
 public struct SimulatorOptions: Sendable {
     /// Numeric address that both environments listen on.
@@ -14,8 +16,17 @@ public struct SimulatorOptions: Sendable {
     public var controlPath: String?
     /// A control port on the loopback address beside it; 0: a free one.
     public var controlPort: UInt16?
+    /// A port for HTTP on the loopback address: the control API, the log and a page for people;
+    /// 0: a free one.
+    public var httpPort: UInt16?
+    /// Strictness, and choices where Apple's words leave some.
+    public var checks = CheckOptions()
+    /// Milliseconds added to the machine's clock.
+    public var clockOffset: Int64 = 0
     /// Where devices keep their stores.
     public var directory: String?
+    /// Budgets and run times of new devices.
+    public var deviceRules = DeviceRules.unlimited
     public var devicesMax = 20_000
     public var logLimit = 65_536
     /// How long, in milliseconds, the devices wait for a subscriber of the log that is to miss
@@ -26,6 +37,9 @@ public struct SimulatorOptions: Sendable {
         self.certificateChain = certificateChain
         self.privateKey = privateKey
     }
+
+    /// New devices have the silent budget of an everyday phone, not that of one under Xcode.
+    public mutating func limitDevices() { deviceRules = .everyday }
 }
 
 /// Where a running simulator listens.
@@ -34,4 +48,5 @@ public struct SimulatorPorts: Codable, Equatable, Sendable {
     public var development: UInt16
     public var control: String?
     public var controlPort: UInt16?
+    public var httpPort: UInt16?
 }

@@ -14,6 +14,8 @@ public struct Answer: Equatable, Sendable {
     /// What goes to the device; `nil` for refusals, dead tokens that still get 200, and payloads
     /// that cannot be used.
     public var delivery: PushDelivery?
+    /// The check that failed, for the log.
+    public var check: Check?
 
     /// JSON of the body; empty with 200.
     public var body: [UInt8] {

@@ -23,11 +23,51 @@ public struct SimulatorState: Sendable {
         public var key: PublicKey
         /// Keys are bound to one environment today; `nil`: an old one for both.
         public var environment: APNsEnvironment?
+        /// Bundle ids of a topic-specific key; `nil`: all of the team's.
+        public var topics: Set<String>?
+        /// Keys of one family are related: they may follow each other on a connection. `nil`: this
+        /// key alone.
+        public var family: String?
         public var isRevoked = false
+        /// The newest token seen on any connection.
+        var use: TokenUse?
 
-        public init(team: String, key: PublicKey, environment: APNsEnvironment? = nil) {
+        public init(
+            team: String, key: PublicKey, environment: APNsEnvironment? = nil,
+            topics: Set<String>? = nil, family: String? = nil
+        ) {
             self.team = team
             self.key = key
+            self.environment = environment
+            self.topics = topics
+            self.family = family
+        }
+    }
+
+    struct TokenUse: Equatable {
+        var token: String
+        var issuedAt: Timestamp
+        /// When it was first seen.
+        var since: Timestamp
+
+        init(_ token: String, _ issuedAt: Timestamp, _ since: Timestamp) {
+            self.token = token
+            self.issuedAt = issuedAt
+            self.since = since
+        }
+    }
+
+    /// A client certificate that pushes without provider tokens.
+    public struct Certificate: Equatable, Sendable {
+        /// What its extension allows, suffixes included: `org.example.chat`,
+        /// `org.example.chat.voip`, ...
+        public var topics: [String]
+        /// `nil`: for both.
+        public var environment: APNsEnvironment?
+        public var isRevoked = false
+
+        public init(topics: [String], environment: APNsEnvironment? = nil) {
+            self.topics = topics
             self.environment = environment
         }
     }
@@ -43,6 +83,8 @@ public struct SimulatorState: Sendable {
         public var toldFrom: Timestamp?
         /// 410 says ExpiredToken instead of Unregistered.
         public var isExpired = false
+        /// A sender was told that it is dead.
+        var isDeathTold = false
         var burstStart = Timestamp(milliseconds: 0)
         var burstCount = 0
 
@@ -52,21 +94,12 @@ public struct SimulatorState: Sendable {
         }
     }
 
-    /// Numbers that Apple does not publish are ours.
-    public struct Limits: Equatable, Sendable {
-        public var apps = 1_000
-        public var keys = 10_000
-        public var tokens = 1_000_000
-        /// Requests to one token in `burstMilliseconds`; more are TooManyRequests.
-        public var burst = 200
-        public var burstMilliseconds: Milliseconds = 1_000
-
-        public init() {}
-    }
-
-    public var limits = Limits()
+    public var limits = SimulatorLimits()
+    public var options = CheckOptions()
     public private(set) var apps: [String: App] = [:]
     public private(set) var keys: [String: SigningKey] = [:]
+    /// By the SHA-256 of the certificate (DER) in hexadecimal.
+    public private(set) var certificates: [String: Certificate] = [:]
     public private(set) var tokens: [String: IssuedToken] = [:]
 
     public init() {}
@@ -110,6 +143,38 @@ public struct SimulatorState: Sendable {
         keys[id]?.isRevoked = true
     }
 
+    /// Adds or replaces a client certificate.
+    ///
+    /// - Parameter digest: SHA-256 of the certificate (DER).
+    public mutating func add(_ certificate: Certificate, digest: [UInt8]) throws(Problem) {
+        let name = Hex.encode(digest)
+        guard !certificate.topics.isEmpty, certificate.topics.allSatisfy(Topic.isWellFormed)
+        else { throw .invalid("a certificate needs topics, well-formed ones") }
+        guard certificates[name] != nil || certificates.count < limits.keys else {
+            throw .full("certificates")
+        }
+        certificates[name] = certificate
+    }
+
+    /// From now on no connection is taken with the certificate.
+    public mutating func revokeCertificate(digest: [UInt8]) throws(Problem) {
+        guard certificates[Hex.encode(digest)] != nil else { throw .unknown("certificate") }
+        certificates[Hex.encode(digest)]?.isRevoked = true
+    }
+
+    /// Whether a connection with this client certificate may go on; `nil`: it may.
+    public func judge(
+        certificate digest: [UInt8], environment: APNsEnvironment
+    ) -> (Certificate?, Refusal?) {
+        guard let known = certificates[Hex.encode(digest)], !known.isRevoked else {
+            return (nil, .badCertificate)
+        }
+        if let bound = known.environment, bound != environment {
+            return (nil, .badCertificateEnvironment)
+        }
+        return (known, nil)
+    }
+
     /// Gives out a device token. `bytes`: chance, of any length.
     public mutating func issue(_ bytes: [UInt8], _ token: IssuedToken) throws(Problem) -> String {
         guard apps[token.topic] != nil else { throw .unknown("topic \(token.topic)") }
@@ -128,6 +193,19 @@ public struct SimulatorState: Sendable {
         tokens[token]?.deadSince = since
         tokens[token]?.toldFrom = toldFrom
         tokens[token]?.isExpired = isExpired
+        tokens[token]?.isDeathTold = false
+    }
+
+    mutating func noteUse(of keyID: String, _ use: TokenUse) {
+        guard keys[keyID]?.use?.token != use.token else { return }
+        keys[keyID]?.use = use
+    }
+
+    /// A sender is told that the token is dead; true: not for the first time.
+    mutating func noteDeathTold(_ token: String) -> Bool {
+        let wasTold = tokens[token]?.isDeathTold ?? false
+        tokens[token]?.isDeathTold = true
+        return wasTold
     }
 
     /// Counts a request to a token; true: too many.
@@ -143,21 +221,4 @@ public struct SimulatorState: Sendable {
         tokens[token] = issued
         return isTooMany
     }
-}
-
-/// What APNs remembers of one connection.
-public struct ConnectionState: Equatable, Sendable {
-    public let environment: APNsEnvironment
-    /// The first accepted provider token binds the connection to its team.
-    public internal(set) var team: String?
-    /// The provider token last accepted, and when it was new here.
-    var providerToken: String?
-    var keyID: String?
-    var issuedAt = Timestamp(milliseconds: 0)
-    var tokenSince: Timestamp?
-
-    /// Whether a provider token was accepted, so that more than one stream is allowed.
-    public var isProven: Bool { providerToken != nil }
-
-    public init(environment: APNsEnvironment) { self.environment = environment }
 }

@@ -1,4 +1,5 @@
 internal import Crypto
+internal import DeviceModel
 internal import EventLoop
 internal import Foundation
 internal import Model
@@ -7,6 +8,8 @@ internal import Model
 final class ControlCommands {
     private static let listMax = 10_000
     private static let textBytesMax = 64 * 1024
+    /// 100 years, in milliseconds.
+    private static let offsetMax: UInt64 = 3_155_760_000_000
     private unowned let simulator: Simulator
 
     private let apps: DeviceAppFactory
@@ -36,12 +39,21 @@ final class ControlCommands {
         var response = ControlResponse()
         switch request.cmd {
         case .ports: response.ports = simulator.ports
-        case .appAdd, .keyAdd, .keyRevoke, .tokenIssue, .tokenKill:
+        case .appAdd, .keyAdd, .keyRevoke, .certificateAdd, .certificateRevoke, .tokenIssue,
+            .tokenKill:
             response.token = try registry(request)
         case .devices: response.devices = simulator.deviceNames
         case .deviceCreate: try create(request, &response)
-        case .deviceOpen, .deviceBackground, .deviceSuspend, .deviceForceQuit, .deviceCoverage:
+        case .deviceOpen, .deviceBackground, .deviceSuspend, .deviceForceQuit, .deviceKill,
+            .deviceReboot, .deviceCoverage, .deviceLowPower, .deviceRefresh, .deviceAlerts:
             try live(request)
+        case .deviceRules:
+            let rules = try need(request.rules, "rules")
+            if let name = request.device {
+                try simulator.device(name).setRules(rules)
+            } else {
+                simulator.deviceRules = rules
+            }
         case .deviceStatus:
             response.status = report(try simulator.device(try need(request.device, "device")))
         case .deviceScreen:
@@ -50,13 +62,19 @@ final class ControlCommands {
         case .deviceMessages, .deviceConversation, .deviceParticipants, .deviceSend, .deviceRead,
             .deviceChange, .deviceDigest, .deviceForget:
             try use(request, &response)
-        case .log:
-            let after = request.after ?? 0
-            let (events, lost) = simulator.log.events(
-                after: after, limit: min(request.limit ?? 1_000, Self.listMax))
-            response.events = Array(events)
-            response.next = events.last?.n ?? after
-            if lost > 0 { response.lost = lost }
+        case .status: response.simulator = status
+        case .checks: response.checks = CheckRow.table
+        case .clock:
+            var offset = request.offsetMs ?? simulator.clockOffset
+            offset = offset.addingReportingOverflow(request.advanceMs ?? 0).partialValue
+            guard offset.magnitude <= Self.offsetMax else {
+                throw Refused(text: "the clock moves by 100 years at most")
+            }
+            simulator.setClock(offset: offset)
+            response.now = simulator.now.milliseconds
+        case .options: simulator.state.options = try need(request.options, "options")
+        case .limits: simulator.state.limits = try need(request.limits, "limits")
+        case .log: page(request, &response)
         case .counts:
             response.counts = [:]
             for (kind, count) in simulator.log.counts { response.counts?[kind.rawValue] = count }
@@ -64,6 +82,26 @@ final class ControlCommands {
         case .events: break
         }
         return response
+    }
+
+    var status: SimulatorStatus { simulator.status }
+
+    /// A page of the log; with `kinds` only these, and `next` goes on behind what was looked at.
+    private func page(_ request: ControlRequest, _ response: inout ControlResponse) {
+        let after = request.after ?? 0
+        let limit = min(request.limit ?? 1_000, Self.listMax)
+        let (events, lost) = simulator.log.events(
+            after: after, limit: request.kinds == nil ? limit : Self.listMax)
+        response.next = events.last?.n ?? after
+        var page = events
+        if let kinds = request.kinds.map({ Set($0) }) {
+            let wanted = events.indices.lazy.filter { kinds.contains(events[$0].kind) }
+            let chosen = Array(wanted.prefix(max(0, limit)))
+            if chosen.count == limit, let last = chosen.last { response.next = events[last].n }
+            page = ArraySlice(chosen.map { events[$0] })
+        }
+        response.events = Array(page)
+        if lost > 0 { response.lost = lost }
     }
 
     private func need<Value>(_ value: Value?, _ name: String) throws -> Value {
@@ -85,9 +123,21 @@ final class ControlCommands {
             let pem = try need(request.publicKey, "publicKey")
             let key = SimulatorState.SigningKey(
                 team: try need(request.team, "team"), key: try PublicKey(pem: Array(pem.utf8)),
-                environment: request.environment)
+                environment: request.environment, topics: request.topics.map { Set($0) },
+                family: request.family)
             try simulator.state.add(key, id: try need(request.kid, "kid"))
         case .keyRevoke: try simulator.state.revokeKey(try need(request.kid, "kid"))
+        case .certificateAdd, .certificateRevoke:
+            let pem = try need(request.certificate, "certificate")
+            let digest = try TLSContext.certificateDigest(pem: Array(pem.utf8))
+            if request.cmd == .certificateRevoke {
+                try simulator.state.revokeCertificate(digest: digest)
+            } else {
+                try simulator.state.add(
+                    SimulatorState.Certificate(
+                        topics: try need(request.topics, "topics"),
+                        environment: request.environment), digest: digest)
+            }
         case .tokenIssue:
             return try simulator.state.issue(
                 Random.bytes(32),
@@ -136,13 +186,24 @@ final class ControlCommands {
         switch request.cmd {
         case .deviceOpen: host.change { $0.open(now: $1) }
         case .deviceBackground:
-            let time = min(request.runMs ?? SimulatedDevice.leaveTime, 86_400_000)
+            let time = request.runMs.map { min($0, DeviceRules.day) }
             host.change { $0.background(now: $1, runTime: time) }
         case .deviceSuspend: host.change { $0.suspend(now: $1) }
         case .deviceForceQuit: host.change { $0.forceQuit(now: $1) }
+        case .deviceKill: host.change { $0.kill(now: $1) }
+        case .deviceReboot: host.change { $0.reboot(now: $1) }
         default:
             let isOn = try need(request.on, "on")
-            host.change { $0.setCoverage(isOn, now: $1) }
+            switch request.cmd {
+            case .deviceCoverage: host.change { $0.setCoverage(isOn, now: $1) }
+            case .deviceLowPower: host.change { $0.setLowPower(isOn, now: $1) }
+            case .deviceRefresh: host.change { $0.setBackgroundRefresh(isOn, now: $1) }
+            default:
+                host.change { device, _ in
+                    device.setAlertsAllowed(isOn)
+                    return []
+                }
+            }
         }
     }
 
@@ -150,9 +211,11 @@ final class ControlCommands {
         DeviceReport(
             device: host.name, token: host.token, topic: host.topic,
             environment: host.environment, state: host.device.state,
-            coverage: host.device.hasCoverage, badge: host.device.badge,
+            coverage: host.device.hasCoverage, lowPower: host.device.phone.isLowPower,
+            backgroundRefresh: !host.device.phone.isRefreshOff,
+            alertsAllowed: !host.device.phone.areAlertsDenied, badge: host.device.badge,
             shown: host.device.screen.count, stored: host.device.slot != nil,
-            app: host.app?.status)
+            held: host.device.held != nil, app: host.app?.status)
     }
 
     private func use(_ request: ControlRequest, _ response: inout ControlResponse) throws {
@@ -241,33 +304,54 @@ final class ControlCommands {
     // MARK: Faults
 
     private func fault(_ request: ControlRequest) throws {
-        let count = request.count ?? 1
-        var isTaken = true
-        switch try need(request.fault, "fault") {
-        case .answer:
-            let status = try need(request.status, "status")
-            guard (200...599).contains(status) else {
-                throw Refused(text: "`status` must be 200 to 599")
+        let kind = try need(request.fault, "fault")
+        let match = FaultScript.Match(
+            token: request.token, topic: request.topic, environment: request.environment,
+            connection: request.connection, skip: request.skip ?? 0)
+        if let fault = try scripted(kind, request) {
+            guard simulator.faults.add(fault, count: request.count ?? 1, match: match) else {
+                throw Refused(text: "`count` is not positive, or too many faults wait")
             }
-            isTaken = simulator.faults.add(
-                .answer(status: status, reason: request.reason ?? ""), count: count,
-                token: request.token)
-        case .silence:
-            isTaken = simulator.faults.add(
-                .silence(delivers: request.delivers ?? false), count: count,
-                token: request.token)
-        case .reset:
-            isTaken = simulator.faults.add(
-                .reset(code: request.code ?? 0x7), count: count, token: request.token)
+            return
+        }
+        switch kind {
         case .delay: simulator.faults.delay(milliseconds: try need(request.delayMs, "delayMs"))
-        case .refuse: simulator.faults.refusesConnections = try need(request.on, "on")
+        case .door: simulator.faults.door = try need(request.door, "door")
+        case .refuse: simulator.faults.door = try need(request.on, "on") ? .refused : .open
+        case .headerTable: simulator.faults.headerTableBytes = request.bytes
+        case .streams:
+            simulator.setStreams(request.environment, try need(request.streams, "streams"))
         case .goaway:
             simulator.goAway(
                 request.environment, unprocessed: request.unprocessed ?? 0,
                 code: request.code ?? 0, reason: request.reason)
         case .cut: simulator.cutConnections(request.environment)
-        case .clear: simulator.faults.clear()
+        default: simulator.faults.clear()
         }
-        if !isTaken { throw Refused(text: "`count` is not positive, or too many faults wait") }
+    }
+
+    /// A fault that waits for its pushes. GOAWAY and cut without a `count` are for now.
+    private func scripted(
+        _ kind: ControlRequest.FaultKind, _ request: ControlRequest
+    ) throws -> FaultScript.Fault? {
+        switch kind {
+        case .answer:
+            let status = try need(request.status, "status")
+            guard (200...599).contains(status) else {
+                throw Refused(text: "`status` must be 200 to 599")
+            }
+            return .answer(status: status, reason: request.reason ?? "")
+        case .shutdown: return .shutdown
+        case .silence: return .silence(delivers: request.delivers ?? false)
+        case .slow: return .slow(milliseconds: try need(request.delayMs, "delayMs"))
+        case .reset: return .reset(code: request.code ?? 0x7)
+        case .goaway where request.count != nil:
+            return .goAway(
+                unprocessed: request.unprocessed ?? 0, code: request.code ?? 0,
+                reason: request.reason)
+        case .cut where request.count != nil: return .cut
+        case .halfClose: return .halfClose
+        case .goaway, .cut, .delay, .door, .refuse, .streams, .headerTable, .clear: return nil
+        }
     }
 }

@@ -1,3 +1,5 @@
+public import DeviceModel
+
 /// One line to the control socket. Which fields a command reads is in the README beside this
 /// file; the others are ignored.
 public struct ControlRequest: Codable, Equatable, Sendable {
@@ -7,6 +9,8 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case appAdd = "app_add"
         case keyAdd = "key_add"
         case keyRevoke = "key_revoke"
+        case certificateAdd = "certificate_add"
+        case certificateRevoke = "certificate_revoke"
         case tokenIssue = "token_issue"
         case tokenKill = "token_kill"
         case devices
@@ -15,7 +19,13 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceBackground = "device_background"
         case deviceSuspend = "device_suspend"
         case deviceForceQuit = "device_force_quit"
+        case deviceKill = "device_kill"
+        case deviceReboot = "device_reboot"
         case deviceCoverage = "device_coverage"
+        case deviceLowPower = "device_low_power"
+        case deviceRefresh = "device_refresh"
+        case deviceAlerts = "device_alerts"
+        case deviceRules = "device_rules"
         case deviceStatus = "device_status"
         case deviceScreen = "device_screen"
         case deviceMessages = "device_messages"
@@ -26,6 +36,11 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceRead = "device_read"
         case deviceDigest = "device_digest"
         case deviceForget = "device_forget"
+        case status
+        case checks
+        case clock
+        case options
+        case limits
         case log
         case counts
         case events
@@ -34,7 +49,11 @@ public struct ControlRequest: Codable, Equatable, Sendable {
 
     /// What `fault` may ask for.
     public enum FaultKind: String, Codable, Sendable, CaseIterable {
-        case answer, silence, reset, delay, refuse, goaway, cut, clear
+        case answer, shutdown, silence, slow, reset, goaway, cut
+        case halfClose = "half_close"
+        case delay, door, refuse, streams
+        case headerTable = "header_table"
+        case clear
     }
 
     /// What `device_change` may ask for.
@@ -52,6 +71,10 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var team: String?
     public var kid: String?
     public var publicKey: String?
+    /// A client certificate, PEM.
+    public var certificate: String?
+    public var topics: [String]?
+    public var family: String?
     public var environment: APNsEnvironment?
     public var token: String?
     public var since: UInt64?
@@ -70,6 +93,11 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var issuerKey: String?
 
     public var on: Bool?
+    public var rules: DeviceRules?
+    public var options: CheckOptions?
+    public var limits: SimulatorLimits?
+    public var advanceMs: Int64?
+    public var offsetMs: Int64?
     public var runMs: UInt64?
     public var conversation: String?
     public var users: [String]?
@@ -94,6 +122,11 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var delivers: Bool?
     public var delayMs: UInt64?
     public var unprocessed: Int?
+    public var skip: Int?
+    public var connection: UInt64?
+    public var door: FaultScript.Door?
+    public var streams: UInt32?
+    public var bytes: UInt32?
 
     public init(_ cmd: Command, device: String? = nil) {
         self.cmd = cmd
@@ -109,11 +142,16 @@ public struct DeviceReport: Codable, Equatable, Sendable {
     public var environment: APNsEnvironment
     public var state: PushEffect.State
     public var coverage: Bool
+    public var lowPower: Bool
+    public var backgroundRefresh: Bool
+    public var alertsAllowed: Bool
     public var badge: UInt64
     /// Notifications on the screen.
     public var shown: Int
     /// APNs holds a push for it.
     public var stored: Bool
+    /// It keeps a silent push back.
+    public var held: Bool
     /// `nil`: no app with a client runs on it.
     public var app: DeviceAppStatus?
 }
@@ -128,6 +166,10 @@ public struct ControlResponse: Codable, Equatable, Sendable {
     public var deviceId: String?
     public var devices: [String]?
     public var status: DeviceReport?
+    public var simulator: SimulatorStatus?
+    public var checks: [CheckRow]?
+    /// Milliseconds since 1970, by the simulator's clock.
+    public var now: UInt64?
     public var screen: [ScreenNotification]?
     public var messages: [StoredMessage]?
     public var message: String?

@@ -1,3 +1,5 @@
+public import DeviceModel
+
 /// One thing that happened, as the log keeps it and the control socket tells it. Which fields are
 /// there depends on `kind`; the README beside this file has the list.
 public struct SimulatorEvent: Codable, Equatable, Sendable {
@@ -27,7 +29,8 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     /// The kinds of event.
     public enum Kind: String, Codable, Sendable {
         case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
-        case stored, dropped, coverage, online, offline, synced, applied, acknowledged, failed
+        case stored, held, dropped, coverage, clock, online, offline, synced, applied, acknowledged,
+            failed
         case syncRequest = "sync_request"
         case delta, reset, joined, digest
     }
@@ -77,10 +80,15 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var bytes: Int?
     public var status: Int?
     public var reason: String?
+    /// The check that failed.
+    public var check: Check?
+    /// The rule of connections that was applied.
+    public var rule: ConnectionRule?
     public var fault: String?
     public var lints: [Lint]?
     public var wake: String?
     public var callback: String?
+    public var obstacle: WakeObstacle?
     public var state: String?
     public var identifier: String?
     public var title: String?

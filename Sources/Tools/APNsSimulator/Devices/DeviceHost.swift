@@ -1,3 +1,5 @@
+internal import Crypto
+internal import DeviceModel
 internal import Model
 
 /// One device of the simulator: the model, the app that runs on it, and the log of both.
@@ -7,7 +9,7 @@ final class DeviceHost {
     let token: String
     let topic: String
     let environment: APNsEnvironment
-    private(set) var device = SimulatedDevice()
+    private(set) var device: SimulatedDevice
     var app: (any DeviceApp)?
     private let now: () -> Timestamp
     private let tell: (SimulatorEvent) -> Void
@@ -16,13 +18,15 @@ final class DeviceHost {
 
     init(
         name: String, token: String, topic: String, environment: APNsEnvironment,
-        now: @escaping () -> Timestamp, tell: @escaping (SimulatorEvent) -> Void,
+        rules: DeviceRules, now: @escaping () -> Timestamp,
+        tell: @escaping (SimulatorEvent) -> Void,
         deadlineChanged: @escaping (DeviceHost) -> Void
     ) {
         self.name = name
         self.token = token
         self.topic = topic
         self.environment = environment
+        device = SimulatedDevice(rules: rules, openedAt: now())
         self.now = now
         self.tell = tell
         self.deadlineChanged = deadlineChanged
@@ -40,10 +44,10 @@ final class DeviceHost {
                 }
             },
             removeNotification: { [weak self] identifier in
-                self?.change { device, _ in device.remove(identifier: identifier) }
+                self?.change { $0.remove(identifier: identifier, now: $1) }
             },
             setBadge: { [weak self] number in
-                self?.change { device, _ in device.setBadge(number) }
+                self?.change { $0.setBadge(number, now: $1) }
             },
             tell: { [weak self] event in
                 guard let self else { return }
@@ -51,6 +55,18 @@ final class DeviceHost {
                 event.device = self.name
                 self.tell(event)
             })
+    }
+
+    /// Other budgets and run times from now on.
+    func setRules(_ rules: DeviceRules) {
+        device.rules = rules
+        change { $0.expire(now: $1) }
+    }
+
+    /// A push from APNs.
+    func push(_ push: PushDelivery) {
+        let chance = Random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+        change { $0.push(push, now: $1, chance: chance) }
     }
 
     /// Lets something happen to the device, and carries out what follows.
@@ -85,22 +101,27 @@ final class DeviceHost {
             event.state = isUp ? "on" : "off"
             tell(event)
             app?.networkChanged(isUp: isUp)
-        case .received, .stored, .dropped, .shown, .removed, .cleared, .badge: log(action)
+        case .received, .stored, .held, .dropped, .shown, .removed, .cleared, .badge: log(action)
         }
     }
 
     private func log(_ action: DeviceAction) {
         var event: SimulatorEvent
         switch action {
-        case .received(let push, let callback):
+        case .received(let push, let callback, let obstacle):
             event = SimulatorEvent(.received, device: name)
             event.describe(push)
+            event.obstacle = obstacle
             event.callback = callback.rawValue
             event.state = device.state.rawValue
         case .stored(let push, let replaced):
             event = SimulatorEvent(.stored, device: name)
             event.describe(push)
             event.text = replaced.map { "replaced \($0)" }
+        case .held(let push, let obstacle):
+            event = SimulatorEvent(.held, device: name)
+            event.describe(push)
+            event.obstacle = obstacle
         case .dropped(let push, let loss):
             event = SimulatorEvent(.dropped, device: name)
             event.describe(push)

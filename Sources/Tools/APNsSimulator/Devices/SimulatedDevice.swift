@@ -1,3 +1,4 @@
+public import DeviceModel
 public import Model
 
 /// A notification on a device's screen.
@@ -42,212 +43,257 @@ public enum DeviceAction: Equatable, Sendable {
     /// The app is gone from memory.
     case terminate
     case networkChanged(isUp: Bool)
-    /// A push reached the device.
-    case received(PushDelivery, PushEffect.Callback)
+    /// A push reached the device; `obstacle`: why it did not wake the app as it could have.
+    case received(PushDelivery, PushEffect.Callback, obstacle: WakeObstacle? = nil)
     /// APNs keeps the push until the device has coverage; `replaced`: the one it kept before.
     case stored(PushDelivery, replaced: String?)
-    /// APNs gave the push up.
-    case dropped(PushDelivery, Loss)
+    /// The device keeps a silent push back.
+    case held(PushDelivery, WakeObstacle)
+    /// The push is gone.
+    case dropped(PushDelivery, PhoneEvent.Loss)
     case shown(ScreenNotification)
     case removed(identifier: String)
     case cleared
     case badge(UInt64)
-
-    /// Why a push never reached its device.
-    public enum Loss: String, Codable, Sendable {
-        /// Expiration 0 and no coverage.
-        case notStored = "not_stored"
-        /// Its time passed in the storage slot.
-        case expired
-    }
 }
 
-/// One phone with one app on it, as a pure value: pushes, what its user does, and time go in;
-/// what the app and the screen see comes out.
+/// One phone of the simulator: the model, and what its pushes and notifications say. A pure value.
 public struct SimulatedDevice: Equatable, Sendable {
-    /// Run time the system gives to a woken app (Apple: "up to 30 seconds").
-    public static let runTime: Milliseconds = 30_000
-    /// Run time left to an app that its user leaves.
-    public static let leaveTime: Milliseconds = 5_000
-    /// APNs keeps a push without an expiration this long.
-    static let storageTime: Milliseconds = 30 * 86_400_000
-    /// The oldest notifications leave the screen beyond this number.
-    static let screenMax = 500
-
-    public private(set) var state: PushEffect.State
-    /// Until when a background app may run.
-    public private(set) var runsUntil: Timestamp?
-    public private(set) var hasCoverage = true
-    /// Oldest first.
-    public private(set) var screen: [ScreenNotification] = []
-    public private(set) var badge: UInt64 = 0
-    /// The one storage slot that APNs has for this device and topic.
-    public private(set) var slot: PushDelivery?
-    private var slotUntil = Timestamp(milliseconds: 0)
+    public private(set) var phone = Phone()
+    /// Budgets and run times.
+    public var rules: DeviceRules
+    /// What the pushes say that the model still keeps, by handle.
+    private var pushes: [UInt64: PushDelivery] = [:]
+    /// What is on the screen, by the handle that the model has for it.
+    private var texts: [UInt64: ScreenNotification] = [:]
+    private var lastHandle: UInt64 = 0
     /// Names notifications without a collapse id.
     private var unnamed: UInt64 = 0
 
     /// A device whose app is installed and not running; nobody has swiped it away.
-    public init() { state = .suspended }
+    public init(rules: DeviceRules = .unlimited, openedAt: Timestamp = Timestamp(milliseconds: 0)) {
+        self.rules = rules
+        phone = Phone(openedAt: openedAt)
+    }
+
+    public var state: PushEffect.State { phone.state }
+    public var hasCoverage: Bool { phone.hasCoverage }
+    public var badge: UInt64 { UInt64(phone.badge) }
+    /// Oldest first.
+    public var screen: [ScreenNotification] { phone.screen.compactMap { texts[$0.handle] } }
+    /// The one storage slot that APNs has for this device and topic.
+    public var slot: PushDelivery? { phone.slot.flatMap { pushes[$0.handle] } }
+    /// The newest silent push that the device itself keeps back.
+    public var held: PushDelivery? { phone.held.flatMap { pushes[$0.handle] } }
 
     /// When `expire` has something to do; `nil`: never.
-    public var nextDeadline: Timestamp? {
-        [runsUntil, slot == nil ? nil : slotUntil].compactMap { $0 }.min()
-    }
+    public var nextDeadline: Timestamp? { phone.nextDeadline }
 
     // MARK: Pushes
 
     /// APNs has a push for this device.
-    public mutating func push(_ push: PushDelivery, now: Timestamp) -> [DeviceAction] {
-        guard !hasCoverage else { return receive(push, now: now) }
-        if push.expiration == 0 { return [.dropped(push, .notStored)] }
-        let until =
-            push.expiration.map { seconds in
-                let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
-                return Timestamp(milliseconds: overflow ? .max : milliseconds)
-            } ?? now + Self.storageTime
-        guard now < until else { return [.dropped(push, .expired)] }
-        // One slot: the newer takes it, whatever either of them was.
-        let replaced = slot?.apnsID
-        slot = push
-        slotUntil = until
-        return [.stored(push, replaced: replaced)]
+    ///
+    /// - Parameter chance: decides whether the storage slot keeps its older push; any number.
+    public mutating func push(
+        _ push: PushDelivery, now: Timestamp, chance: UInt64 = .max
+    ) -> [DeviceAction] {
+        lastHandle += 1
+        pushes[lastHandle] = push
+        let small = PhonePush(push, handle: lastHandle)
+        return change(now) { $0.push(small, rules: $1, now: now, chance: chance, into: &$2) }
     }
 
-    private mutating func receive(_ push: PushDelivery, now: Timestamp) -> [DeviceAction] {
-        let effect = PushEffect.of(PushEffect.kind(of: push), in: state)
-        var actions: [DeviceAction] = [.received(push, effect.callback)]
-        if effect.setsBadge, let number = push.content.badge { actions += setBadge(number) }
-        if effect.shows, push.content.showsAlert {
-            actions += show(
-                push.collapseID, title: push.content.title, body: push.content.body,
-                threadID: push.content.threadID, isLocal: false, now: now)
-        }
-        if effect.wakes {
-            state = .background
-            runsUntil = now + Self.runTime
-            actions.append(
-                .run(wake: push.content.wake, remainingMilliseconds: Self.runTime))
-        } else if state == .foreground, effect.callback != .none {
-            actions.append(.notify(wake: push.content.wake))
-        }
-        return actions
-    }
-
-    // MARK: The user
+    // MARK: The user and the system
 
     /// The user opens the app.
     public mutating func open(now: Timestamp) -> [DeviceAction] {
-        state = .foreground
-        runsUntil = nil
-        return [.enterForeground]
+        change(now) { $0.open(rules: $1, now: now, into: &$2) }
     }
 
-    /// The user leaves the app; it runs on for `runTime`.
+    /// The user leaves the app; it runs on for `runTime`, by default as long as the rules say.
     public mutating func background(
-        now: Timestamp, runTime: Milliseconds = leaveTime
+        now: Timestamp, runTime: Milliseconds? = nil
     ) -> [DeviceAction] {
-        guard state == .foreground else { return [] }
-        state = .background
-        runsUntil = now + runTime
-        return [.enterBackground(remainingMilliseconds: runTime)]
+        change(now) { $0.background(now: now, runTime: runTime ?? $1.leaveTime, into: &$2) }
     }
 
     /// The app stops running: the system's decision, or the app said that it has finished.
     public mutating func suspend(now: Timestamp) -> [DeviceAction] {
-        guard state == .foreground || state == .background else { return [] }
-        state = .suspended
-        runsUntil = nil
-        return [.suspend]
+        change(now) { phone, _, events in phone.suspend(into: &events) }
     }
 
     /// The user swipes the app away.
     public mutating func forceQuit(now: Timestamp) -> [DeviceAction] {
-        guard state != .forceQuit else { return [] }
-        state = .forceQuit
-        runsUntil = nil
-        return [.terminate]
+        change(now) { phone, _, events in phone.forceQuit(into: &events) }
+    }
+
+    /// The system takes the app out of memory.
+    public mutating func kill(now: Timestamp) -> [DeviceAction] {
+        change(now) { phone, _, events in phone.kill(into: &events) }
+    }
+
+    /// The phone is restarted and unlocked.
+    public mutating func reboot(now: Timestamp) -> [DeviceAction] {
+        change(now) { phone, _, events in phone.reboot(into: &events) }
     }
 
     /// The app called its completion handler: nothing is left to do in the background.
     public mutating func finished(now: Timestamp) -> [DeviceAction] {
-        state == .background ? suspend(now: now) : []
+        change(now) { phone, _, events in phone.finished(into: &events) }
     }
 
     /// The network comes or goes. What APNs kept arrives when it comes.
     public mutating func setCoverage(_ isOn: Bool, now: Timestamp) -> [DeviceAction] {
-        guard isOn != hasCoverage else { return [] }
-        hasCoverage = isOn
-        var actions: [DeviceAction] = [.networkChanged(isUp: isOn)]
-        guard isOn, let kept = slot else { return actions }
-        slot = nil
-        actions += now < slotUntil ? receive(kept, now: now) : [.dropped(kept, .expired)]
-        return actions
+        change(now) { $0.setCoverage(isOn, rules: $1, now: now, into: &$2) }
+    }
+
+    public mutating func setLowPower(_ isOn: Bool, now: Timestamp) -> [DeviceAction] {
+        change(now) { $0.setLowPower(isOn, rules: $1, now: now, into: &$2) }
+    }
+
+    /// Background App Refresh.
+    public mutating func setBackgroundRefresh(_ isOn: Bool, now: Timestamp) -> [DeviceAction] {
+        change(now) { $0.setBackgroundRefresh(isOn, rules: $1, now: now, into: &$2) }
+    }
+
+    /// Whether the user lets the app show alerts and badges.
+    public mutating func setAlertsAllowed(_ areAllowed: Bool) {
+        phone.setAlertsAllowed(areAllowed)
     }
 
     // MARK: Time
 
     /// Does what is due.
     public mutating func expire(now: Timestamp) -> [DeviceAction] {
-        var actions: [DeviceAction] = []
-        if let runsUntil, runsUntil <= now { actions += suspend(now: now) }
-        if let kept = slot, slotUntil <= now {
-            slot = nil
-            actions.append(.dropped(kept, .expired))
-        }
-        return actions
+        change(now) { $0.expire(rules: $1, now: now, into: &$2) }
     }
 
     // MARK: The screen
 
-    /// The app shows a notification of its own.
+    /// The app, if it runs, shows a notification of its own.
     public mutating func showLocal(
         identifier: String, title: String, body: String, threadID: String?, now: Timestamp
     ) -> [DeviceAction] {
-        show(
-            identifier, title: title, body: body, threadID: threadID, isLocal: true, now: now)
-    }
-
-    /// The app takes one notification away by its identifier.
-    public mutating func remove(identifier: String) -> [DeviceAction] {
-        guard let index = screen.firstIndex(where: { $0.identifier == identifier }) else {
-            return []
+        lastHandle += 1
+        let handle = lastHandle
+        texts[handle] = ScreenNotification(
+            identifier: identifier, title: title, body: body, threadID: threadID,
+            shownAtMs: now.milliseconds, isLocal: true)
+        let key = PhonePush.key(identifier)
+        return change(now) {
+            _ = $0.showLocal(handle: handle, identifier: key, rules: $1, into: &$2)
         }
-        screen.remove(at: index)
-        return [.removed(identifier: identifier)]
     }
 
-    /// Sets the icon's number; going to 0 takes all notifications off the screen (Airship and
-    /// Braze document that only the change to 0 does).
-    public mutating func setBadge(_ number: UInt64) -> [DeviceAction] {
-        guard number != badge else { return [] }
-        badge = number
-        guard number == 0, !screen.isEmpty else { return [.badge(number)] }
-        screen = []
-        return [.badge(number), .cleared]
+    /// The app, if it runs, takes one notification away by its identifier.
+    public mutating func remove(identifier: String, now: Timestamp) -> [DeviceAction] {
+        let key = PhonePush.key(identifier)
+        return change(now) { phone, _, events in
+            _ = phone.remove(identifier: key, into: &events)
+        }
     }
 
-    private mutating func show(
-        _ identifier: String?, title: String?, body: String?, threadID: String?, isLocal: Bool,
-        now: Timestamp
+    /// The app, if it runs, sets the icon's number; going to 0 clears the screen.
+    public mutating func setBadge(_ number: UInt64, now: Timestamp) -> [DeviceAction] {
+        let number = UInt32(clamping: number)
+        return change(now) { phone, _, events in _ = phone.setBadge(number, into: &events) }
+    }
+
+    // MARK: From the model's events to actions
+
+    private mutating func change(
+        _ now: Timestamp, _ input: (inout Phone, DeviceRules, inout [PhoneEvent]) -> Void
     ) -> [DeviceAction] {
-        let name: String
-        if let identifier {
-            name = identifier
-        } else {
-            unnamed &+= 1
-            name = "unnamed-\(unnamed)"
+        var events: [PhoneEvent] = []
+        input(&phone, rules, &events)
+        let actions = events.compactMap { action($0, now) }
+        forget()
+        return actions
+    }
+
+    private mutating func action(_ event: PhoneEvent, _ now: Timestamp) -> DeviceAction? {
+        switch event {
+        case .received(let handle, let callback, let obstacle):
+            return pushes[handle].map { .received($0, callback, obstacle: obstacle) }
+        case .run(let handle, let remaining, _):
+            return .run(wake: pushes[handle]?.content.wake, remainingMilliseconds: remaining)
+        case .notify(let handle): return .notify(wake: pushes[handle]?.content.wake)
+        case .enterForeground: return .enterForeground
+        case .enterBackground(let remaining):
+            return .enterBackground(remainingMilliseconds: remaining)
+        case .suspend: return .suspend
+        case .terminate: return .terminate
+        case .networkChanged(let isUp): return .networkChanged(isUp: isUp)
+        case .stored(let handle, let replaced):
+            let older = replaced.flatMap { pushes[$0]?.apnsID }
+            return pushes[handle].map { .stored($0, replaced: older) }
+        case .held(let handle, let obstacle): return pushes[handle].map { .held($0, obstacle) }
+        case .dropped(let handle, let loss): return pushes[handle].map { .dropped($0, loss) }
+        case .shown(let handle, _):
+            if let push = pushes[handle] { texts[handle] = notification(push, now) }
+            return texts[handle].map { .shown($0) }
+        case .removed(let handle, _):
+            return texts[handle].map { .removed(identifier: $0.identifier) }
+        case .cleared: return .cleared
+        case .badge(let number): return .badge(UInt64(number))
         }
-        let notification = ScreenNotification(
-            identifier: name, title: title ?? "", body: body ?? "", threadID: threadID,
-            shownAtMs: now.milliseconds, isLocal: isLocal)
-        var actions: [DeviceAction] = []
-        if let index = screen.firstIndex(where: { $0.identifier == name }) {
-            screen.remove(at: index)
-        } else if screen.count >= Self.screenMax {
-            actions.append(.removed(identifier: screen.removeFirst().identifier))
+    }
+
+    private mutating func notification(
+        _ push: PushDelivery, _ now: Timestamp
+    ) -> ScreenNotification {
+        if push.collapseID == nil { unnamed &+= 1 }
+        return ScreenNotification(
+            identifier: push.collapseID ?? "unnamed-\(unnamed)", title: push.content.title ?? "",
+            body: push.content.body ?? "", threadID: push.content.threadID,
+            shownAtMs: now.milliseconds, isLocal: false)
+    }
+
+    /// Keeps what the model still refers to and nothing else, so that it is bounded as the model
+    /// is.
+    private mutating func forget() {
+        if !pushes.isEmpty {
+            let kept = [phone.slot?.handle, phone.held?.handle].compactMap { $0 }
+            pushes = pushes.filter { kept.contains($0.key) }
         }
-        screen.append(notification)
-        return actions + [.shown(notification)]
+        guard texts.count != phone.screen.count else { return }
+        let shown = Set(phone.screen.map(\.handle))
+        texts = texts.filter { shown.contains($0.key) }
+    }
+}
+
+extension PhonePush {
+    init(_ push: PushDelivery, handle: UInt64) {
+        let expires = push.expiration.map { seconds -> UInt64 in
+            let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
+            // Not `.max`, which is for none.
+            return overflow ? .max - 1 : milliseconds
+        }
+        self.init(
+            PushEffect.kind(of: push), handle: handle,
+            identifier: push.collapseID.map { Self.key($0) } ?? 0, expires: expires ?? .max,
+            badge: push.content.badge.map { Int32(clamping: $0) } ?? -1,
+            priority: UInt8(clamping: push.priority), hasText: push.content.showsAlert)
+    }
+
+    /// An identifier's number: FNV-1a of 64 bits, never 0.
+    static func key(_ identifier: String) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in identifier.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return hash == 0 ? 1 : hash
+    }
+}
+
+extension PushEffect {
+    /// Which kind a push is.
+    public static func kind(of push: PushDelivery) -> Kind {
+        let content = push.content
+        if push.pushType == "background" { return content.contentAvailable ? .silent : .nothing }
+        if content.showsAlert || content.sound {
+            return content.contentAvailable ? .alertWithContent : .alert
+        }
+        if content.badge != nil { return content.contentAvailable ? .badgeWithContent : .badge }
+        // Push type alert without anything to show wakes nothing either.
+        return .nothing
     }
 }
