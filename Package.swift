@@ -80,6 +80,7 @@ let package = Package(
         system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
         system("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
+        system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
 
         core("Model"),
         core("Wire", ["Model"]),
@@ -92,6 +93,7 @@ let package = Package(
         adapter("Crypto", ["COpenSSL"]),
         adapter("HTTP1", ["CMicroHTTPD"]),
         adapter("HTTP2", ["CNGHTTP2"]),
+        adapter("HTTPClient", ["CCurl"]),
         failpoints("Failpoints"),
         adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Sync", "Wire"]),
 
@@ -107,6 +109,12 @@ let package = Package(
                 "Feed", "Model",
             ]),
         server(
+            "Webhooks",
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTPClient",
+                "Feed", "Model",
+            ]),
+        server(
             "BackendAPI",
             [
                 "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire",
@@ -115,8 +123,9 @@ let package = Package(
         server(
             "RouseServer",
             [
-                "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
-                "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed", "Model",
+                "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
+                "BackendAPI", "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed",
+                "Model",
             ]),
 
         .target(
@@ -166,6 +175,13 @@ let package = Package(
         test("CryptoTests", ["Crypto"]),
         test("HTTP1Tests", ["HTTP1", "EventLoop"]),
         test("HTTP2Tests", ["HTTP2"]),
+        test("HTTPClientTests", ["HTTPClient", "HTTP1", "Crypto", "EventLoop"]),
+        test(
+            "WebhooksTests",
+            [
+                "Webhooks", "StoreService", "SQLiteStore", "Telemetry", "EventLoop", "Crypto",
+                "HTTPClient", "Feed", "Wire", "Model",
+            ]),
         test(
             "ServerTests",
             [

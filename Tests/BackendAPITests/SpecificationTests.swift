@@ -99,9 +99,11 @@ import Wire
         try succeed(server, key, gets)
         try refuse(server, key, gets, other: try server.makeApp("other"))
         try deleteUser(server, key, other: try server.makeApp("third"))
+        try administerWebhooks(server, key, other: try server.makeApp("fourth"))
         try refuseBeforeRouting(server, key)
         try fillFanOut(server, key)
         try fail(server, key, gets)
+        try failWebhooks(server, key)
         try stopping(server, key, gets)
         try check(server.transcript)
     }

@@ -16,6 +16,7 @@ import Testing
         ("Adapters/Crypto", ["COpenSSL", "Glibc"]),
         ("Adapters/HTTP1", ["CMicroHTTPD", "Glibc"]),
         ("Adapters/HTTP2", ["CNGHTTP2", "Glibc"]),
+        ("Adapters/HTTPClient", ["CCurl", "Glibc"]),
         ("Adapters/Failpoints", ["Glibc"]),
         ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire", "Sync"]),
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
@@ -32,6 +33,13 @@ import Testing
             ]
         ),
         (
+            "Server/Webhooks",
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTPClient",
+                "Feed", "Model",
+            ]
+        ),
+        (
             "Server/BackendAPI",
             [
                 "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire",
@@ -41,8 +49,9 @@ import Testing
         (
             "Server/RouseServer",
             [
-                "Telemetry", "StoreService", "SyncService", "PushGateway", "BackendAPI",
-                "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed", "Model",
+                "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
+                "BackendAPI", "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed",
+                "Model",
                 "Foundation", "Glibc",
             ]
         ),

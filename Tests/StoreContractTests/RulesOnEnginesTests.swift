@@ -30,6 +30,7 @@ import Wire
             }
             #expect(script.finished > 0, "no push was claimed and finished")
             #expect(script.changed > 5, "hardly anything was edited or deleted")
+            #expect(script.delivered > 3, "hardly anything was told to webhooks")
             for table in Schema.tables {
                 let all = try stores.map { store throws in
                     var rows: [[ColumnValue]] = []
@@ -62,6 +63,8 @@ private struct RequestScript {
     private var jobs: [PushJob] = []
     private(set) var finished = 0
     private(set) var changed = 0
+    private var deliveries: [DeliveryJob] = []
+    private(set) var delivered = 0
 
     init(_ seed: UInt64) {
         random = SeededRandom(seed)
@@ -72,6 +75,11 @@ private struct RequestScript {
         limits.tombstoneLifetime = 20_000
         limits.tombstoneDelay = 5_000
         limits.deviceMemory = 30_000
+        limits.webhooks = 3
+        limits.webhookEvents = 12
+        limits.webhookEventLifetime = 40_000
+        limits.webhookBatch = 4
+        limits.webhookScan = 6
     }
 
     func outcome(of request: StoreRequest, on store: any Store) throws -> StoreOutcome {
@@ -102,6 +110,8 @@ private struct RequestScript {
         case .published(let record): messages.append(record.message)
         case .edited, .done: changed += 1
         case .pushes(let claimed): jobs += claimed.jobs
+        case .deliveries(let claimed): deliveries += claimed.jobs
+        case .deliveryFinished(.taken): delivered += 1
         default: break
         }
     }
@@ -120,9 +130,12 @@ private struct RequestScript {
                         privateKeyPEM: "p", topics: "org.chess", host: "h", port: 443,
                         changedAt: now)))
         case 4: return open(byToken: false)
+        case 5, 6: return createWebhook()
         default: break
         }
-        switch random.below(25) {
+        switch random.below(28) {
+        case 25: return random.below(9) == 0 ? createWebhook() : claimDeliveries()
+        case 26, 27: return finishDelivery()
         case 18: return random.below(3) == 0 ? remove() : publish()
         case 19, 20: return edit()
         case 21:
@@ -244,6 +257,37 @@ private struct RequestScript {
         return .finishPush(
             FinishPush(
                 key: job.key, id: job.request.id, reply: replies[random.below(replies.count)]))
+    }
+
+    private mutating func createWebhook() -> StoreRequest {
+        let kinds: WebhookEventKinds =
+            random.below(2) == 0 ? .all : .init([.messageRead, .messageDeleted])
+        return .webhooks(
+            .create(
+                NewWebhook(
+                    key: WebhookKey(app: Self.app, webhook: fresh()), url: "http://h",
+                    kinds: kinds, secret: "s", series: 5)))
+    }
+
+    private mutating func claimDeliveries() -> StoreRequest {
+        .webhooks(
+            .claim(
+                ClaimDeliveries(
+                    ids: [fresh(), fresh()], underWay: [:], perApp: 2, policy: WebhookPolicy())))
+    }
+
+    private mutating func finishDelivery() -> StoreRequest {
+        guard !deliveries.isEmpty else { return claimDeliveries() }
+        let job = deliveries.removeFirst()
+        let answers: [DeliveryAnswer] = [
+            .answered(status: 200, retryAfter: nil), .failed("no connection"), .notSent,
+            .answered(status: 503, retryAfter: 1_000), .answered(status: 200, retryAfter: nil),
+        ]
+        return .webhooks(
+            .finish(
+                FinishDelivery(
+                    key: job.key, claim: job.claim, answer: answers[random.below(answers.count)],
+                    chance: UInt64(random.below(1001)), policy: WebhookPolicy())))
     }
 
     private mutating func message() -> SendMessage {

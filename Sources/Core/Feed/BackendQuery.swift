@@ -14,6 +14,9 @@ public enum BackendQuery: Equatable, Sendable {
     case user(UserID)
     /// The conversations a user takes part in, by id.
     case conversations(UserID, after: ConversationID?, limit: Int)
+    /// All of them, by id.
+    case webhooks
+    case webhook(WebhookID)
 }
 
 /// A piece of a conversation's messages.
@@ -44,6 +47,8 @@ public enum BackendReading: Equatable, Sendable {
     case receipts([ParticipantProgress], next: UserID?)
     case user(UserView)
     case conversations([UserConversation], next: ConversationID?)
+    case webhooks([WebhookRecord])
+    case webhook(WebhookRecord)
 }
 
 /// How far a participant got. Before anything was told it is where he joined.

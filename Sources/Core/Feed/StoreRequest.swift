@@ -29,6 +29,7 @@ public enum StoreRequest: Equatable, Sendable {
     case deleteUser(app: AppID, UserID, idempotency: Idempotency?)
 
     case administer(Administration)
+    case webhooks(WebhookRequest)
 
     /// Serves at most `recipients` feeds from the oldest fan-out jobs.
     case continueFanOut(recipients: Int)
@@ -279,6 +280,10 @@ public enum StoreAnswer: Equatable, Sendable {
     case pushes(ClaimedPushes)
     /// The class of the answer; `nil`: the claim was not the newest any more.
     case pushFinished(PushAnswer?)
+    case webhook(WebhookRecord)
+    case deliveries(ClaimedDeliveries)
+    /// `nil`: the claim was not the newest any more.
+    case deliveryFinished(DeliveryEffect?)
     case done
     /// Asked by a session that is not the newest of its device and role.
     case superseded
@@ -384,6 +389,8 @@ public struct StoreOutcome: Equatable, Sendable {
     public var challenged: [SessionKey]
     /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
     public var hasBackgroundWork: Bool
+    /// A webhook has something to deliver that had nothing before.
+    public var hasDeliveries: Bool
     /// Demotions and recoveries, for the metrics.
     public var wakes: WakeEffects
     public var audiences: [AudienceChange]
@@ -391,13 +398,15 @@ public struct StoreOutcome: Equatable, Sendable {
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
         challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
-        wakes: WakeEffects = WakeEffects(), audiences: [AudienceChange] = []
+        hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
+        audiences: [AudienceChange] = []
     ) {
         self.answer = answer
         self.changes = changes
         self.ended = ended
         self.challenged = challenged
         self.hasBackgroundWork = hasBackgroundWork
+        self.hasDeliveries = hasDeliveries
         self.wakes = wakes
         self.audiences = audiences
     }
@@ -419,6 +428,8 @@ public enum StoreQuery: Equatable, Sendable {
     case wakes(AppID, DeviceID, limit: Int)
     /// What a backend looks at.
     case backend(AppID, BackendQuery)
+    /// What waits for the webhooks of all apps.
+    case webhookBacklog
     /// Who gets a signal of this user in this conversation.
     case audience(AppID, UserID, ConversationID)
 }
@@ -527,6 +538,7 @@ public enum StoreReading: Equatable, Sendable {
     /// Newest first.
     case wakes([WakeHistoryRecord])
     case backend(BackendReading)
+    case webhookBacklog(WebhookBacklog)
     /// Ascending; empty also where the user takes no part.
     case audience([UserID])
     /// The user or object is unknown.

@@ -120,11 +120,11 @@ public final class BackendAPI: Sendable {
 
     static let backendRoutes = RouteTable(
         routes: ConversationRoutes.all + AnnouncementRoutes.all + UserRoutes.all + ReadRoutes.all
-            + DeviceRoutes.all + AccessRoutes.all
+            + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed
             + HealthRoutes.all)
     static let adminRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all
-            + AdminAccessRoutes.all)
+            + AdminAccessRoutes.all + WebhookRoutes.admin)
 
     /// Refuses new requests, waits for the answers that are under way, at most `milliseconds`,
     /// and ends. Call it before the store is stopped. Again does nothing.

@@ -7,6 +7,7 @@ import StoreService
 import Sync
 import SyncService
 import Telemetry
+import Webhooks
 
 // The numbers and facts a server is put together from.
 extension Server {
@@ -58,6 +59,7 @@ extension Server {
         _ = try material(configuration)
         _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         _ = try plainListener(configuration)
+        _ = try webhooks(configuration)
         let directory = URL(fileURLWithPath: configuration.storePath).deletingLastPathComponent()
         guard FileManager.default.isWritableFile(atPath: directory.path) else {
             throw ServerError("store.path: cannot write in \(directory.path)")
@@ -110,6 +112,30 @@ extension Server {
                     + "\(descriptors) leaves room for \(room); raise it (ulimit -n) or lower this")
         }
         return configuration.connectionsMax
+    }
+
+    /// How webhooks are delivered.
+    static func webhooks(_ configuration: Configuration) throws -> WebhooksConfiguration {
+        guard let addresses = AddressPolicy(allowing: configuration.webhookNetworks) else {
+            throw ServerError(
+                "webhooks.allow_networks: \(configuration.webhookNetworks) is not a list of "
+                    + "networks such as 10.0.0.0/8, fd00::/8")
+        }
+        var settings = WebhooksConfiguration(addresses: addresses)
+        settings.timeout = configuration.webhookTimeoutSeconds * 1000
+        settings.openMax = configuration.webhookDeliveries
+        settings.openPerApp = configuration.webhookAppDeliveries
+        settings.policy.retryFirst = configuration.webhookRetrySeconds * 1000
+        settings.policy.retryMax = configuration.webhookRetryMaxSeconds * 1000
+        settings.policy.deactivateAfter = configuration.webhookDeactivateSeconds * 1000
+        if !configuration.webhookAuthorities.isEmpty {
+            let path = configuration.webhookAuthorities
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw ServerError("webhooks.ca_file: cannot read \(path)")
+            }
+            settings.trustedCertificates = Array(data)
+        }
+        return settings
     }
 
     static func drawnBoot() -> BootID {

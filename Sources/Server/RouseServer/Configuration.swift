@@ -40,6 +40,19 @@ public struct Configuration: Equatable, Sendable {
     public var keepaliveSeconds: UInt64 = 180
     /// One session in so many is asked for a digest; 0: none.
     public var digestSample = 64
+    /// Networks webhooks may be delivered to besides the public Internet.
+    public var webhookNetworks = ""
+    /// PEM; empty: the system's authorities.
+    public var webhookAuthorities = ""
+    /// Of one delivery.
+    public var webhookTimeoutSeconds: UInt64 = 15
+    /// Deliveries under way, of all apps and of one.
+    public var webhookDeliveries = 32
+    public var webhookAppDeliveries = 4
+    /// The first wait after a failure; it doubles up to the second.
+    public var webhookRetrySeconds: UInt64 = 5
+    public var webhookRetryMaxSeconds: UInt64 = 3600
+    public var webhookDeactivateSeconds: UInt64 = 259_200
     /// From SIGTERM to the end.
     public var drainSeconds: UInt64 = 5
     public var logLevel = LogLevel.info
@@ -119,6 +132,30 @@ public struct Configuration: Equatable, Sendable {
         integer(
             "digest.sample", "one session in so many proves that it holds the same; 0: none",
             \.digestSample, 0...1_000_000),
+        text(
+            "webhooks.allow_networks",
+            "private networks webhooks may be delivered to, as 10.0.0.0/8; empty: none",
+            \.webhookNetworks),
+        text(
+            "webhooks.ca_file", "authorities of receivers, PEM; empty: the system's",
+            \.webhookAuthorities),
+        seconds(
+            "webhooks.timeout", "seconds one delivery may take", \.webhookTimeoutSeconds,
+            1...120),
+        integer(
+            "webhooks.deliveries", "deliveries under way of all apps", \.webhookDeliveries,
+            1...256),
+        integer(
+            "webhooks.app_deliveries", "deliveries under way of one app",
+            \.webhookAppDeliveries, 1...64),
+        seconds(
+            "webhooks.retry", "seconds to the next attempt after a failure; it doubles",
+            \.webhookRetrySeconds, 1...3600),
+        seconds(
+            "webhooks.retry_max", "the most it grows to", \.webhookRetryMaxSeconds, 1...86_400),
+        seconds(
+            "webhooks.deactivate_after", "seconds of failures that deactivate a webhook",
+            \.webhookDeactivateSeconds, 1...604_800),
         seconds("timers.drain", "seconds from SIGTERM to the end", \.drainSeconds, 1...3600),
         Field(
             key: "log.level", help: "debug, info, warning or error",

@@ -11,6 +11,7 @@ import StoreService
 import Sync
 import SyncService
 public import Telemetry
+import Webhooks
 
 /// A running server: the only place that names a concrete store. Built top to bottom, stopped in
 /// the opposite order.
@@ -31,6 +32,7 @@ public final class Server: Sendable {
     private let sync: SyncService
     private let api: BackendAPI
     private let gateway: PushGateway
+    private let webhooks: Webhooks
     private let isDraining: Flag
 
     /// Starts everything; when this returns, devices and backends are served.
@@ -58,6 +60,7 @@ public final class Server: Sendable {
         let boot = Self.drawnBoot()
         let doorbell = SyncService.Doorbell()
         let pushes = PushGateway.Doorbell()
+        let deliveries = Webhooks.Doorbell()
         let path = configuration.storePath
         store = try StoreService.start(
             duties: Self.duties, boot: boot,
@@ -66,6 +69,7 @@ public final class Server: Sendable {
             onCommit: { committed in
                 doorbell.committed(committed)
                 if committed.hasBackgroundWork { pushes.ring() }
+                if committed.hasDeliveries { deliveries.ring() }
             })
         Self.register(metrics, store: store)
         let isDraining = Flag()
@@ -115,6 +119,18 @@ public final class Server: Sendable {
             store.stop()
             throw ServerError("push gateway: \(error)")
         }
+        do {
+            webhooks = try Webhooks.start(
+                store: store, configuration: try Self.webhooks(configuration),
+                doorbell: deliveries, log: log, metrics: metrics,
+                render: { DeliveryDocument.render($0) })
+        } catch {
+            gateway.stop()
+            api.stop()
+            sync.stop()
+            store.stop()
+            throw ServerError("webhooks: \(error)")
+        }
         addresses = Addresses(
             devicePort: sync.port, plainPort: sync.plainPort, apiPort: api.port,
             adminSocket: configuration.adminSocketPath)
@@ -155,6 +171,7 @@ public final class Server: Sendable {
         Failpoint.hit(.sessionsStopped)
         gateway.stop()
         Failpoint.hit(.gatewayStopped)
+        webhooks.stop()
         store.stop()
         log.info("server.stopped")
     }

@@ -90,6 +90,8 @@ extension StoreRequest {
         case .editMessage: [.editMessage]
         case .deleteMessage: [.deleteMessage]
         case .deleteConversation: [.deleteConversation]
+        // None has a point of its own yet.
+        case .webhooks: []
         case .changeMetadata: [.changeMetadata]
         case .announce: [.announce]
         case .deleteUser: [.deleteUser]

@@ -73,6 +73,7 @@ extension StoreRequest {
         case .changeMetadata(let app, _, _): app
         case .announce(let app, _, _): app
         case .deleteUser(let app, _, _): app
+        case .webhooks(let request): request.app
         default: nil
         }
     }

@@ -115,6 +115,8 @@ public struct Committed: Sendable {
     public var challenged: [SessionKey]
     public var hasBackgroundWork: Bool
     public var audiences: [AudienceChange] = []
+    /// A webhook has something to deliver.
+    public var hasDeliveries = false
 }
 
 /// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.

@@ -162,6 +162,7 @@ final class StoreWriter {
             committed.challenged += outcome.challenged
             committed.audiences += outcome.audiences
             committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
+            committed.hasDeliveries = committed.hasDeliveries || outcome.hasDeliveries
         }
         if committed.hasBackgroundWork {
             for index in duties.indices where duties[index].duty.followsCommits {
@@ -170,7 +171,7 @@ final class StoreWriter {
         }
         if !committed.changes.isEmpty || !committed.ended.isEmpty
             || !committed.challenged.isEmpty || !committed.audiences.isEmpty
-            || committed.hasBackgroundWork
+            || committed.hasBackgroundWork || committed.hasDeliveries
         {
             onCommit(committed)
         }

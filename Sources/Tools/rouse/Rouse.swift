@@ -16,7 +16,8 @@ enum Rouse {
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
         + conformCommands + backupCommands
-        + appCommands + keyCommands + deviceCommands + accessCommands + developmentCommands
+        + appCommands + keyCommands + webhookCommands + deviceCommands + accessCommands
+        + developmentCommands
 
     static func main() {
         // A parent may have blocked signals for its threads, and a child inherits that: a server

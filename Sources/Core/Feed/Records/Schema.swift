@@ -18,6 +18,7 @@ public enum Schema {
         BlockRecord.table, AnnouncementRecord.table, AnnouncementBatchRecord.table,
         UserDeletionRecord.table, NameErasureRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
+        WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.

@@ -35,6 +35,13 @@ extension PageReader {
         case .conversations(let user, let after, let limit):
             return try conversations(
                 of: user, app, after: after, min(limit, limits.listRows))
+        case .webhooks:
+            return .webhooks(
+                try snapshot.records(
+                    WebhookRecord.self, Scan(prefix: [.app(app)], limit: limits.webhooks)))
+        case .webhook(let id):
+            return try snapshot.record(WebhookRecord.self, [.app(app), .identifier(id)])
+                .map { .webhook($0) }
         }
     }
 

@@ -24,6 +24,8 @@ extension Work {
             try self.delete(
                 DistinctRecord.self, [.app(conversation.app), .text(conversation.distinctKey)])
         }
+        try note(
+            WebhookEvent(.conversationDeleted, conversation.conversation, by: actor.name), app)
     }
 
     /// The messages up to now, for this user on all the own devices; the conversation comes back

@@ -104,6 +104,9 @@ extension Work {
             try put(metadata)
         }
         try join(users, &conversation)
+        var event = WebhookEvent(.conversationCreated, id, by: actor.name)
+        event.joined = users.map(\.name)
+        try note(event, app)
         return conversation
     }
 
@@ -130,7 +133,11 @@ extension Work {
                 throw .refused(.rateLimited, "the removal is still on its way")
             }
         }
-        if !added.isEmpty { try join(added, &conversation) }
+        guard !added.isEmpty else { return conversation }
+        try join(added, &conversation)
+        var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
+        event.joined = added.map(\.name)
+        try note(event, app)
         return conversation
     }
 

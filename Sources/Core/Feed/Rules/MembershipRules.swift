@@ -18,13 +18,14 @@ extension Work {
                 leaving.append(member)
             }
         }
-        if !leaving.isEmpty { try end(leaving, in: &conversation) }
+        if !leaving.isEmpty { try end(leaving, in: &conversation, by: actor) }
         return conversation
     }
 
     /// Ends memberships of the locked conversation and tells everyone concerned.
     func end(
-        _ leaving: [ParticipantRecord], in conversation: inout ConversationRecord
+        _ leaving: [ParticipantRecord], in conversation: inout ConversationRecord,
+        by actor: Actor
     ) throws(RuleFailure) {
         conversation.participants -= min(conversation.participants, UInt64(leaving.count))
         effects.audiences.append(.conversation(conversation.app, conversation.conversation))
@@ -37,5 +38,8 @@ extension Work {
                 try self.put(member)
             }
         }
+        var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
+        event.left = leaving.map(\.user.name)
+        try note(event, conversation.app)
     }
 }

@@ -55,7 +55,9 @@ extension Work {
         message.pushBody = request.push?.body ?? ""
         message.pushOptions = try presentation(of: message).encoded
         message.editedAt = now
-        return try change(message, in: &conversation)
+        let edited = try change(message, in: &conversation)
+        try note(WebhookEvent(.messageEdited, edited, by: actor.name), app)
+        return edited
     }
 
     /// How the message shows itself stays; its texts go with the old content.
@@ -85,7 +87,8 @@ extension Work {
         message.pushOptions = []
         message.deletedAt = now
         if case .user(let user) = actor { message.deletedBy = user.name }
-        _ = try change(message, in: &conversation)
+        let deleted = try change(message, in: &conversation)
+        try note(WebhookEvent(.messageDeleted, deleted, by: actor.name), app)
     }
 
     private func change(

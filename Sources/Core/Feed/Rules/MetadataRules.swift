@@ -17,6 +17,9 @@ extension Work {
         try deliver(.metadata, object: [], joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.put(changed)
         }
+        var event = WebhookEvent(.metadataChanged, conversation.conversation, by: actor.name)
+        event.version = metadata.version
+        try note(event, app)
         return metadata
     }
 

@@ -53,6 +53,7 @@ extension PageReader {
         case .backend(let app, let query):
             guard let reading = try read(query, of: app, limits) else { return .nothing }
             return .backend(reading)
+        case .webhookBacklog: return .webhookBacklog(try webhookBacklog(limits))
         }
     }
 

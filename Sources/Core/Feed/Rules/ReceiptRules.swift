@@ -231,6 +231,7 @@ extension Work {
         }
         let key = Array(pending.row.prefix(ReceiptRecord.table.keyCount))
         guard var receipt = try record(ReceiptRecord.self, key) else { return }
+        let before = receipt
         receipt.announcedDelivered = max(receipt.announcedDelivered, delivered)
         receipt.announcedRead = max(receipt.announcedRead, read)
         let isDone =
@@ -241,6 +242,23 @@ extension Work {
         for var feed in feeds {
             try append(.receipt(receipt), to: &feed)
             try close(feed)
+        }
+        try noteProgress(of: receipt, since: before)
+    }
+
+    /// Webhooks hear of watermarks, as often as authors do (WHK-8).
+    private func noteProgress(
+        of receipt: ReceiptRecord, since before: ReceiptRecord
+    ) throws(RuleFailure) {
+        for (kind, was, position) in [
+            (
+                WebhookEventKind.messageDelivered, before.announcedDelivered,
+                receipt.announcedDelivered
+            ), (.messageRead, before.announcedRead, receipt.announcedRead),
+        ] where position > was {
+            var event = WebhookEvent(kind, receipt.conversation, by: receipt.user.name)
+            event.position = position
+            try note(event, receipt.app)
         }
     }
 

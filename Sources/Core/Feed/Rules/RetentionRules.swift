@@ -9,8 +9,11 @@ extension Work {
         let compacted = try step { () throws(RuleFailure) in try self.compact(limit) }
         let purged = try step { () throws(RuleFailure) in try self.purge(limit) }
         let erased = try step { () throws(RuleFailure) in try self.eraseNames(limit) }
-        count += compacted.deleted + purged.deleted + erased.deleted
-        more = more || compacted.isMore || purged.isMore || erased.isMore
+        let dropped = try step { () throws(RuleFailure) in try self.dropEvents(limit) }
+        for part in [compacted, purged, erased, dropped] {
+            count += part.deleted
+            more = more || part.isMore
+        }
         return .progressed(count: count, more: more)
     }
 

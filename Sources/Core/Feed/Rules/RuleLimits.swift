@@ -99,6 +99,16 @@ public struct RuleLimits: Equatable, Sendable {
     public var nameLifetime: Milliseconds = 90 * 86_400_000
     /// When to look again at a tombstone that a device still needs.
     public var tombstoneDelay: Milliseconds = 86_400_000
+    /// Webhooks of one app.
+    public var webhooks = 16
+    /// Events kept of one app for its webhooks, and how long.
+    public var webhookEvents: UInt64 = 100_000
+    public var webhookEventLifetime: Milliseconds = 7 * 86_400_000
+    /// Events of one delivery, and about the bytes of it; one event is always given.
+    public var webhookBatch = 100
+    public var webhookBatchBytes = 256 << 10
+    /// Events looked at for one delivery.
+    public var webhookScan = 512
     /// Tries of one step that met a conflict.
     public var attempts = 3
     /// Rows a list query gives.

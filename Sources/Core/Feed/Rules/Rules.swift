@@ -20,7 +20,8 @@ public enum Rules {
             return StoreOutcome(
                 answer: answer, changes: work.effects.changes, ended: work.effects.ended,
                 challenged: work.effects.challenged,
-                hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes,
+                hasBackgroundWork: work.effects.hasBackgroundWork,
+                hasDeliveries: work.effects.hasDeliveries, wakes: work.effects.wakes,
                 audiences: work.effects.audiences)
         } catch {
             switch error {
@@ -28,7 +29,8 @@ public enum Rules {
                 return StoreOutcome(
                     answer: answer, changes: work.effects.changes, ended: work.effects.ended,
                     challenged: work.effects.challenged,
-                    hasBackgroundWork: work.effects.hasBackgroundWork, wakes: work.effects.wakes,
+                    hasBackgroundWork: work.effects.hasBackgroundWork,
+                    hasDeliveries: work.effects.hasDeliveries, wakes: work.effects.wakes,
                     audiences: work.effects.audiences)
             case .store(let error): throw error
             }
@@ -119,6 +121,7 @@ extension Work {
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .restore(let half): return try restore(epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
+        case .webhooks(let request): return try carryOut(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
             .claimPushes,
             .sweepWakes, .keepAlive, .enforceRetention:

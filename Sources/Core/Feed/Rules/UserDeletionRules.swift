@@ -138,7 +138,7 @@ extension Work {
                 let member = try participant(row.app, row.conversation, row.user)
             else { continue }
             let others = Int(clamping: conversation.participants)
-            try end([member], in: &conversation)
+            try end([member], in: &conversation, by: .backend)
             if !conversation.distinctKey.isEmpty {
                 // Those who stay may make one without the user, and the user a new one.
                 try delete(

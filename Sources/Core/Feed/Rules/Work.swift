@@ -18,6 +18,7 @@ struct Effects {
     var ended: [EndedSession] = []
     var challenged: [SessionKey] = []
     var hasBackgroundWork = false
+    var hasDeliveries = false
     var wakes = WakeEffects()
     var audiences: [AudienceChange] = []
 

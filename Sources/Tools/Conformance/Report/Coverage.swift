@@ -6,6 +6,8 @@ public struct Coverage: Sendable {
         public enum Kind: Sendable {
             /// A client's: cases of a server say nothing about it.
             case client
+            /// About HTTP between a server and an app's backend: no device sees it.
+            case backend
             /// A server's, which cannot be seen from outside.
             case inside
         }
@@ -67,9 +69,10 @@ public struct Coverage: Sendable {
         clausesCited = text.clauses.count { cited.contains($0.id) }
     }
 
-    /// MUSTs of a server: all but those that are excused as a client's.
+    /// MUSTs of a server to devices: all but those that are excused as a client's or as about
+    /// backends.
     public var ofServer: Int {
-        text.musts.count - excused.count { $0.excuse.kind == .client }
+        text.musts.count - excused.count { $0.excuse.kind != .inside }
     }
 
     /// Covered MUSTs of a server's, in percent.
@@ -81,7 +84,7 @@ public struct Coverage: Sendable {
         var lines = [
             "clauses       \(text.clauses.count), \(clausesCited) cited by a case",
             "MUST          \(text.musts.count): \(ofServer) of a server, "
-                + "\(text.musts.count - ofServer) of a client alone",
+                + "\(text.musts.count - ofServer) of a client alone or about backends",
             "with a case   \(covered.count) of the server's \(ofServer) "
                 + "(\(Int(percent.rounded(.down))) %)",
             "SHOULD        \(text.shoulds)",

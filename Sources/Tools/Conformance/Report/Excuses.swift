@@ -1,7 +1,10 @@
 extension Coverage {
     /// MUSTs that no case of a server can show.
     static let excuses: [Excuse] =
-        ofClients.map { Excuse($0, .client, "a client's: no server can be asked") } + [
+        ofClients.map { Excuse($0, .client, "a client's: no server can be asked") }
+        + ofWebhooks.map {
+            Excuse($0, .backend, "HTTP to an app's backend: WebhookTests and their peer show it")
+        } + [
             Excuse(
                 "CON-4: MUST NOT leave out a wake because of it", .inside,
                 "pushes go to APNs: FeedTests and `rouse demo` show them"),
@@ -24,6 +27,25 @@ extension Coverage {
                 "SYN-30: MUST be answered with a reset of reason *cursor too old*", .inside,
                 "takes 30 days: SyncServiceTests show it on a clock of their own"),
         ]
+
+    private static let ofWebhooks: [Citation] = [
+        "WHK-1: MUST NOT follow a redirect, MUST",
+        "WHK-1: MUST check the certificate and the",
+        "WHK-1: MUST NOT use a proxy of",
+        "WHK-2: MUST ignore fields and kinds of",
+        "WHK-3: MUST sign every attempt with every",
+        "WHK-3: MUST compute it over the body",
+        "WHK-3: MUST compare in constant time and",
+        "WHK-4: MUST NOT log a secret or",
+        "WHK-5: MUST NOT connect to an address",
+        "WHK-7: MUST NOT send content of what",
+        "WHK-9: MUST deliver it if the change",
+        "WHK-9: MUST NOT if it was refused",
+        "WHK-10: MUST deliver events to one webhook",
+        "WHK-10: MUST NOT send a later one",
+        "WHK-10: MUST drop an event whose `id`",
+        "WHK-12: MUST be counted in the next",
+    ]
 
     private static let ofClients: [Citation] = [
         "CON-7: MUST send a frame at least that often",

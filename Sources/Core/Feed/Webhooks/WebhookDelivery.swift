@@ -1,0 +1,146 @@
+public import Model
+
+/// How deliveries are paced and given up. Durations in milliseconds.
+public struct WebhookPolicy: Equatable, Sendable {
+    /// The first wait after a failure; it doubles.
+    public var retryFirst: Milliseconds = 5_000
+    public var retryMax: Milliseconds = 3_600_000
+    /// The most a receiver's Retry-After can ask for.
+    public var retryAfterMax: Milliseconds = 21_600_000
+    /// A webhook that has failed for so long is deactivated.
+    public var deactivateAfter: Milliseconds = 3 * 86_400_000
+    /// But not before so many attempts in a row: nobody was asked while the server was down.
+    public var attemptsMin: UInt64 = 3
+    /// How long a batch belongs to who claimed it: longer than any attempt takes.
+    public var lease: Milliseconds = 90_000
+
+    public init() {}
+}
+
+/// What a receiver said to a batch.
+public enum DeliveryAnswer: Equatable, Sendable {
+    /// - Parameter retryAfter: as the receiver asked for it, if it did.
+    case answered(status: UInt64, retryAfter: Milliseconds?)
+    /// No answer; why, in words without anything of the peer's.
+    case failed(String)
+    /// It was not sent at all, and may be sent by the next who comes.
+    case notSent
+}
+
+/// What an answer came to.
+public enum DeliveryEffect: Equatable, Sendable {
+    case taken
+    case retried(at: Timestamp)
+    case deactivated(WebhookState, reason: String)
+    case returned
+}
+
+// One webhook's delivery as a value: the row. One batch at a time, in order; a batch is sent until
+// it is taken (WHK-9 to WHK-14).
+extension WebhookRecord {
+    /// Whoever held it before has lost it.
+    mutating func claimed(
+        _ id: DeliveryID, through last: UInt64, policy: WebhookPolicy, now: Timestamp
+    ) {
+        delivery = id
+        through = last
+        toldDropped = dropped
+        claim += 1
+        leasedUntil = now + policy.lease
+        due = leasedUntil
+    }
+
+    /// Nothing up to `last` is asked for.
+    mutating func passed(_ last: UInt64) {
+        next = last + 1
+        delivery = nil
+    }
+
+    /// - Parameters:
+    ///   - newest: the number of the app's newest event.
+    ///   - chance: 0 to 1000.
+    mutating func answered(
+        _ answer: DeliveryAnswer, newest: UInt64, policy: WebhookPolicy, chance: UInt64,
+        now: Timestamp
+    ) -> DeliveryEffect {
+        leasedUntil = nil
+        switch answer {
+        case .notSent:
+            due = state == .active ? now : nil
+            return .returned
+        case .answered(let status, _) where (200..<300).contains(status):
+            passed(through)
+            dropped -= min(dropped, toldDropped)
+            toldDropped = 0
+            attempts = 0
+            failingSince = nil
+            lastStatus = status
+            lastError = ""
+            lastSuccessAt = now
+            wake(newest: newest, now: now)
+            return .taken
+        case .answered(let status, let retryAfter):
+            let isAsked = status == 429 || status == 503
+            return fails(
+                status, Self.words(status), waiting: isAsked ? retryAfter ?? 0 : 0, policy,
+                chance, now)
+        case .failed(let reason): return fails(0, reason, waiting: 0, policy, chance, now)
+        }
+    }
+
+    /// Due now if there is something to deliver, else never.
+    mutating func wake(newest: UInt64, now: Timestamp) {
+        due = state == .active && (next <= newest || dropped > 0) ? now : nil
+    }
+
+    private mutating func fails(
+        _ status: UInt64, _ error: String, waiting: Milliseconds, _ policy: WebhookPolicy,
+        _ chance: UInt64, _ now: Timestamp
+    ) -> DeliveryEffect {
+        attempts += 1
+        lastStatus = status
+        lastError = error
+        let since = failingSince ?? now
+        failingSince = since
+        // Its app switched it off meanwhile.
+        guard state == .active else {
+            due = nil
+            return .returned
+        }
+        if status == 410 { return end(.gone, "the receiver answered 410", now) }
+        if attempts >= policy.attemptsMin, now.since(since) >= policy.deactivateAfter {
+            let seconds = now.since(since) / 1000
+            return end(
+                .failed, "\(attempts) attempts failed in \(seconds) s; the last: \(error)", now)
+        }
+        let next = now + max(backOff(policy, chance), min(waiting, policy.retryAfterMax))
+        due = next
+        return .retried(at: next)
+    }
+
+    private mutating func end(
+        _ state: WebhookState, _ reason: String, _ now: Timestamp
+    ) -> DeliveryEffect {
+        self.state = state
+        self.reason = reason
+        stateSince = now
+        due = nil
+        return .deactivated(state, reason: reason)
+    }
+
+    /// Half of the window is fixed, half is chance: receivers of many webhooks that failed
+    /// together are not asked together.
+    private func backOff(_ policy: WebhookPolicy, _ chance: UInt64) -> Milliseconds {
+        let doublings = min(attempts - 1, 32)
+        let (grown, overflow) = policy.retryFirst.multipliedReportingOverflow(by: 1 << doublings)
+        let window = overflow ? policy.retryMax : min(grown, policy.retryMax)
+        return window / 2 + (window - window / 2) / 1000 * min(chance, 1000)
+            + (window - window / 2) % 1000 * min(chance, 1000) / 1000
+    }
+
+    private static func words(_ status: UInt64) -> String {
+        (300..<400).contains(status)
+            ? "the receiver answered \(status); redirects are not followed"
+            : "the receiver answered \(status)"
+    }
+}

@@ -1,0 +1,109 @@
+public import Model
+
+/// What a webhook can be told of. The raw value stands in rows and is the bit in
+/// `WebhookRecord.kinds`; it is never reused. The next free one is 9, the highest possible 62.
+public enum WebhookEventKind: UInt64, Sendable, CaseIterable {
+    case messageCreated = 0
+    case messageEdited = 1
+    case messageDeleted = 2
+    /// A user got further: every message up to a position is on one of his devices.
+    case messageDelivered = 3
+    case messageRead = 4
+    case conversationCreated = 5
+    case participantsChanged = 6
+    case metadataChanged = 7
+    case conversationDeleted = 8
+
+    /// As backends write it (Protocol/webhooks.md, WHK-6).
+    public var name: String {
+        switch self {
+        case .messageCreated: "message.created"
+        case .messageEdited: "message.edited"
+        case .messageDeleted: "message.deleted"
+        case .messageDelivered: "message.delivered"
+        case .messageRead: "message.read"
+        case .conversationCreated: "conversation.created"
+        case .participantsChanged: "conversation.participants-changed"
+        case .metadataChanged: "conversation.metadata-changed"
+        case .conversationDeleted: "conversation.deleted"
+        }
+    }
+
+    public init?(name: String) {
+        guard let kind = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = kind
+    }
+}
+
+/// Several kinds, as bits by their raw values.
+public struct WebhookEventKinds: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt64
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    public init(_ kinds: some Sequence<WebhookEventKind>) {
+        rawValue = kinds.reduce(0) { $0 | 1 << $1.rawValue }
+    }
+
+    public static let all = WebhookEventKinds(WebhookEventKind.allCases)
+
+    public func contains(_ kind: WebhookEventKind) -> Bool {
+        rawValue & 1 << kind.rawValue != 0
+    }
+
+    /// In the order of their numbers.
+    public var kinds: [WebhookEventKind] { WebhookEventKind.allCases.filter(contains) }
+}
+
+/// Whether a webhook is delivered to, and why not.
+public enum WebhookState: UInt64, Sendable, CaseIterable {
+    case active = 1
+    /// Its app switched it off: nothing is kept for it.
+    case off = 2
+    /// Every attempt failed for too long. What happens is kept for it, within retention.
+    case failed = 3
+    /// Its receiver answered 410. What happens is kept for it, within retention.
+    case gone = 4
+
+    /// Whether events are kept for it.
+    public var collects: Bool { self != .off }
+
+    public var name: String {
+        switch self {
+        case .active: "active"
+        case .off: "off"
+        case .failed: "failed"
+        case .gone: "gone"
+        }
+    }
+}
+
+extension Noun {
+    public enum Webhook {}
+    public enum Delivery {}
+    public enum WebhookEvent {}
+}
+
+/// One webhook of an app.
+public typealias WebhookID = Identifier<Noun.Webhook>
+/// One batch of events to one webhook: the same in every attempt.
+public typealias DeliveryID = Identifier<Noun.Delivery>
+/// One event: the series its app's events belong to, and its number.
+public typealias WebhookEventID = Identifier<Noun.WebhookEvent>
+
+/// Names a webhook.
+public struct WebhookKey: Hashable, Comparable, Sendable {
+    public var app: AppID
+    public var webhook: WebhookID
+
+    public init(app: AppID, webhook: WebhookID) {
+        self.app = app
+        self.webhook = webhook
+    }
+
+    public static func < (left: Self, right: Self) -> Bool {
+        (left.app, left.webhook) < (right.app, right.webhook)
+    }
+
+    var columns: [ColumnValue] { [.app(app), .identifier(webhook)] }
+}

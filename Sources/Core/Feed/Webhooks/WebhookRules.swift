@@ -1,0 +1,410 @@
+import Model
+import Wire
+
+// The outbox: what happened, numbered, in the transaction in which it happens.
+extension Work {
+    /// Writes the event down if a webhook of the app asks for it.
+    func note(_ event: WebhookEvent, _ app: AppID) throws(RuleFailure) {
+        let known = try record(OutboxRecord.self, [.app(app)])
+        guard known?.kinds.contains(event.kind) == true,
+            var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait)
+        else { return }
+        outbox.last += 1
+        outbox.kept += 1
+        try put(
+            WebhookEventRecord(
+                event, number: outbox.last, app: app, at: now,
+                expiresAt: now + limits.webhookEventLifetime))
+        if outbox.idleKinds.contains(event.kind) {
+            for var webhook in try webhooks(of: app)
+            where webhook.due == nil && webhook.kinds.contains(event.kind) {
+                webhook.wake(newest: outbox.last, now: now)
+                if webhook.due != nil { try put(webhook) }
+            }
+            try refresh(&outbox)
+            effects.hasDeliveries = true
+        }
+        if outbox.kept > limits.webhookEvents {
+            let surplus = outbox.kept - limits.webhookEvents + limits.webhookEvents / 64
+            let oldest = try records(
+                WebhookEventRecord.self,
+                Scan(prefix: [.app(app)], limit: Int(clamping: min(surplus, 1024))))
+            try drop(oldest, of: &outbox)
+        }
+        try put(outbox)
+    }
+
+    func webhooks(of app: AppID) throws(RuleFailure) -> [WebhookRecord] {
+        try records(WebhookRecord.self, Scan(prefix: [.app(app)], limit: limits.webhooks))
+    }
+
+    /// Who asks for what, after a webhook changed.
+    func refresh(_ outbox: inout OutboxRecord) throws(RuleFailure) {
+        outbox.kinds = []
+        outbox.idleKinds = []
+        for webhook in try webhooks(of: outbox.app) where webhook.state.collects {
+            outbox.kinds.formUnion(webhook.kinds)
+            if webhook.state == .active, webhook.due == nil {
+                outbox.idleKinds.formUnion(webhook.kinds)
+            }
+        }
+    }
+
+    /// Retention takes events, delivered or not. Every webhook that still waited for one is told
+    /// how many they were. What is just being sent stays.
+    private func drop(
+        _ events: [WebhookEventRecord], of outbox: inout OutboxRecord
+    ) throws(RuleFailure) {
+        var webhooks = try webhooks(of: outbox.app)
+        let before = webhooks
+        for event in events {
+            let isUnderWay = webhooks.contains { webhook in
+                webhook.leasedUntil.map { now < $0 } == true
+                    && (webhook.next...max(webhook.next, webhook.through)).contains(event.number)
+            }
+            if isUnderWay { continue }
+            for index in webhooks.indices
+            where webhooks[index].state.collects && webhooks[index].next <= event.number
+                && webhooks[index].kinds.contains(event.kind)
+            {
+                webhooks[index].dropped += 1
+            }
+            try delete(event)
+            outbox.kept -= min(outbox.kept, 1)
+        }
+        for (webhook, known) in zip(webhooks, before) where webhook != known { try put(webhook) }
+    }
+
+    private func delete(_ event: WebhookEventRecord) throws(RuleFailure) {
+        try delete(WebhookEventRecord.self, [.app(event.app), .unsigned(event.number)])
+    }
+
+    /// Events that are too old, of one app in one step.
+    ///
+    /// - Returns: how many were looked at, and whether there may be more at once.
+    func dropEvents(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
+        let old = try records(
+            WebhookEventRecord.self,
+            Scan(
+                index: "webhook_event_by_expiry", through: [.timestamp(now)], limit: limit))
+        guard let app = old.first?.app else { return (0, false) }
+        let own = old.filter { $0.app == app }
+        guard var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait) else {
+            for event in own { try delete(event) }
+            return (own.count, old.count > own.count)
+        }
+        let before = outbox.kept
+        try drop(own, of: &outbox)
+        try put(outbox)
+        let deleted = Int(clamping: before - outbox.kept)
+        return (deleted, deleted > 0 && (old.count == limit || own.count < old.count))
+    }
+
+    /// Deletes events that every webhook has behind it.
+    private func trim(_ outbox: inout OutboxRecord) throws(RuleFailure) {
+        var floor = outbox.last + 1
+        for webhook in try webhooks(of: outbox.app) where webhook.state.collects {
+            floor = min(floor, webhook.next)
+        }
+        guard floor > 0 else { return }
+        let passed = try records(
+            WebhookEventRecord.self,
+            Scan(
+                prefix: [.app(outbox.app)], through: [.unsigned(floor - 1)],
+                limit: limits.webhookScan))
+        for event in passed { try delete(event) }
+        outbox.kept -= min(outbox.kept, UInt64(passed.count))
+    }
+
+    /// After a webhook of the app changed: who asks for what, and what nobody needs any more.
+    private func settle(_ app: AppID) throws(RuleFailure) {
+        guard var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait) else { return }
+        try refresh(&outbox)
+        try trim(&outbox)
+        try put(outbox)
+    }
+}
+
+// What an app's backend does with its webhooks.
+extension Work {
+    func carryOut(_ request: WebhookRequest) throws(RuleFailure) -> StoreAnswer {
+        switch request {
+        case .create(let new): return .webhook(try create(new))
+        case .change(let key, let change): return .webhook(try self.change(key, change))
+        case .remove(let key):
+            _ = try known(key)
+            try delete(WebhookRecord.self, key.columns)
+            try settle(key.app)
+            return .done
+        case .rotate(let key, let secret):
+            var webhook = try known(key)
+            guard webhook.secondSecret.isEmpty else {
+                throw .refused(.limit, "two secrets are live; end the rotation first")
+            }
+            webhook.secondSecret = webhook.secret
+            webhook.secret = secret
+            try put(webhook)
+            return .webhook(webhook)
+        case .endRotation(let key):
+            var webhook = try known(key)
+            webhook.secondSecret = ""
+            try put(webhook)
+            return .webhook(webhook)
+        case .claim(let claim): return .deliveries(try claimDeliveries(claim))
+        case .finish(let finish): return .deliveryFinished(try finishDelivery(finish))
+        }
+    }
+
+    private func known(_ key: WebhookKey) throws(RuleFailure) -> WebhookRecord {
+        guard let webhook = try record(WebhookRecord.self, key.columns, lock: .wait) else {
+            throw .refused(.notFound, "no such webhook")
+        }
+        return webhook
+    }
+
+    private func create(_ new: NewWebhook) throws(RuleFailure) -> WebhookRecord {
+        guard try record(AppRecord.self, [.app(new.key.app)]) != nil else {
+            throw .refused(.notFound, "no such app")
+        }
+        if try record(WebhookRecord.self, new.key.columns, lock: .wait) != nil {
+            throw .refused(.idInUse, "the webhook exists")
+        }
+        guard try webhooks(of: new.key.app).count < limits.webhooks else {
+            throw .refused(.limit, "an app has at most \(limits.webhooks) webhooks")
+        }
+        var outbox =
+            try record(OutboxRecord.self, [.app(new.key.app)], lock: .wait)
+            ?? OutboxRecord(app: new.key.app, series: new.series & UInt64(Int64.max))
+        let webhook = WebhookRecord(
+            app: new.key.app, webhook: new.key.webhook, url: new.url, kinds: new.kinds,
+            secret: new.secret, next: outbox.last + 1, createdAt: now)
+        try put(webhook)
+        try refresh(&outbox)
+        try put(outbox)
+        return webhook
+    }
+
+    private func change(
+        _ key: WebhookKey, _ change: WebhookChange
+    ) throws(RuleFailure) -> WebhookRecord {
+        var webhook = try known(key)
+        let newest = try record(OutboxRecord.self, [.app(key.app)])?.last ?? 0
+        if let url = change.url { webhook.url = url }
+        if let kinds = change.kinds, kinds != webhook.kinds {
+            webhook.kinds = kinds
+            // The batch at hand holds other events from now on: it is another one.
+            webhook.delivery = nil
+        }
+        switch (change.isActive, webhook.state) {
+        case (true?, .off):
+            // Nothing was kept meanwhile.
+            webhook.passed(newest)
+            webhook.dropped = 0
+            webhook.activate(now)
+        case (true?, .failed), (true?, .gone): webhook.activate(now)
+        case (false?, .active), (false?, .failed), (false?, .gone):
+            webhook.state = .off
+            webhook.reason = ""
+            webhook.stateSince = now
+        case (true?, .active), (false?, .off), (nil, _): break
+        }
+        if webhook.leasedUntil == nil, webhook.attempts == 0 || webhook.state != .active {
+            webhook.wake(newest: newest, now: now)
+        }
+        try put(webhook)
+        try settle(key.app)
+        effects.hasDeliveries = webhook.due != nil
+        return webhook
+    }
+}
+
+extension WebhookRecord {
+    fileprivate mutating func activate(_ now: Timestamp) {
+        state = .active
+        reason = ""
+        stateSince = now
+        attempts = 0
+        failingSince = nil
+    }
+}
+
+// What the sender does.
+extension Work {
+    /// How long a suspended app's webhooks are put off.
+    private static let suspendedDelay: Milliseconds = 60_000
+
+    private func claimDeliveries(
+        _ claim: ClaimDeliveries
+    ) throws(RuleFailure) -> ClaimedDeliveries {
+        // Apps that have enough under way are passed over; they have no more rows than this.
+        let full = claim.underWay.values.reduce(0) { $0 + ($1 >= claim.perApp ? 1 : 0) }
+        let limit = claim.ids.count + (full + claim.ids.count) * limits.webhooks
+        let due = try records(
+            WebhookRecord.self,
+            Scan(
+                index: "webhook_by_due", through: [.timestamp(now)], limit: limit, lock: .skip))
+        var ids = claim.ids
+        var underWay = claim.underWay
+        var claimed = ClaimedDeliveries(jobs: [], more: false, nextDue: nil)
+        for var webhook in due {
+            guard let id = ids.last else {
+                claimed.more = true
+                break
+            }
+            guard webhook.state == .active else {
+                // Switched off while a batch was under way that was never answered.
+                webhook.due = nil
+                try put(webhook)
+                continue
+            }
+            guard underWay[webhook.app, default: 0] < claim.perApp else { continue }
+            guard let app = try record(AppRecord.self, [.app(webhook.app)]), !app.isSuspended
+            else {
+                webhook.due = now + Self.suspendedDelay
+                try put(webhook)
+                continue
+            }
+            guard let job = try job(&webhook, id, claim.policy) else {
+                claimed.more = claimed.more || webhook.due != nil
+                continue
+            }
+            ids.removeLast()
+            underWay[webhook.app, default: 0] += 1
+            claimed.jobs.append(job)
+        }
+        claimed.nextDue = try records(
+            WebhookRecord.self,
+            Scan(index: "webhook_by_due", after: [.timestamp(now)], limit: 1)
+        ).first?.due
+        return claimed
+    }
+
+    /// `nil`: nothing up to where was looked is asked for.
+    private func job(
+        _ webhook: inout WebhookRecord, _ id: DeliveryID, _ policy: WebhookPolicy
+    ) throws(RuleFailure) -> DeliveryJob? {
+        guard var outbox = try record(OutboxRecord.self, [.app(webhook.app)], lock: .wait) else {
+            throw .store(.corrupt("webhook: no outbox"))
+        }
+        let (events, last) = try batch(webhook, outbox)
+        guard !events.isEmpty || webhook.dropped > 0 else {
+            webhook.passed(last)
+            webhook.wake(newest: outbox.last, now: now)
+            try put(webhook)
+            try refresh(&outbox)
+            try put(outbox)
+            return nil
+        }
+        // The same events are the same batch.
+        let known = webhook.through == last ? webhook.delivery : nil
+        webhook.claimed(known ?? id, through: last, policy: policy, now: now)
+        try put(webhook)
+        let secrets = [webhook.secret, webhook.secondSecret].filter { !$0.isEmpty }
+        return DeliveryJob(
+            key: webhook.key, claim: webhook.claim, delivery: known ?? id,
+            attempt: webhook.attempts + 1, url: webhook.url, secrets: secrets,
+            dropped: webhook.dropped, events: events)
+    }
+
+    /// The next events, bounded in number and content, and the number of the last one looked at.
+    private func batch(
+        _ webhook: WebhookRecord, _ outbox: OutboxRecord
+    ) throws(RuleFailure) -> (events: [WebhookEventView], last: UInt64) {
+        let end = webhook.delivery == nil ? outbox.last : min(webhook.through, outbox.last)
+        let rows = try records(
+            WebhookEventRecord.self,
+            Scan(
+                prefix: [.app(webhook.app)],
+                after: webhook.next > 0 ? [.unsigned(webhook.next - 1)] : nil,
+                through: [.unsigned(end)], limit: limits.webhookScan))
+        var events: [WebhookEventView] = []
+        var last = rows.count < limits.webhookScan ? end : rows.last?.number ?? end
+        var bytes = 0
+        for row in rows where webhook.kinds.contains(row.kind) {
+            let view = try view(of: row, outbox.series)
+            bytes += view.bytes
+            let isFull = events.count >= limits.webhookBatch || bytes > limits.webhookBatchBytes
+            if isFull, !events.isEmpty {
+                last = row.number - 1
+                break
+            }
+            events.append(view)
+        }
+        return (events, last)
+    }
+
+    private func view(
+        of event: WebhookEventRecord, _ series: UInt64
+    ) throws(RuleFailure) -> WebhookEventView {
+        var view = WebhookEventView(
+            id: WebhookEventID(high: series, low: event.number), event: event)
+        let key: [ColumnValue] = [.app(event.app), .identifier(event.conversation)]
+        guard let conversation = try record(ConversationRecord.self, key),
+            conversation.deletedAt == nil
+        else { return view }
+        switch event.kind {
+        case .messageCreated, .messageEdited:
+            guard let id = event.message,
+                let message = try record(
+                    MessageRecord.self, [.app(event.app), .identifier(id)]),
+                message.deletedAt == nil
+            else { break }
+            view.message = message
+        case .metadataChanged: view.metadata = try record(MetadataRecord.self, key)
+        case .conversationCreated: view.conversation = conversation
+        case .messageDeleted, .messageDelivered, .messageRead, .participantsChanged,
+            .conversationDeleted:
+            break
+        }
+        return view
+    }
+
+    private func finishDelivery(
+        _ finish: FinishDelivery
+    ) throws(RuleFailure) -> DeliveryEffect? {
+        guard var webhook = try record(WebhookRecord.self, finish.key.columns, lock: .wait),
+            webhook.claim == finish.claim, webhook.leasedUntil != nil
+        else { return nil }
+        let newest = try record(OutboxRecord.self, [.app(finish.key.app)])?.last ?? 0
+        let effect = webhook.answered(
+            finish.answer, newest: newest, policy: finish.policy, chance: finish.chance,
+            now: now)
+        try put(webhook)
+        try settle(finish.key.app)
+        return effect
+    }
+}
+
+extension WebhookEventView {
+    /// About what it takes in a body: base64 makes content a third more.
+    fileprivate var bytes: Int {
+        let names = (event.joined + event.left).reduce(0) { $0 + $1.utf8.count + 3 }
+        let message = message.map { $0.parts.count * 4 / 3 + $0.pushTitle.utf8.count } ?? 0
+        return 512 + names + message + (metadata?.state.count ?? 0) * 2
+    }
+}
+
+extension PageReader {
+    func webhookBacklog(_ limits: RuleLimits) throws(StoreError) -> WebhookBacklog {
+        var backlog = WebhookBacklog(events: 0, oldest: nil, deactivated: 0)
+        var last: OutboxRecord?
+        while true {
+            let outboxes = try snapshot.records(
+                OutboxRecord.self,
+                Scan(after: last.map { [.app($0.app)] }, limit: limits.listRows))
+            for outbox in outboxes {
+                backlog.events += outbox.kept
+                let webhooks = try snapshot.records(
+                    WebhookRecord.self,
+                    Scan(prefix: [.app(outbox.app)], limit: limits.webhooks))
+                backlog.deactivated += webhooks.count { $0.state == .failed || $0.state == .gone }
+            }
+            guard outboxes.count == limits.listRows else { break }
+            last = outboxes.last
+        }
+        backlog.oldest = try snapshot.records(
+            WebhookEventRecord.self, Scan(index: "webhook_event_by_expiry", limit: 1)
+        ).first?.at
+        return backlog
+    }
+}

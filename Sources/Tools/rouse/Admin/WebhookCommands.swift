@@ -1,0 +1,115 @@
+extension Rouse {
+    /// `rouse app webhook`.
+    static let webhookCommands: [Command] = [
+        command(
+            "app webhook add", "tell an app's backend what happens", ["APP"],
+            [
+                CommandOption("url", "URL", "where deliveries go, http or https"),
+                CommandOption("event", "KIND", "what to tell; again for each (default all)"),
+            ], addWebhook,
+            examples: ["rouse app webhook add shop --url https://shop.example/rouse"],
+            notes: "Prints the secret that signs deliveries, this once."),
+        command("app webhook list", "list the app's webhooks", ["APP"], [], listWebhooks),
+        command(
+            "app webhook show", "show a webhook and how it does", ["APP", "WEBHOOK"], [],
+            showWebhook),
+        command(
+            "app webhook set", "change a webhook", ["APP", "WEBHOOK"],
+            [
+                CommandOption("url", "URL", "where deliveries go"),
+                CommandOption("event", "KIND", "what to tell; again for each"),
+                CommandOption("active", "YES-NO", "yes: deliver, again if it was given up"),
+            ], setWebhook, examples: ["rouse app webhook set shop WEBHOOK --active yes"]),
+        command(
+            "app webhook rotate", "sign with a new secret beside the old one",
+            ["APP", "WEBHOOK"],
+            [CommandOption("end", nil, "the receiver has the new one: forget the old")],
+            rotateWebhook, notes: "Prints the new secret, this once."),
+        command(
+            "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook),
+    ]
+
+    private static func path(_ arguments: Arguments) -> [String] {
+        ["apps", arguments.operands[0], "webhooks"] + arguments.operands.dropFirst()
+    }
+
+    private static func events(_ arguments: Arguments) -> JSONValue? {
+        let kinds = arguments.strings("event")
+        return kinds.isEmpty ? nil : .list(kinds.map { .text($0) })
+    }
+
+    private static func addWebhook(_ arguments: Arguments) throws {
+        var fields: [String: JSONValue] = ["url": .text(try arguments.required("url"))]
+        fields["events"] = events(arguments)
+        let connection = try AdminConnection(arguments)
+        let webhook = try connection.ask("POST", path(arguments), .object(fields))
+        connection.remark("webhook \(webhook["id"].words); its secret, shown this once:")
+        connection.say(webhook["secret"].words)
+    }
+
+    private static func listWebhooks(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        let webhooks = try connection.ask("GET", path(arguments))["webhooks"].items
+        let rows = webhooks.map { webhook in
+            ["id", "state", "attempts", "last_success_at", "url"].map { webhook[$0].words }
+        }
+        connection.say(
+            rows.isEmpty
+                ? "no webhooks"
+                : textTable(["WEBHOOK", "STATE", "FAILED", "LAST SUCCESS", "URL"], rows))
+    }
+
+    private static func showWebhook(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        let webhook = try connection.ask("GET", path(arguments))
+        connection.say(text(of: webhook))
+    }
+
+    private static func text(of webhook: JSONValue) -> String {
+        let fields = [
+            "url", "events", "state", "reason", "state_since", "created_at", "secret_count",
+            "attempts", "failing_since", "last_status", "last_error", "last_success_at",
+            "dropped",
+        ]
+        let lines = fields.compactMap { field in
+            webhook[field] == .null ? nil : "  \(field): \(webhook[field].words)"
+        }
+        return (["webhook \(webhook["id"].words)"] + lines).joined(separator: "\n")
+    }
+
+    private static func setWebhook(_ arguments: Arguments) throws {
+        var fields: [String: JSONValue] = [:]
+        if let url = arguments.string("url") { fields["url"] = .text(url) }
+        fields["events"] = events(arguments)
+        switch arguments.string("active") {
+        case nil: break
+        case "yes": fields["active"] = .flag(true)
+        case "no": fields["active"] = .flag(false)
+        default: throw UsageError("--active must be yes or no")
+        }
+        guard !fields.isEmpty else {
+            throw UsageError("nothing to change: give at least one option; see --help")
+        }
+        let connection = try AdminConnection(arguments)
+        let webhook = try connection.ask("PATCH", path(arguments), .object(fields))
+        connection.say(text(of: webhook))
+    }
+
+    private static func rotateWebhook(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        if arguments.has("end") {
+            try connection.ask("DELETE", path(arguments) + ["secrets", "second"])
+            return connection.say("deliveries are signed with the newest secret only")
+        }
+        let webhook = try connection.ask(
+            "POST", path(arguments) + ["secrets"], .object([:]))
+        connection.remark("deliveries are signed with both now; the new secret, shown this once:")
+        connection.say(webhook["secret"].words)
+    }
+
+    private static func removeWebhook(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        try connection.ask("DELETE", path(arguments))
+        connection.say("webhook \(arguments.operands[1]) removed")
+    }
+}

@@ -1,0 +1,238 @@
+import Crypto
+import EventLoop
+import Foundation
+import HTTP1
+import HTTPClient
+import Testing
+
+/// The client against libmicrohttpd (in clear), OpenSSL's `s_server` (TLS) and raw sockets.
+@Suite(.serialized) struct HTTPClientTests {
+    /// Runs posts on a loop of their own, one after another, against a server on the same loop.
+    static func results(
+        of posts: [HTTPPost],
+        server: @escaping (HTTPRequest, Responder) -> Void = { _, _ in },
+        options: @escaping () -> HTTPClientOptions = local
+    ) throws -> [HTTPPostResult] {
+        let loop = try Loop()
+        defer { loop.close() }
+        let peer = try HTTPServer(host: "127.0.0.1", port: 0, handler: server)
+        let peerWatch = try DescriptorWatch(loop: loop, descriptor: peer.descriptor) { _ in
+            peer.run()
+        }
+        peerWatch.start(.readable)
+        let client = try HTTPClient(options())
+        let watch = try DescriptorWatch(loop: loop, descriptor: client.descriptor) { _ in
+            client.run()
+        }
+        watch.start(.readable)
+        // Not to time anything: a client that never answers would hang the suite.
+        let limit = loop.timer { loop.stop() }
+        limit.start(afterMilliseconds: 60_000)
+        var results: [HTTPPostResult] = []
+        for var post in posts {
+            post.url = post.url.replacingOccurrences(of: "PORT", with: "\(peer.port)")
+            client.post(post) { result in
+                results.append(result)
+                if results.count == posts.count { loop.stop() }
+            }
+        }
+        loop.run()
+        limit.close()
+        watch.close()
+        peerWatch.close()
+        client.stop()
+        peer.stop()
+        return results
+    }
+
+    static func local() -> HTTPClientOptions { HTTPClientOptions { _ in true } }
+
+    static func post(
+        _ url: String = "http://127.0.0.1:PORT/hook?x=1", _ body: String = "{}",
+        headers: [(name: String, value: String)] = []
+    ) -> HTTPPost {
+        HTTPPost(url: url, headers: headers, body: Array(body.utf8))
+    }
+
+    @Test("method, path, headers and body arrive; the status comes back")
+    func carried() throws {
+        var seen: [HTTPRequest] = []
+        let large = String(repeating: "0123456789", count: 20_000)
+        let results = try Self.results(of: [
+            Self.post(
+                "http://127.0.0.1:PORT/hook?x=1", large,
+                headers: [("content-type", "application/json"), ("x-one", "1")])
+        ]) { request, responder in
+            seen.append(request)
+            responder.respond(HTTPResponse(status: 204))
+        }
+        #expect(results == [.answered(status: 204, retryAfterSeconds: nil)])
+        let request = try #require(seen.first)
+        #expect(request.method == "POST" && request.path == "/hook")
+        #expect(request.queryValue("x") == "1")
+        #expect(request.headers["content-type"] == "application/json")
+        #expect(request.headers["x-one"] == "1" && request.headers["user-agent"] == "rouse")
+        #expect(request.headers["expect"] == nil && request.headers["authorization"] == nil)
+        #expect(request.body == Array(large.utf8))
+    }
+
+    @Test("Retry-After is read; redirects are not followed")
+    func answers() throws {
+        var paths: [String] = []
+        let results = try Self.results(of: [
+            Self.post("http://127.0.0.1:PORT/busy"), Self.post("http://127.0.0.1:PORT/moved"),
+        ]) { request, responder in
+            paths.append(request.path)
+            responder.respond(
+                request.path == "/busy"
+                    ? HTTPResponse(status: 503, headers: [("retry-after", "7")])
+                    : HTTPResponse(status: 307, headers: [("location", "/elsewhere")]))
+        }
+        #expect(
+            Set(results.map { "\($0)" })
+                == Set(
+                    [
+                        HTTPPostResult.answered(status: 503, retryAfterSeconds: 7),
+                        .answered(status: 307, retryAfterSeconds: nil),
+                    ].map { "\($0)" }))
+        #expect(paths.sorted() == ["/busy", "/moved"])
+    }
+
+    @Test("an answer that is too long is cut, and counts")
+    func longAnswer() throws {
+        let results = try Self.results(of: [Self.post()]) { _, responder in
+            responder.respond(
+                HTTPResponse(status: 200, body: [UInt8](repeating: 0x61, count: 1 << 20)))
+        }
+        #expect(results == [.answered(status: 200, retryAfterSeconds: nil)])
+    }
+
+    @Test("addresses that are not permitted are not connected to, also by name")
+    func addresses() throws {
+        var asked: [[UInt8]] = []
+        var isReached = false
+        let options: () -> HTTPClientOptions = {
+            HTTPClientOptions { address in
+                asked.append(address)
+                return false
+            }
+        }
+        let results = try Self.results(
+            of: [Self.post(), Self.post("http://localhost:PORT/")],
+            server: { _, responder in
+                isReached = true
+                responder.respond(HTTPResponse(status: 200))
+            }, options: options)
+        #expect(results == [.failed(.address), .failed(.address)])
+        #expect(asked.contains([127, 0, 0, 1]) && !isReached)
+    }
+
+    @Test("no answer in time is a failure")
+    func timeout() throws {
+        var held: [Responder] = []
+        let options: () -> HTTPClientOptions = {
+            var options = Self.local()
+            options.timeout = 300
+            return options
+        }
+        let results = try Self.results(
+            of: [Self.post()], server: { _, responder in held.append(responder) },
+            options: options)
+        #expect(results == [.failed(.timeout)])
+        #expect(held.count == 1)
+    }
+
+    @Test("what cannot be sent is a failure with a reason")
+    func failures() throws {
+        let cases: [(HTTPPost, HTTPPostFailure)] = [
+            (Self.post("http://127.0.0.1:1/"), .connect),
+            (Self.post("ftp://127.0.0.1/"), .url),
+            (Self.post("file:///etc/passwd"), .url),
+            (Self.post("http://user:pass@127.0.0.1:PORT/"), .url),
+            (Self.post("http://name.invalid/"), .name),
+            (Self.post(headers: [("x", "a\r\nb: c")]), .url),
+        ]
+        for (post, failure) in cases {
+            #expect(try Self.results(of: [post]) == [.failed(failure)], "\(post.url)")
+        }
+    }
+
+    @Test("a proxy of the environment is not used")
+    func proxy() throws {
+        for name in ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"] {
+            setenv(name, "http://127.0.0.1:1", 1)
+        }
+        defer {
+            for name in ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"] { unsetenv(name) }
+        }
+        let results = try Self.results(of: [Self.post()]) { _, responder in
+            responder.respond(HTTPResponse(status: 200))
+        }
+        #expect(results == [.answered(status: 200, retryAfterSeconds: nil)])
+    }
+
+    @Test("TLS: certificate and name are checked")
+    func tls() throws {
+        let authority = try DevelopmentCertificates(names: ["localhost"])
+        let other = try DevelopmentCertificates(names: ["localhost"])
+        let peer = try TLSPeer(authority.server.certificatePEM + authority.server.privateKeyPEM)
+        defer { peer.stop() }
+        func result(_ host: String, trusting pem: String?) throws -> HTTPPostResult? {
+            try Self.results(
+                of: [Self.post("https://\(host):\(peer.port)/")],
+                options: {
+                    var options = Self.local()
+                    options.trustedCertificates = pem.map { Array($0.utf8) }
+                    options.timeout = 20_000
+                    return options
+                }
+            ).first
+        }
+        #expect(
+            try result("localhost", trusting: authority.authorityPEM)
+                == .answered(status: 200, retryAfterSeconds: nil))
+        #expect(
+            try result("127.0.0.1", trusting: authority.authorityPEM) == .failed(.certificate))
+        #expect(try result("localhost", trusting: other.authorityPEM) == .failed(.certificate))
+        #expect(try result("localhost", trusting: nil) == .failed(.certificate))
+    }
+}
+
+/// `openssl s_server -www`, which answers 200 to whatever it is asked.
+final class TLSPeer {
+    let port: Int
+    private let process = Process()
+    private let file: URL
+
+    init(_ pem: String) throws {
+        file = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-tls-\(UUID().uuidString).pem")
+        try Data(pem.utf8).write(to: file)
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", file.path, "-key", file.path,
+            "-www",
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = Pipe()
+        try process.run()
+        var text = ""
+        // `ACCEPT 127.0.0.1:40123`
+        while !text.contains("ACCEPT ") || !text.hasSuffix("\n") {
+            let chunk = output.fileHandleForReading.availableData
+            if chunk.isEmpty { break }
+            text += String(decoding: chunk, as: UTF8.self)
+        }
+        let line = text.split(separator: "\n").first { $0.hasPrefix("ACCEPT ") }
+        port = line?.split(separator: ":").last.flatMap { Int($0) } ?? 0
+        try #require(port > 0, "s_server did not start: \(text)")
+    }
+
+    func stop() {
+        process.terminate()
+        process.waitUntilExit()
+        try? FileManager.default.removeItem(at: file)
+    }
+}
