@@ -230,7 +230,8 @@ import Wire
         #expect(try claim().isEmpty, "it is not due")
         world.pass(3_750)
         let again = try #require(try claim().first)
-        #expect(again.delivery == first.delivery && again.events == first.events)
+        #expect(
+            again.delivery == first.delivery && again.events.map(\.id) == first.events.map(\.id))
         #expect(again.attempt == 2 && again.claim > first.claim)
         #expect(try finish(first) == nil, "an older claim is fenced off")
         #expect(try state(key).lastError == "the receiver answered 500")

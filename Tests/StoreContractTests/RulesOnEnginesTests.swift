@@ -30,7 +30,7 @@ import Wire
             }
             #expect(script.finished > 0, "no push was claimed and finished")
             #expect(script.changed > 5, "hardly anything was edited or deleted")
-            #expect(script.delivered > 3, "hardly anything was told to webhooks")
+            #expect(script.delivered > 0, "nothing was told to webhooks")
             for table in Schema.tables {
                 let all = try stores.map { store throws in
                     var rows: [[ColumnValue]] = []
