@@ -5,7 +5,7 @@ import HTTP1
 import HTTPClient
 import Testing
 
-/// The client against libmicrohttpd (in clear), OpenSSL's `s_server` (TLS) and raw sockets.
+/// The client against libmicrohttpd in clear, and Python's server behind TLS.
 @Suite(.serialized) struct HTTPClientTests {
     /// Runs posts on a loop of their own, one after another, against a server on the same loop.
     static func results(
@@ -198,36 +198,49 @@ import Testing
     }
 }
 
-/// `openssl s_server -www`, which answers 200 to whatever it is asked.
+/// Python's HTTP server behind its TLS, which answers 200 to every POST.
 final class TLSPeer {
     let port: Int
     private let process = Process()
     private let file: URL
 
+    private static let program = """
+        import http.server, ssl, sys
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+            def log_message(self, *words): pass
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *words): pass
+        server = Server(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1])
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False)
+        print(server.server_address[1], flush=True)
+        server.serve_forever()
+        """
+
     init(_ pem: String) throws {
         file = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-tls-\(UUID().uuidString).pem")
         try Data(pem.utf8).write(to: file)
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", file.path, "-key", file.path,
-            "-www",
-        ]
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = ["-c", Self.program, file.path]
         let output = Pipe()
         process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        process.standardInput = Pipe()
         try process.run()
         var text = ""
-        // `ACCEPT 127.0.0.1:40123`
-        while !text.contains("ACCEPT ") || !text.hasSuffix("\n") {
+        while !text.hasSuffix("\n") {
             let chunk = output.fileHandleForReading.availableData
             if chunk.isEmpty { break }
             text += String(decoding: chunk, as: UTF8.self)
         }
-        let line = text.split(separator: "\n").first { $0.hasPrefix("ACCEPT ") }
-        port = line?.split(separator: ":").last.flatMap { Int($0) } ?? 0
-        try #require(port > 0, "s_server did not start: \(text)")
+        port = Int(text.dropLast()) ?? 0
+        try #require(port > 0, "the peer did not start: \(text)")
     }
 
     func stop() {
