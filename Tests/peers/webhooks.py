@@ -300,7 +300,7 @@ class Story:
                 pass
         self.server.admin(
             "app", "webhook", "set", "chat", self.hook, "--url",
-            f"http://127.0.0.1:{self.receiver.port}/")
+            f"http://127.0.0.1:{self.receiver.port}/", "--active", "yes")
         self.caught_up("events after the address was put right")
 
     def secrets(self):
