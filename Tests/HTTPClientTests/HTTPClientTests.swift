@@ -244,7 +244,8 @@ final class TLSPeer {
     }
 
     func stop() {
-        process.terminate()
+        // The runner's children inherit its blocked signals: SIGTERM would never arrive.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         try? FileManager.default.removeItem(at: file)
     }
