@@ -211,7 +211,7 @@ struct AccessTests {
         #expect(try open(at: 30).refusal == nil)
     }
 
-    // MARK: SYN-27
+    // MARK: SYN-31
 
     private func failures(_ user: String) throws -> UInt64 {
         try world.record(
@@ -227,7 +227,7 @@ struct AccessTests {
                 cursor: Cursor(epoch: epoch, seq: seq), applied: seq, mode: .advance))
     }
 
-    @Test("SYN-27: SYNCs from the same place are counted across connections; an ACK ends it")
+    @Test("SYN-31: SYNCs from the same place are counted across connections; an ACK ends it")
     func poison() throws {
         try world.login("anna", phone)
         let id = try world.converse(["anna"])

@@ -25,7 +25,7 @@ import Wire
         }
     }
 
-    @Test("SYN-27: the page sent five times is sent as ever, the sixth time entry by entry")
+    @Test("SYN-31: the page sent five times is sent as ever, the sixth time entry by entry")
     func threshold() {
         var fifth = Self.opened(failures: 5)
         #expect(Self.told(fifth) == [])

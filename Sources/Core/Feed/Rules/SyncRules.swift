@@ -124,7 +124,7 @@ extension Work {
             hadPushRows: hadPushRows, deliveryFailures: device.deliveryFailures)
     }
 
-    /// SYN-27: a SYNC from where the last one stood, while there is something above: the page that
+    /// SYN-31: a SYNC from where the last one stood, while there is something above: the page that
     /// is sent now was sent before, and nothing of it came to be applied.
     private func countDelivery(
         from told: UInt64, before: UInt64, of device: inout DeviceRecord, head: UInt64

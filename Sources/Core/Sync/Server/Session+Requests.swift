@@ -107,7 +107,7 @@ extension Session {
         // A page pushed to the cursor this SYNC replaces is of no use.
         if page?.purpose == .push { page = nil }
         if sync.mode == .peek { return startPeek(sync, request: request, &actions) }
-        // One from where a page was sent already goes to the store, which counts such (SYN-27).
+        // One from where a page was sent already goes to the store, which counts such (SYN-31).
         guard sync.mutations.isEmpty, sync.reads.isEmpty, reauthentication == nil,
             window.unacknowledgedCount == 0 || sync.applied > applied, let cursor = sync.cursor,
             cursor.epoch == epoch, cursor.seq == sync.applied, cursor.seq >= applied,
@@ -212,7 +212,7 @@ extension Session {
         actions.append(.send(Frame(.delta(delta), request: request)))
     }
 
-    /// SYN-27: something in this page keeps the client from acknowledging it. Entry by entry what
+    /// SYN-31: something in this page keeps the client from acknowledging it. Entry by entry what
     /// comes before it gets through.
     private mutating func startSingles(_ actions: inout [SessionAction]) {
         singleThrough = head
