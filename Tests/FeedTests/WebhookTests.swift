@@ -251,6 +251,20 @@ import Wire
         #expect(try finish(lost) == nil)
     }
 
+    @Test("after a restore no new event has the id of one of the lost history")
+    func restored() throws {
+        try hook()
+        let conversation = try world.converse(["anna", "bert"])
+        let before = try #require(try claim().first)
+        try finish(before)
+        _ = try world.ask(.restore(epochHalf: 78))
+        try world.publish("new", to: conversation, from: "anna")
+        let after = try #require(try claim().first)
+        let last = try #require(before.events.map(\.id.low).max())
+        #expect(!after.events.isEmpty)
+        #expect(after.events.allSatisfy { $0.id.low > last + world.limits.restoreHeadStep })
+    }
+
     @Test func batchesAreBounded() throws {
         world.limits.webhookBatch = 3
         try hook()

@@ -9,6 +9,8 @@ extension Work {
     /// - Every feed's head is raised far above what it can have reached: numbers without an epoch
     ///   (`applied` and ranges of an ACK) never name an entry of the new history (SYN-15).
     /// - Session tokens are dropped: one revoked since must not let in again.
+    /// - Numbers of webhooks' events are raised as far: a receiver that drops ids it has (WHK-10)
+    ///   must not take new events for those of the lost history.
     ///
     /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
     /// again with what the device still has to say (MSG-12). Positions stay: they have no gaps.
@@ -36,6 +38,7 @@ extension Work {
             guard found.count == limits.listRows else { break }
             last = found.last
         }
+        try raiseEventNumbers()
         var tokens: UInt64 = 0
         while true {
             let count = try deleteRows(
@@ -46,11 +49,28 @@ extension Work {
         return .restored(users: users, tokens: tokens)
     }
 
+    private func raiseEventNumbers() throws(RuleFailure) {
+        var last: OutboxRecord?
+        while true {
+            let found = try records(
+                OutboxRecord.self,
+                Scan(
+                    after: last.map { Array($0.row.prefix(OutboxRecord.table.keyCount)) },
+                    limit: limits.listRows))
+            for var outbox in found {
+                outbox.last = try raised(outbox.last)
+                try put(outbox)
+            }
+            guard found.count == limits.listRows else { return }
+            last = found.last
+        }
+    }
+
     /// Numbers are stored signed; there is room for two thousand million restores.
     private func raised(_ head: UInt64) throws(RuleFailure) -> UInt64 {
         let (raised, isOver) = head.addingReportingOverflow(limits.restoreHeadStep)
         guard !isOver, raised <= .halfMask else {
-            throw .store(.corrupt("user: no seq is left"))
+            throw .store(.corrupt("no number is left above \(head)"))
         }
         return raised
     }
