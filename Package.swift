@@ -125,6 +125,7 @@ let package = Package(
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
                 "BackendAPI", "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed",
+                "Wake",
                 "Model",
             ]),
 
@@ -143,8 +144,8 @@ let package = Package(
         tool(
             "Scenario",
             [
-                "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed",
-                "Wake", "Wire", "Model",
+                "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
+                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Wake", "Wire", "Model",
             ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
         .executableTarget(

@@ -174,6 +174,57 @@ import Testing
         }
     }
 
+    @Test("a client certificate stands beside a key, names its topics, and is checked")
+    func pushCertificates() throws {
+        try with { server throws in
+            _ = try server.makeApp("shop")
+            try server.addPushCredential(to: "shop")
+            let authority = try DevelopmentCertificates(names: ["localhost"])
+            let own = try authority.issuePushClient(
+                topics: ["org.example.app", "org.example.app.voip"], isForProduction: false)
+            var body: [String: Any] = [
+                "private_key_pem": own.privateKeyPEM, "certificate_pem": own.certificatePEM,
+            ]
+            let path = "/apps/shop/push/development/old-way"
+            let set = try server.admin("PUT", path, try json(body))
+            #expect(set.status == 200, "\(set.body)")
+            #expect(try set.json["kind"].string == "certificate")
+            #expect(try set.json["name"].string == "old-way")
+            #expect(try set.json["topics"].count == 2)
+            #expect(try server.admin("GET", "/apps/shop").json["push"].count == 2)
+            let other = PrivateKey.generate(.p256).pem
+            let bare = try authority.issueClient(name: "nobody")
+            let mistakes: [([String: Any], String)] = [
+                (["private_key_pem": other], "private_key_pem: "),
+                (["topics": ["org.example.other"]], "topics: "),
+                (["key_id": "ABC1234567"], "key_id: "),
+                (["certificate_pem": "nonsense"], "certificate_pem: "),
+                (
+                    [
+                        "certificate_pem": bare.certificatePEM,
+                        "private_key_pem": bare.privateKeyPEM,
+                    ], "certificate_pem: "
+                ),
+            ]
+            for (change, place) in mistakes {
+                let wrong = body.merging(change) { $1 }
+                let answer = try server.admin("PUT", path, try json(wrong))
+                #expect(answer.status == 400)
+                #expect(try answer.json["detail"].string?.hasPrefix(place) == true, "\(change)")
+            }
+            #expect(
+                try server.admin("PUT", "/apps/shop/push/production", try json(body)).status
+                    == 400, "it is for development only")
+            body["topics"] = ["org.example.app"]
+            #expect(try server.admin("PUT", path, try json(body)).json["topics"].count == 1)
+            #expect(try server.admin("PUT", path + "!", try json(body)).status == 400)
+            #expect(try server.admin("DELETE", path).status == 204)
+            #expect(try server.admin("DELETE", path).status == 404)
+            #expect(try server.admin("GET", "/apps/shop").json["push"].count == 1)
+            #expect(try server.admin("GET", "/push").json["credentials"].count == 0)
+        }
+    }
+
     @Test("removing a device ends its session and takes its push token")
     func devices() throws {
         try with { server throws in

@@ -1,4 +1,5 @@
 import BackendAPI
+import Crypto
 import EventLoop
 import Feed
 import Foundation
@@ -82,7 +83,7 @@ import Wire
             "/v1/devices/\(device)/wakes", "/v1/devices/\(device)", here,
             here + "/participants", here + "/messages", here + "/receipts",
             "/v1/messages/\(messageID)", "/v1/users/anna", "/v1/users/anna/conversations",
-            "/v1/users/anna/devices",
+            "/v1/users/anna/devices", "/v1/push/feedback",
         ]
     }
 
@@ -167,6 +168,7 @@ import Wire
             #expect(rest.status == 200)
             #expect(try rest.json["next"].string == nil)
         }
+        try dropToken(server, key)
         let wakes = try server.send("GET", gets[0] + "?limit=2", key: key).json["wakes"]
         #expect(wakes.count == 2)
         #expect(wakes[0]["outcome"].string == "connected-not-synced", "newest first")
@@ -178,6 +180,63 @@ import Wire
         for path in ["/livez", "/readyz", "/metrics"] {
             #expect(try server.send("GET", path).status == 200)
         }
+    }
+
+    /// A device whose token APNs calls dead, and what the backend reads of it.
+    private func dropToken(_ server: TestServer, _ key: String) throws {
+        let device = DeviceID(high: 0x0190_0000_0000_7000, low: 0x8000_0000_0000_00FF)
+        let opened = try server.commit([
+            .openSession(
+                OpenSession(
+                    app: AppID("shop"), device: device, role: .app,
+                    credential: .identity(UserID("carl")), newTokenHash: device.bytes,
+                    freshEpochHalf: 7, boot: BootID(high: 9, low: 9),
+                    push: PushRegistration(
+                        token: [9, 9], environment: .development, topic: "org.example.app")))
+        ])
+        guard case .opened(let answer)? = opened.first else {
+            Issue.record("not logged in: \(opened)")
+            return
+        }
+        _ = try server.commit([
+            .endSession(EndSession(session: answer.session, applied: 0, expectedWithin: 0))
+        ])
+        let room = #"{"participants":["anna","carl"]}"#
+        let made = try server.send("POST", Self.writes[0].path, key: key, room)
+        let id = try #require(try made.json["id"].string)
+        let text =
+            #"{"sender":"anna","push":{"body":"hi"},"#
+            + #""parts":[{"mime_type":"text/plain","text":"hi"}]}"#
+        #expect(
+            try server.send("POST", "/v1/conversations/\(id)/messages", key: key, text).status
+                == 201)
+        let answers = try server.commit([
+            .claimPushes(
+                ClaimPushes(
+                    boot: BootID(high: 9, low: 9), streams: 8,
+                    ids: (0..<8).map { WakeID(high: 77, low: $0) }))
+        ])
+        guard case .pushes(let claimed)? = answers.first,
+            let job = claimed.jobs.first(where: { $0.key.device == device })
+        else {
+            Issue.record("nothing was claimed: \(answers)")
+            return
+        }
+        let dead = PushReply.answered(
+            status: 410, reason: "Unregistered", timestamp: Timestamp(milliseconds: .max >> 8))
+        _ = try server.commit([
+            .finishPush(FinishPush(key: job.key, id: job.request.id, reply: dead))
+        ])
+        let told = try server.send("GET", "/v1/push/feedback?after=0&limit=1", key: key)
+        let dropped = try told.json["dropped"][0]
+        #expect(try dropped["device"].string == device.description)
+        #expect(try dropped["reason"].string == "Unregistered")
+        #expect(try dropped["token_sha256"].string == Hex.encode(Digest.sha256([9, 9])))
+        let next = try #require(try told.json["next"].string)
+        let rest = try server.send("GET", "/v1/push/feedback?after=\(next)", key: key)
+        #expect(try rest.json["dropped"].count == 0 && rest.json["next"].string == next)
+        #expect(
+            try server.send("GET", "/v1/push/feedback?after=x", key: key).status == 400)
     }
 
     /// A message, and a conversation with another in it, which are then refused as gone.
@@ -264,7 +323,7 @@ import Wire
         for path in gets {
             #expect(try server.send("GET", path, key: "rk_wrong").status == 401)
             #expect(try server.send("GET", path + "?x=1", key: key).status == 400)
-            if path != gets.last {
+            if path != "/v1/users/anna/devices", path != "/v1/push/feedback" {
                 #expect(try server.send("GET", path, key: other).status == 404)
             }
         }

@@ -327,7 +327,14 @@ final class Story {
     func waitShows(_ device: String, _ message: Published) throws {
         try wait("\(device) shows the alert of \(message.text)") {
             let screen = try tell(device, .deviceScreen).screen ?? []
-            return screen.contains { $0.identifier == message.id && !$0.isLocal }
+            let shown = screen.filter {
+                !$0.isLocal && ($0.identifier == message.id || $0.body.hasPrefix(message.text))
+            }
+            // A push that was sent again takes the place of the first.
+            guard shown.count <= 1 else {
+                throw StoryError("\(device) shows \(message.text) \(shown.count) times")
+            }
+            return shown.first?.identifier == message.id
         }
     }
 

@@ -29,7 +29,7 @@ import Testing
             "Server/PushGateway",
             [
                 "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints", "Wake",
-                "Feed", "Model",
+                "Feed", "Model", "Glibc",
             ]
         ),
         (
@@ -51,7 +51,7 @@ import Testing
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
                 "BackendAPI", "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed",
-                "Model",
+                "Wake", "Model",
                 "Foundation", "Glibc",
             ]
         ),
@@ -67,8 +67,9 @@ import Testing
         (
             "Tools/Scenario",
             [
-                "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed",
-                "Wake", "Wire", "Model", "Foundation", "Glibc",
+                "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
+                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Wake", "Wire", "Model",
+                "Foundation", "Glibc",
             ]
         ),
         (

@@ -16,13 +16,14 @@ final class PushDesk: @unchecked Sendable {
         let id: WakeID
         let attempt: UInt64
         let reply: PushReply
+        var keepsToken = false
     }
 
     private let lock = Lock()
     private var due: [PushJob] = []
     private var claimed: [WakeID: PushJob] = [:]
     private var finishedSoFar: [Finish] = []
-    private var lastPaused: [CredentialKey] = []
+    private var lastRooms: [PushRoom] = []
     private var claims = 0
     private var failing = 0
     /// Pushes that came back unanswered or unsent are due again at once, as another attempt.
@@ -32,8 +33,14 @@ final class PushDesk: @unchecked Sendable {
 
     var finished: [Finish] { lock.withLock { finishedSoFar } }
     var accepted: [WakeID] { finished.filter { $0.reply == .accepted }.map(\.id) }
-    /// What the last claim said was paused.
-    var paused: [CredentialKey] { lock.withLock { lastPaused } }
+    /// What the last claim said can send nothing.
+    var paused: [CredentialKey] {
+        lock.withLock { lastRooms }.filter { room in
+            PushClass.allCases.allSatisfy { room[$0] == 0 }
+        }.map(\.credential)
+    }
+    /// Forgets what was finished so far.
+    func forget() { lock.withLock { finishedSoFar = [] } }
     var claimCount: Int { lock.withLock { claims } }
     /// Pushes neither claimed nor finished.
     var dueCount: Int { lock.withLock { due.count } }
@@ -44,20 +51,28 @@ final class PushDesk: @unchecked Sendable {
     fileprivate func claim(_ request: ClaimPushes) -> ClaimedPushes {
         lock.withLock {
             claims += 1
-            lastPaused = request.paused
+            lastRooms = request.rooms
+            var rooms: [CredentialKey: PushRoom] = [:]
+            for room in request.rooms { rooms[room.credential] = room }
             var given: [PushJob] = []
             var left: [PushJob] = []
-            for job in due {
-                if given.count < request.streams, !request.paused.contains(job.credential) {
+            var blocked: Set<PushLane> = []
+            for job in due.sorted(by: { $0.lane < $1.lane }) {
+                if given.count < request.streams, rooms[job.credential]?[job.lane] ?? 0 > 0 {
+                    rooms[job.credential]?[job.lane] -= 1
                     given.append(job)
                     claimed[job.request.id] = job
                 } else {
                     left.append(job)
+                    if rooms[job.credential]?[job.lane] == 0 {
+                        blocked.insert(PushLane(job.credential, job.lane))
+                    }
                 }
             }
             due = left
             return ClaimedPushes(
-                jobs: given, more: given.count == request.streams, nextDue: nil)
+                jobs: given, more: given.count == request.streams, blocked: blocked.sorted(),
+                nextDue: nil)
         }
     }
 
@@ -68,7 +83,9 @@ final class PushDesk: @unchecked Sendable {
                 return .failure(.unavailable("test"))
             }
             finishedSoFar.append(
-                Finish(id: request.id, attempt: request.key.attempt, reply: request.reply))
+                Finish(
+                    id: request.id, attempt: request.key.attempt, reply: request.reply,
+                    keepsToken: request.keepsToken))
             guard var job = claimed.removeValue(forKey: request.id) else { return .success(()) }
             if retries, request.reply == .unanswered || request.reply == .notSent {
                 job.key.attempt += 1
@@ -157,6 +174,7 @@ final class Fixture {
 
     init(
         _ records: [PushCredentialRecord], retries: Bool = true,
+        board: PushStatusBoard = PushStatusBoard(),
         change: (inout PushGatewayConfiguration) -> Void = { _ in }
     ) throws {
         desk = PushDesk(retries: retries)
@@ -169,6 +187,7 @@ final class Fixture {
         configuration.tick = 10
         configuration.reconnectDelay = 20
         configuration.reconnectDelayMax = 50
+        configuration.verdictDelay = 0
         change(&configuration)
         let desk = self.desk
         gateway = try PushGateway.start(
@@ -176,13 +195,22 @@ final class Fixture {
                 boot: BootID(high: 1, low: 2), configuration: configuration,
                 credentials: credentials.source,
                 log: Log(level: .debug, descriptor: logDescriptor),
-                metrics: GatewayMetrics(metrics), clocks: clocks.clocks,
+                metrics: GatewayMetrics(metrics), clocks: clocks.clocks, board: board,
                 makeQueue: { DeskQueue(desk, on: $0) }), doorbell: doorbell)
     }
 
     func push(_ jobs: [PushJob]) {
         desk.add(jobs)
         doorbell.ring()
+    }
+
+    /// Has a first push accepted, so that as many streams are open as the server allows, and
+    /// forgets it.
+    func warmUp(_ server: ScriptedServer, kind: PushKind = .silent) {
+        push(Self.jobs(1, from: 9_999, kind: kind))
+        eventually("the first push was not accepted") { desk.accepted.count == 1 }
+        desk.forget()
+        server.forget()
     }
 
     /// What was logged so far.
@@ -217,7 +245,8 @@ final class Fixture {
     }
 
     static func jobs(
-        _ count: Int, app: String = "chat", from first: UInt64 = 1, kind: PushKind = .silent
+        _ count: Int, app: String = "chat", from first: UInt64 = 1, kind: PushKind = .silent,
+        lane: PushClass? = nil
     ) -> [PushJob] {
         (0..<UInt64(count)).map { offset in
             let number = first + offset
@@ -228,7 +257,7 @@ final class Fixture {
                     app: AppID(app), user: UserID("anna"),
                     device: DeviceID(high: 9, low: number), owner: BootID(high: 1, low: 2),
                     attempt: 1),
-                kind: kind,
+                kind: kind, lane: lane,
                 credential: CredentialKey(app: AppID(app), environment: .development),
                 request: .silent(
                     subject,

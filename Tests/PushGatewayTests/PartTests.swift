@@ -8,22 +8,23 @@ import Wake
 
 /// The parts that need no connection.
 @Suite struct PartTests {
-    @Test("wakes go before alerts, alerts before badges, each in order")
+    @Test("pushes wait in the order of their claims; what comes back goes first")
     func order() {
         var waiting = WaitingPushes()
-        for (number, kind) in [PushKind.badge, .alert, .silent, .alert, .silent].enumerated() {
+        for number in UInt64(0)..<5 {
             waiting.append(
                 HeldPush(
-                    job: Fixture.jobs(1, from: UInt64(number), kind: kind)[0],
-                    claimedAt: Instant(milliseconds: 0)))
+                    job: Fixture.jobs(1, from: number)[0], claimedAt: Instant(milliseconds: 0)))
         }
         #expect(waiting.count == 5)
-        let first = waiting.takeFirst()
-        #expect(first?.job.request.id.low == 2)
-        if let first { waiting.giveBack([first]) }
+        let first = [waiting.takeFirst(), waiting.takeFirst()].compactMap { $0 }
+        #expect(first.map(\.job.request.id.low) == [0, 1])
+        waiting.giveBack(first)
+        #expect(waiting.count == 5)
         var order: [UInt64] = []
         while let push = waiting.takeFirst() { order.append(push.job.request.id.low) }
-        #expect(order == [2, 4, 1, 3, 0])
+        #expect(order == [0, 1, 2, 3, 4])
+        #expect(waiting.isEmpty && waiting.takeAll().isEmpty)
     }
 
     @Test("a push whose lease is nearly over is not sent")

@@ -55,6 +55,8 @@ final class ScriptedServer: Sendable {
         var resets = 0
         var troubles: [String] = []
         var pings = 0
+        /// Of the client certificates that came.
+        var subjects: [String] = []
         /// HTTP/2 output stays unsent, as on a connection that is stuck.
         var isMute = false
 
@@ -66,7 +68,7 @@ final class ScriptedServer: Sendable {
 
     init(
         _ certificate: IssuedCertificate, port: UInt16 = 0, streams: UInt32 = 100,
-        script: @escaping Script
+        clientAuthorities: String? = nil, script: @escaping Script
     ) throws {
         var settings = HTTP2ServerSettings()
         settings.maximumConcurrentStreams = streams
@@ -76,7 +78,8 @@ final class ScriptedServer: Sendable {
             box.context = try TLSContext.server(
                 certificateChain: Array(certificate.certificatePEM.utf8),
                 privateKey: Array(certificate.privateKeyPEM.utf8), protocols: ["h2"],
-                minimumVersion: .tls12)
+                minimumVersion: .tls12,
+                clientAuthorities: clientAuthorities.map { Array($0.utf8) })
             let listener = try Listener.listen(loop: loop, host: "127.0.0.1", port: port)
             listener.onConnection = { stream in
                 guard let context = box.context else { return stream.close() }
@@ -100,9 +103,13 @@ final class ScriptedServer: Sendable {
     var closed: Set<Int> { box.lock.withLock { box.closed } }
     var resets: Int { box.lock.withLock { box.resets } }
     var troubles: [String] { box.lock.withLock { box.troubles } }
+    var subjects: [String] { box.lock.withLock { box.subjects } }
     var pings: Int { box.lock.withLock { box.pings } }
 
     // MARK: What to do
+
+    /// Forgets the requests seen so far.
+    func forget() { box.lock.withLock { box.seen = [] } }
 
     func setScript(_ script: @escaping Script) { box.lock.withLock { box.script = script } }
 
@@ -202,6 +209,9 @@ final class ScriptedConnection {
 
     private func makeEngine() {
         guard http == nil else { return }
+        if let subject = tls.peerCertificateSubject {
+            box.lock.withLock { box.subjects.append(subject) }
+        }
         http = try? HTTP2ServerEngine(settings: box.lock.withLock { box.settings })
     }
 

@@ -23,7 +23,7 @@ extension GatewayTests {
         let id = WakeID(high: 0x0123_4567_89AB_7CDE, low: 0x8F00_0000_0000_0001)
         let message = MessageID(high: 3, low: 4)
         var job = Fixture.jobs(1)[0]
-        job.kind = .alert
+        (job.kind, job.lane) = (.alert, .alert)
         job.request = .alert(
             PushPayload.AlertText(title: "Anna", body: "Grüße"), badge: 2,
             subject: PushPayload.Subject(event: "message", message: message, wake: id),
@@ -57,7 +57,7 @@ extension GatewayTests {
         #expect(server.troubles.isEmpty)
         #expect(
             fixture.metrics.text.contains(
-                #"rouse_pushes_total{kind="alert",status="200",reason="none"} 1"#))
+                #"rouse_pushes_total{class="alert",status="200",reason="none"} 1"#))
         #expect(!fixture.log.contains(request.token))
     }
 

@@ -72,6 +72,34 @@ extension GatewayTests {
     }
 }
 
+extension GatewayTests {
+    @Test("the doctor finds in the simulator's answers what is wrong with a credential")
+    func doctor() throws {
+        let city = try City(grace: 60_000)
+        defer { city.stop() }
+        let now = SystemClock.wallMilliseconds()
+        func bad(
+            wall: UInt64 = SystemClock.wallMilliseconds(),
+            _ change: (inout PushCredentialRecord) -> Void
+        ) throws -> [String] {
+            var credential = city.credential
+            change(&credential)
+            return try CredentialDoctor.examine(credential, wall: wall)
+                .filter { !$0.isGood }.map(\.check)
+        }
+        #expect(try bad { _ in } == [])
+        #expect(try bad { $0.keyID = "KEY0000002" } == ["key"])
+        #expect(try bad { $0.team = "TEAM000002" } == ["key"])
+        #expect(try bad { $0.privateKeyPEM = PrivateKey.generate(.p256).pem } == ["key"])
+        #expect(try bad { $0.topics = "com.example.other" } == ["topic"])
+        #expect(try bad(wall: now - 2 * 3_600_000) { _ in } == ["clock"])
+        city.bindKey(to: .production)
+        #expect(try bad { _ in } == ["endpoint"])
+        // Nobody was pushed to.
+        #expect(city.pushes.allSatisfy { $0.status != 200 })
+    }
+}
+
 /// A store in a temporary folder, a gateway, and the simulator as its APNs.
 private final class City {
     static let app = AppID("chat")
@@ -81,6 +109,8 @@ private final class City {
     private let gateway: PushGateway
     private let simulator: (thread: LoopThread, value: SimulatorBox)
     private let desk: StoreDesk
+    private let key: PrivateKey
+    let credential: PushCredentialRecord
     private var tokens: [String: String] = [:]
     private var devices: [String: DeviceID] = [:]
     private var lastNumber: UInt64 = 0
@@ -97,6 +127,7 @@ private final class City {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
         let key = PrivateKey.generate(.p256)
+        self.key = key
         simulator = try LoopThread.startReturning(name: "apns") { loop in
             let box = SimulatorBox()
             var options = SimulatorOptions(
@@ -113,6 +144,12 @@ private final class City {
             box.port = simulator.ports.development
             return box
         }
+        let time = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+        credential = PushCredentialRecord(
+            app: Self.app, environment: .development, keyID: "KEY0000001", team: "TEAM000001",
+            privateKeyPEM: key.pem, topics: Self.topic, host: "localhost",
+            port: UInt64(simulator.value.port),
+            trustedCertificatesPEM: certificates.authorityPEM, changedAt: time)
         let boot = BootID(high: 1, low: 2)
         let doorbell = PushGateway.Doorbell()
         let path = directory.appendingPathComponent("rouse.db").path
@@ -133,7 +170,6 @@ private final class City {
         gateway = try PushGateway.start(
             store: store, boot: boot, doorbell: doorbell, log: Log(level: .error),
             metrics: Metrics())
-        let time = Timestamp(milliseconds: SystemClock.wallMilliseconds())
         // A push whose stream died unanswered is sent again within the budget: the default 60 s
         // between two would be longer than a test waits.
         _ = try commit(
@@ -142,14 +178,17 @@ private final class City {
                     AppRecord(
                         app: Self.app, createdAt: time, grace: grace, silentBudget: 32,
                         silentSpacing: 500))))
-        _ = try commit(
-            .administer(
-                .putPushCredential(
-                    PushCredentialRecord(
-                        app: Self.app, environment: .development, keyID: "KEY0000001",
-                        team: "TEAM000001", privateKeyPEM: key.pem, topics: Self.topic,
-                        host: "localhost", port: UInt64(simulator.value.port),
-                        trustedCertificatesPEM: certificates.authorityPEM, changedAt: time))))
+        _ = try commit(.administer(.putPushCredential(credential)))
+    }
+
+    /// The key was made for one environment only.
+    func bindKey(to environment: APNsEnvironment) {
+        let key = self.key.publicKey
+        _ = onSimulator { simulator in
+            try? simulator.state.add(
+                SimulatorState.SigningKey(
+                    team: "TEAM000001", key: key, environment: environment), id: "KEY0000001")
+        }
     }
 
     func stop() {

@@ -64,7 +64,7 @@ import Wake
         (403, "ExpiredProviderToken", .retryLater(after: 1_000, step: .renewToken)),
         (403, "Forbidden", .pauseCredential), (403, "InvalidProviderToken", .pauseCredential),
         (403, "MissingProviderToken", .ourBug),
-        (403, "UnrelatedKeyIdInToken", .retryLater(after: 1_000, step: .reconnect)),
+        (403, "UnrelatedKeyIdInToken", .retryLater(after: 1_000, step: .reconnectNow)),
         (403, "BadEnvironmentKeyIdInToken", .pauseCredential),
         (403, "BadEnvironmentKeyInToken", .pauseCredential),
         (404, "BadPath", .ourBug), (405, "MethodNotAllowed", .ourBug),
@@ -85,13 +85,22 @@ import Wake
         (502, "", .retryLater(after: 5_000, step: .reconnect)),
     ]
 
-    @Test func everyReasonHasItsClass() {
-        for (status, reason, expected) in Self.table {
-            let answer = PushAnswer(
-                status: status, reason: reason, timestamp: status == 410 ? start : nil,
-                failures: 0)
-            #expect(answer == expected, "\(status) \(reason)")
-        }
+    @Test("every reason has its class", arguments: table)
+    func everyReasonHasItsClass(_ status: UInt64, _ reason: String, _ expected: PushAnswer) {
+        let answer = PushAnswer(
+            status: status, reason: reason, timestamp: status == 410 ? start : nil,
+            failures: 0)
+        #expect(answer == expected)
+    }
+
+    @Test("a badge has time: no early retry")
+    func badgesWait() {
+        let answer = PushAnswer(
+            status: 503, reason: "ServiceUnavailable", timestamp: nil, failures: 0, kind: .badge)
+        #expect(answer == .retryLater(after: 900_000, step: .reconnect))
+        let alert = PushAnswer(
+            status: 500, reason: "", timestamp: nil, failures: 0, kind: .alert)
+        #expect(alert == .retryLater(after: 5_000, step: .reconnect))
     }
 
     @Test func laterFailuresWaitLonger() {

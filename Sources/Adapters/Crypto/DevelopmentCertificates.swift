@@ -75,9 +75,31 @@ public struct DevelopmentCertificates: Sendable {
             authorityPEM: authorityPEM, validityDays: validityDays, validityShift: validityShift)
     }
 
+    /// A client's certificate as Apple makes them for its push service.
+    ///
+    /// - Parameters:
+    ///   - topics: the first is also the subject's user id.
+    ///   - isForDevelopment: whether it says so; also for production.
+    public func issuePushClient(
+        topics: [String], isForDevelopment: Bool = true, isForProduction: Bool = true
+    ) throws(CertificateError) -> IssuedCertificate {
+        var extensions: [(String, [UInt8])] = [
+            (PushCertificate.topicsOID, PushCertificate.der(topics: topics))
+        ]
+        // ASN.1 NULL: the extension itself is what it says.
+        if isForDevelopment { extensions.append((PushCertificate.developmentOID, [5, 0])) }
+        if isForProduction { extensions.append((PushCertificate.productionOID, [5, 0])) }
+        return try Self.issue(
+            subject: "Apple Push Services: \(topics.first ?? "")", names: [],
+            usage: "clientAuth", authority: authority, authorityPEM: authorityPEM,
+            validityDays: validityDays, validityShift: validityShift, userID: topics.first,
+            ownExtensions: extensions)
+    }
+
     private static func issue(
         subject: String, names: [String], usage: String, authority: KeyHandle,
-        authorityPEM: String, validityDays: Int, validityShift: Int
+        authorityPEM: String, validityDays: Int, validityShift: Int, userID: String? = nil,
+        ownExtensions: [(String, [UInt8])] = []
     ) throws(CertificateError) -> IssuedCertificate {
         let key = PrivateKey.generate(.p256)
         var extensions: [(Int32, String)] = [
@@ -97,7 +119,8 @@ public struct DevelopmentCertificates: Sendable {
         defer { PEM.free(certificates) }
         let builder = CertificateBuilder(
             subject: subject, key: key.handle, issuer: issuer, validityDays: validityDays,
-            validityShift: validityShift, extensions: extensions)
+            validityShift: validityShift, extensions: extensions, userID: userID,
+            ownExtensions: ownExtensions)
         return IssuedCertificate(
             certificatePEM: try builder.build(signedBy: authority), privateKeyPEM: key.pem)
     }
@@ -139,6 +162,10 @@ private struct CertificateBuilder {
     let validityDays: Int
     let validityShift: Int
     let extensions: [(Int32, String)]
+    /// Of the subject.
+    var userID: String?
+    /// By object identifier, as DER.
+    var ownExtensions: [(String, [UInt8])] = []
 
     func build(signedBy signer: KeyHandle) throws(CertificateError) -> String {
         ErrorQueue.clear()
@@ -171,9 +198,16 @@ private struct CertificateBuilder {
         // A common name holds at most 64 characters (RFC 5280 appendix A.1).
         let bytes = Array(subject.utf8.prefix(64))
         let name = X509_get_subject_name(certificate)
-        let named =
+        var named =
             X509_NAME_add_entry_by_txt(
                 name, "CN", MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0) == 1
+        if let userID {
+            let bytes = Array(userID.utf8)
+            named =
+                named
+                && X509_NAME_add_entry_by_NID(
+                    name, NID_userId, MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0) == 1
+        }
         let issuerName = issuer.map { X509_get_subject_name($0) } ?? name
         return named && X509_set_issuer_name(certificate, issuerName) == 1
     }
@@ -188,6 +222,26 @@ private struct CertificateBuilder {
             defer { X509_EXTENSION_free(made) }
             guard X509_add_ext(certificate, made, -1) == 1 else { return false }
         }
+        for (identifier, value) in ownExtensions {
+            guard add(identifier, value, to: certificate) else { return false }
+        }
         return true
+    }
+
+    private func add(
+        _ identifier: String, _ value: [UInt8], to certificate: OpaquePointer
+    ) -> Bool {
+        guard let object = OBJ_txt2obj(identifier, 1), let data = ASN1_OCTET_STRING_new() else {
+            return false
+        }
+        defer {
+            ASN1_OBJECT_free(object)
+            ASN1_OCTET_STRING_free(data)
+        }
+        guard ASN1_OCTET_STRING_set(data, value, Int32(value.count)) == 1,
+            let made = X509_EXTENSION_create_by_OBJ(nil, object, 0, data)
+        else { return false }
+        defer { X509_EXTENSION_free(made) }
+        return X509_add_ext(certificate, made, -1) == 1
     }
 }

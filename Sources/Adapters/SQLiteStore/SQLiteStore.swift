@@ -70,6 +70,19 @@ public final class SQLiteStore: Store {
         current = (connection, TableStatements(tables, on: connection))
     }
 
+    /// Reads what is committed in a file, without opening it as a store: another process may
+    /// have it open meanwhile.
+    ///
+    /// - Throws: `.unavailable` if there is no such file, or it holds other tables.
+    public static func read(
+        path: String, tables: [Table],
+        _ body: (any StoreSnapshot) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        let reader = try SQLiteReader(path: path, tables: tables, options: SQLiteOptions())
+        defer { reader.close() }
+        try reader.read(body)
+    }
+
     deinit { close() }
 
     /// Bytes in the journal after the last commit.

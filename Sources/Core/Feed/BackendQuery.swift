@@ -17,6 +17,8 @@ public enum BackendQuery: Equatable, Sendable {
     /// All of them, by id.
     case webhooks
     case webhook(WebhookID)
+    /// Tokens that APNs called dead or wrong, in the order in which they were dropped.
+    case tokenFeedback(after: UInt64, limit: Int)
 }
 
 /// A piece of a conversation's messages.
@@ -49,6 +51,8 @@ public enum BackendReading: Equatable, Sendable {
     case conversations([UserConversation], next: ConversationID?)
     case webhooks([WebhookRecord])
     case webhook(WebhookRecord)
+    /// `last`: where to go on later, when more have been dropped.
+    case tokenFeedback([TokenFeedbackRecord], last: UInt64)
 }
 
 /// How far a participant got. Before anything was told it is where he joined.

@@ -1,18 +1,67 @@
 public import Model
 public import Wake
 
-/// Names a push credential: an app has one for each APNs environment.
+/// Names a push credential of an app.
 public struct CredentialKey: Hashable, Comparable, Sendable {
     public var app: AppID
     public var environment: PushEnvironmentKind
+    public var name: String
 
-    public init(app: AppID, environment: PushEnvironmentKind) {
+    public init(
+        app: AppID, environment: PushEnvironmentKind,
+        name: String = PushCredentialRecord.plainName
+    ) {
         self.app = app
         self.environment = environment
+        self.name = name
+    }
+
+    public init(_ credential: PushCredentialRecord) {
+        self.init(
+            app: credential.app, environment: credential.environment, name: credential.name)
     }
 
     public static func < (left: Self, right: Self) -> Bool {
-        (left.app, left.environment.rawValue) < (right.app, right.environment.rawValue)
+        (left.app, left.environment.rawValue, left.name)
+            < (right.app, right.environment.rawValue, right.name)
+    }
+}
+
+/// What a credential can send now.
+public struct PushRoom: Equatable, Sendable {
+    public var credential: CredentialKey
+    /// Free streams of each class, in their order.
+    private var streams: [Int]
+
+    /// - Parameter free: how many streams of a class are free.
+    public init(_ credential: CredentialKey, free: (PushClass) -> Int) {
+        self.credential = credential
+        streams = PushClass.allCases.map { max(0, free($0)) }
+    }
+
+    /// Nothing: pushes of the credential stay where they are.
+    public init(paused credential: CredentialKey) {
+        self.init(credential) { _ in 0 }
+    }
+
+    public subscript(_ lane: PushClass) -> Int {
+        get { streams[Int(lane.rawValue) - 1] }
+        set { streams[Int(lane.rawValue) - 1] = newValue }
+    }
+}
+
+/// The queue of one credential and class.
+public struct PushLane: Hashable, Comparable, Sendable {
+    public var credential: CredentialKey
+    public var lane: PushClass
+
+    public init(_ credential: CredentialKey, _ lane: PushClass) {
+        self.credential = credential
+        self.lane = lane
+    }
+
+    public static func < (left: Self, right: Self) -> Bool {
+        (left.credential, left.lane) < (right.credential, right.lane)
     }
 }
 
@@ -20,29 +69,34 @@ public struct CredentialKey: Hashable, Comparable, Sendable {
 public struct ClaimPushes: Equatable, Sendable {
     /// Who claims: only this boot can finish them.
     public var boot: BootID
-    /// Free streams: the most jobs given.
+    /// The most jobs given.
     public var streams: Int
     /// Fresh ids, at least one a stream; each becomes the `apns-id` and wake id of a new push.
     /// No more jobs are given than there are ids.
     public var ids: [WakeID]
-    /// Credentials that cannot send now: their devices are put off.
-    public var paused: [CredentialKey]
+    /// What each credential can send; one that is not among them is bound by `streams` alone.
+    public var rooms: [PushRoom]
+    /// Whether `ClaimedPushes.queues` is wanted: counting costs.
+    public var countsQueues: Bool
 
     public init(
-        boot: BootID, streams: Int, ids: [WakeID], paused: [CredentialKey] = []
+        boot: BootID, streams: Int, ids: [WakeID], rooms: [PushRoom] = [],
+        countsQueues: Bool = false
     ) {
+        self.countsQueues = countsQueues
         self.boot = boot
         self.streams = streams
         self.ids = ids
-        self.paused = paused
+        self.rooms = rooms
     }
 }
 
 /// One claimed push: everything the gateway needs.
 public struct PushJob: Equatable, Sendable {
     public var key: PushJobKey
-    /// Its class: queues and connections are apart by it.
     public var kind: PushKind
+    /// Queues and connections are apart by it.
+    public var lane: PushClass
     public var credential: CredentialKey
     public var request: PushRequest
     /// The answer must be finished before; HEADERS are not written with less than 15 s left,
@@ -50,11 +104,12 @@ public struct PushJob: Equatable, Sendable {
     public var lease: Timestamp
 
     public init(
-        key: PushJobKey, kind: PushKind, credential: CredentialKey, request: PushRequest,
-        lease: Timestamp
+        key: PushJobKey, kind: PushKind, lane: PushClass? = nil, credential: CredentialKey,
+        request: PushRequest, lease: Timestamp
     ) {
         self.key = key
         self.kind = kind
+        self.lane = lane ?? PushClass(kind)
         self.credential = credential
         self.request = request
         self.lease = lease
@@ -83,25 +138,61 @@ public struct FinishPush: Equatable, Sendable {
     public var key: PushJobKey
     public var id: WakeID
     public var reply: PushReply
+    /// So many tokens are called wrong at once that the credential must be: none is dropped.
+    public var keepsToken: Bool
+    /// The `apns-id` that APNs gave a push which was sent without one; `nil`: it had its own.
+    public var answeredID: WakeID?
 
-    public init(key: PushJobKey, id: WakeID, reply: PushReply) {
+    public init(
+        key: PushJobKey, id: WakeID, reply: PushReply, keepsToken: Bool = false,
+        answeredID: WakeID? = nil
+    ) {
+        self.answeredID = answeredID
         self.key = key
         self.id = id
         self.reply = reply
+        self.keepsToken = keepsToken
     }
 }
 
 /// What a claim came to.
 public struct ClaimedPushes: Equatable, Sendable {
+    /// Devices of one class that are counted; more are told as so many.
+    public static let depthMax = 10_000
+
     public var jobs: [PushJob]
-    /// More is due now: claim again as soon as a stream is free.
+    /// More is due now, and can be sent: claim again.
     public var more: Bool
+    /// More is due in these, and has to wait for streams.
+    public var blocked: [PushLane]
+    /// What was due in each class before the claim, of credentials that cannot send too;
+    /// classes with nothing are left out.
+    public var queues: [PushQueueDepth]
     /// When the next push becomes due, as far as it is known; `nil`: none waits.
     public var nextDue: Timestamp?
 
-    public init(jobs: [PushJob], more: Bool, nextDue: Timestamp?) {
+    public init(
+        jobs: [PushJob], more: Bool, blocked: [PushLane] = [], queues: [PushQueueDepth] = [],
+        nextDue: Timestamp?
+    ) {
         self.jobs = jobs
         self.more = more
+        self.blocked = blocked
+        self.queues = queues
         self.nextDue = nextDue
+    }
+}
+
+/// How much of one class is due.
+public struct PushQueueDepth: Equatable, Sendable {
+    public var lane: PushClass
+    /// At most `ClaimedPushes.depthMax`.
+    public var count: Int
+    public var oldest: Timestamp
+
+    public init(lane: PushClass, count: Int, oldest: Timestamp) {
+        self.lane = lane
+        self.count = count
+        self.oldest = oldest
     }
 }

@@ -248,7 +248,7 @@ public enum Administration: Equatable, Sendable {
     case putAPIKey(APIKeyRecord)
     case removeAPIKey(AppID, keyID: String)
     case putPushCredential(PushCredentialRecord)
-    case removePushCredential(AppID, PushEnvironmentKind)
+    case removePushCredential(CredentialKey)
     /// Ends its sessions, forgets its tokens, detaches its push token.
     case removeDevice(AppID, UserID, DeviceID)
     /// Ends the sessions of all devices of a user and forgets their tokens, or asks them for an

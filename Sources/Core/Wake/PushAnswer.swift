@@ -15,6 +15,8 @@ public enum CredentialStep: Equatable, Sendable {
     case none
     /// Open another connection; this one goes.
     case reconnect
+    /// The same, however young this one is: it is bound to another key for good.
+    case reconnectNow
     /// Make a new provider token, on a new connection.
     case renewToken
     /// Keep the provider token and pause the credential for a while.
@@ -36,13 +38,20 @@ public enum PushAnswer: Equatable, Sendable {
     /// - Parameters:
     ///   - failures: how often this push was answered with a retry before. The first 500 or 503
     ///     is retried early, on another connection; later ones after Apple's 15 minutes.
-    public init(status: UInt64, reason: String, timestamp: Timestamp?, failures: UInt64) {
+    ///   - kind: a badge has time: it waits the 15 minutes at once. A wake has not, nor has an
+    ///     alert, which somebody waits for.
+    public init(
+        status: UInt64, reason: String, timestamp: Timestamp?, failures: UInt64,
+        kind: PushKind = .silent
+    ) {
         switch reason {
         case _ where status == 200: self = .accepted
         case "BadDeviceToken", "DeviceTokenNotForTopic": self = .deadToken(since: nil)
         case "ExpiredToken", "Unregistered": self = .deadToken(since: timestamp)
-        case "IdleTimeout", "UnrelatedKeyIdInToken":
-            self = .retryLater(after: 1_000, step: .reconnect)
+        case "IdleTimeout": self = .retryLater(after: 1_000, step: .reconnect)
+        case "UnrelatedKeyIdInToken":
+            self = .retryLater(
+                after: failures == 0 ? 1_000 : Self.longDelay, step: .reconnectNow)
         case "ExpiredProviderToken":
             self = .retryLater(
                 after: failures == 0 ? 1_000 : Self.longDelay, step: .renewToken)
@@ -53,7 +62,7 @@ public enum PushAnswer: Equatable, Sendable {
             self = .retryLater(
                 after: min(60_000 << min(failures, 4), Self.longDelay), step: .none)
         case "InternalServerError", "ServiceUnavailable", "Shutdown":
-            self = Self.serverFault(failures: failures)
+            self = Self.serverFault(failures: failures, kind)
         case "BadCertificate", "BadCertificateEnvironment", "Forbidden", "InvalidProviderToken",
             "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "BadTopic",
             "TopicDisallowed":
@@ -63,26 +72,29 @@ public enum PushAnswer: Equatable, Sendable {
             "PayloadEmpty", "MissingProviderToken", "BadPath", "MethodNotAllowed",
             "PayloadTooLarge":
             self = .ourBug
-        default: self = Self.unknown(status: status, timestamp: timestamp, failures: failures)
+        default:
+            self = Self.unknown(
+                status: status, timestamp: timestamp, failures: failures, kind)
         }
     }
 
     /// Apple: retry after 15 minutes.
     static let longDelay: Milliseconds = 15 * 60_000
 
-    private static func serverFault(failures: UInt64) -> PushAnswer {
-        .retryLater(after: failures == 0 ? 5_000 : longDelay, step: .reconnect)
+    private static func serverFault(failures: UInt64, _ kind: PushKind) -> PushAnswer {
+        let isEarly = failures == 0 && kind != .badge
+        return .retryLater(after: isEarly ? 5_000 : longDelay, step: .reconnect)
     }
 
     /// A reason Apple added since: its status tells the class.
     private static func unknown(
-        status: UInt64, timestamp: Timestamp?, failures: UInt64
+        status: UInt64, timestamp: Timestamp?, failures: UInt64, _ kind: PushKind
     ) -> PushAnswer {
         switch status {
         case 410: .deadToken(since: timestamp)
         case 403: .pauseCredential
         case 429: .retryLater(after: 60_000, step: .none)
-        case 500...: serverFault(failures: failures)
+        case 500...: serverFault(failures: failures, kind)
         default: .ourBug
         }
     }

@@ -40,6 +40,8 @@ public struct Reachability: Equatable, Sendable {
     public var tokenGeneration: UInt64?
     /// When a HELLO last presented the token.
     public var tokenConfirmedAt: Timestamp?
+    /// APNs has accepted a push to the token.
+    public var isTokenProven: Bool
     public var isUnreachable: Bool
     /// Alerts were sent that may still be on the screen, and a number on the icon.
     public var wasAlerted: Bool
@@ -54,13 +56,15 @@ public struct Reachability: Equatable, Sendable {
 
     public init(
         policy: WakePolicy, tokenGeneration: UInt64?, tokenConfirmedAt: Timestamp? = nil,
-        isUnreachable: Bool = false, wasAlerted: Bool = false, isRefreshOff: Bool = false,
+        isTokenProven: Bool = true, isUnreachable: Bool = false, wasAlerted: Bool = false,
+        isRefreshOff: Bool = false,
         isSessionCounted: Bool = false, applied: UInt64 = 0,
         budget: SilentBudget = SilentBudget(), row: WakeRecord
     ) {
         self.policy = policy
         self.tokenGeneration = tokenGeneration
         self.tokenConfirmedAt = tokenConfirmedAt
+        self.isTokenProven = isTokenProven
         self.isUnreachable = isUnreachable
         self.wasAlerted = wasAlerted
         self.isRefreshOff = isRefreshOff
@@ -109,9 +113,7 @@ public struct Reachability: Equatable, Sendable {
     /// for an unreachable device too, whose wake becomes alerts when it is claimed.
     public mutating func sessionExpired(
         behind change: VisibleChange?, unread: UInt64, now: Timestamp
-    )
-        -> [WakeAction]
-    {
+    ) -> [WakeAction] {
         guard tokenGeneration != nil, !isSessionCounted else { return [] }
         if let change { oweWake(change, now: now) }
         badgeMayBeWrong(unread: unread, now: now)
@@ -133,9 +135,9 @@ public struct Reachability: Equatable, Sendable {
     }
 
     /// The app's `applied` rose or a sync of it was completed.
-    public mutating func synced(applied: UInt64, isComplete: Bool, now: Timestamp)
-        -> [WakeAction]
-    {
+    public mutating func synced(
+        applied: UInt64, isComplete: Bool, now: Timestamp
+    ) -> [WakeAction] {
         var actions: [WakeAction] = []
         self.applied = applied
         if isComplete {
@@ -301,6 +303,7 @@ public struct Reachability: Equatable, Sendable {
     /// The token is gone: logout, removal, another device, or APNs said so.
     public mutating func tokenDetached() -> [WakeAction] {
         tokenGeneration = nil
+        isTokenProven = false
         isUnreachable = false
         wasAlerted = false
         row.badgeDue = nil
@@ -314,6 +317,7 @@ public struct Reachability: Equatable, Sendable {
     public mutating func tokenRegistered(generation: UInt64, now: Timestamp) -> [WakeAction] {
         tokenGeneration = generation
         tokenConfirmedAt = now
+        isTokenProven = false
         isUnreachable = false
         row.notBefore = .zero
         var actions: [WakeAction] = []
@@ -328,13 +332,9 @@ public struct Reachability: Equatable, Sendable {
     // MARK: Alerts and badges
 
     /// Alert rows were written, settled or closed by the caller: how their numbers changed.
-    public mutating func alertsChanged(
-        queued: Int, open: Int, due: Timestamp? = nil
-    ) {
+    public mutating func alertsChanged(queued: Int, open: Int, due: Timestamp? = nil) {
         func sum(_ count: UInt64, _ change: Int) -> UInt64 {
-            change >= 0
-                ? count + UInt64(change)
-                : count - min(count, UInt64(change.magnitude))
+            change >= 0 ? count + UInt64(change) : count - min(count, UInt64(change.magnitude))
         }
         row.alertsQueued = sum(row.alertsQueued, queued)
         row.alertsOpen = sum(row.alertsOpen, open)
@@ -357,9 +357,12 @@ public struct Reachability: Equatable, Sendable {
 extension Reachability {
     /// The answer to the push in flight; one to another claim is ignored.
     ///
-    /// - Parameter unread: as of now; it may have changed since the push was made.
+    /// - Parameters:
+    ///   - keepsToken: it is the credential that is wrong, not the token: tried again later.
+    ///   - unread: as of now; it may have changed since the push was made.
     public mutating func pushAnswered(
-        _ reply: PushReply, owner: BootID, attempt: UInt64, unread: UInt64, now: Timestamp
+        _ reply: PushReply, keepsToken: Bool = false, owner: BootID, attempt: UInt64,
+        unread: UInt64, now: Timestamp
     ) -> [WakeAction] {
         guard let kind = row.flight, row.owner == owner, row.attempt == attempt else { return [] }
         let isCurrent = row.flightGeneration == tokenGeneration
@@ -367,11 +370,13 @@ extension Reachability {
         row.owner = nil
         row.lease = nil
         var actions: [WakeAction] = []
-        let answer: PushAnswer
+        var answer: PushAnswer
         switch reply {
         case .answered(let status, let reason, let timestamp):
             answer = PushAnswer(
-                status: status, reason: reason, timestamp: timestamp, failures: row.failures)
+                status: status, reason: reason, timestamp: timestamp, failures: row.failures,
+                kind: kind)
+            if keepsToken, case .deadToken = answer { answer = .pauseCredential }
             if answer != .accepted {
                 actions.append(
                     .note(row.flightWake, .refused(status: status, reason: reason)))
@@ -421,6 +426,7 @@ extension Reachability {
         -> [WakeAction]
     {
         row.notBefore = .zero
+        if row.flightGeneration == tokenGeneration { isTokenProven = true }
         var actions: [WakeAction] = [.note(row.flightWake, .accepted)]
         switch kind {
         case .silent:
@@ -519,6 +525,11 @@ extension Reachability {
         case .due: row.wakeDue = min(row.wakeDue, now)
         case .sending, .waiting: break
         }
+        if row.phase == .due {
+            // It goes before them, not with them in their queue.
+            if row.alertsQueued > 0 { row.alertDue = max(row.alertDue, row.wakeDue) }
+            row.badgeDue = row.badgeDue.map { max($0, row.wakeDue) }
+        }
         reschedule()
     }
 
@@ -571,15 +582,15 @@ extension Reachability {
     /// Derives `due` and `deadline`.
     private mutating func reschedule() {
         if row.phase == .none, row.flight == nil { row.wakeNotBefore = .zero }
-        var due: [Timestamp] = []
-        if row.flight == nil {
-            if row.phase == .due {
-                due.append(max(row.wakeDue, row.wakeNotBefore, row.notBefore))
-            }
-            if row.alertsQueued > 0 { due.append(max(row.alertDue, row.notBefore)) }
-            if let badgeDue = row.badgeDue { due.append(max(badgeDue, row.notBefore)) }
-        }
-        row.due = due.min()
+        var needs: [(due: Timestamp, lane: PushClass)] = []
+        if row.phase == .due { needs.append((max(row.wakeDue, row.wakeNotBefore), .wake)) }
+        if row.alertsQueued > 0 { needs.append((row.alertDue, .alert)) }
+        if let badgeDue = row.badgeDue { needs.append((badgeDue, .badge)) }
+        let next =
+            row.flight == nil
+            ? needs.map { (due: max($0.due, row.notBefore), lane: $0.lane) }.min { $0 < $1 } : nil
+        row.due = next?.due
+        if let next { row.lane = isTokenProven ? next.lane : .probe }
         var deadlines: [Timestamp] = []
         if row.flight != nil, let lease = row.lease { deadlines.append(lease) }
         if row.phase == .waiting, let grace = row.graceUntil { deadlines.append(grace) }

@@ -59,14 +59,17 @@ public final class BackendAPI: Sendable {
     /// - Parameters:
     ///   - notReady: from any thread: why the server takes no new traffic, such as a drain; empty
     ///     while it does. `/readyz` adds the store's reasons.
+    ///   - pushStatus: from any thread: how it stands with each push credential.
     ///   - metrics: what `/metrics` tells; two of its own are added.
     /// - Throws: `HTTPServerError`, for example a port that is taken; `StreamError`.
     public static func start(
         configuration: Configuration, store: StoreService,
-        notReady: @escaping @Sendable () -> [String] = { [] }, metrics: Metrics, log: Log
+        notReady: @escaping @Sendable () -> [String] = { [] },
+        pushStatus: @escaping @Sendable () -> [PushStatus] = { [] }, metrics: Metrics, log: Log
     ) throws -> BackendAPI {
         let surroundings = Surroundings(
-            apps: store.apps, health: store.health, metrics: metrics, notReady: notReady)
+            apps: store.apps, health: store.health, metrics: metrics, notReady: notReady,
+            pushStatus: pushStatus)
         let instruments = Instruments(metrics, log)
         let finished = Latch()
         let (thread, made) = try LoopThread.startReturning(name: "http") { loop in
@@ -120,7 +123,7 @@ public final class BackendAPI: Sendable {
 
     static let backendRoutes = RouteTable(
         routes: ConversationRoutes.all + AnnouncementRoutes.all + UserRoutes.all + ReadRoutes.all
-            + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed
+            + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
             + HealthRoutes.all)
     static let adminRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all

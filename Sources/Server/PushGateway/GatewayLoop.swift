@@ -14,6 +14,7 @@ struct GatewayParts: Sendable {
     var log: Log
     var metrics: GatewayMetrics
     var clocks = GatewayClocks()
+    var board = PushStatusBoard()
     var makeQueue: @Sendable (Loop) -> any PushQueue
 }
 
@@ -34,28 +35,51 @@ final class GatewayLoop {
     private let credentials: CredentialSource
     private let log: Log
     private let metrics: GatewayMetrics
+    private let board: PushStatusBoard
     private let wall: @Sendable () -> UInt64
     private let queue: any PushQueue
     private var timer: LoopTimer?
     private var pools: [CredentialKey: CredentialPool] = [:]
     /// Replaced pools that still have streams open.
     private var leaving: [CredentialPool] = []
-    private var contexts: [String: TLSContext] = [:]
+    private var contexts: [TLSParts: TLSContext] = [:]
     private var knownGeneration: UInt64?
     private var isClaiming = false
     /// The doorbell rang, or more is due than was claimed.
     private var wantsClaim = false
     private var nextDue: Timestamp?
+    /// More is due in these, and waits for streams.
+    private var blocked: Set<PushLane> = []
+    private var countAt: Instant?
     /// Answers on their way into the store.
     private var finishing = 0
     /// Answers the store could not take, in the order of their next try; each is of a push that
     /// was claimed and has not been claimed again, so there are no more than streams.
-    private var retries: [(at: Instant, push: HeldPush, reply: PushReply)] = []
+    private var retries: [Retry] = []
     private var isEnded = false
     private var stopping: (until: Instant, done: () -> Void)?
 
-    /// The key under which the system's authorities are kept.
-    private static let systemAuthorities = ""
+    private struct Retry {
+        let at: Instant
+        let push: HeldPush
+        let reply: PushReply
+        let keepsToken: Bool
+    }
+
+    /// What TLS contexts are told apart by.
+    private struct TLSParts: Hashable {
+        /// `nil`: the system's.
+        let authorities: String?
+        let certificate: String?
+        let key: String?
+
+        init(_ credential: PushCredentialRecord) {
+            authorities = credential.trustedCertificatesPEM
+            certificate = credential.certificatePEM
+            key = credential.certificatePEM == nil ? nil : credential.privateKeyPEM
+        }
+    }
+
     /// How long an answer waits that the store could not take.
     private static let finishRetry: Milliseconds = 1_000
 
@@ -66,6 +90,7 @@ final class GatewayLoop {
         credentials = parts.credentials
         log = parts.log
         metrics = parts.metrics
+        board = parts.board
         wall = parts.clocks.wall
         tokens = ProviderTokens(clocks: parts.clocks, metrics: parts.metrics)
         queue = parts.makeQueue(loop)
@@ -101,7 +126,7 @@ final class GatewayLoop {
     private func retryFinishes() {
         while let first = retries.first, first.at <= now {
             retries.removeFirst()
-            finish(first.push, first.reply)
+            finish(first.push, first.reply, keepsToken: first.keepsToken)
         }
     }
 
@@ -117,11 +142,30 @@ final class GatewayLoop {
     }
 
     private func gauge() {
-        let all = ordered + leaving
-        metrics.streamsOpen.set(all.reduce(0) { $0 + $1.openStreams })
-        metrics.streamsAllowed.set(all.reduce(0) { $0 + $1.streamsAllowed })
-        metrics.waiting.set(all.reduce(0) { $0 + $1.waitingCount })
-        metrics.paused.set(all.filter(\.isPaused).count)
+        let all = (ordered + leaving).map(\.status)
+        board.set(ordered.map(\.status))
+        for lane in PushClass.allCases {
+            let lanes = all.flatMap(\.lanes).filter { $0.lane == lane }
+            metrics.connectionsOpen[lane.name].set(lanes.reduce(0) { $0 + $1.connections })
+            metrics.streamsOpen[lane.name].set(lanes.reduce(0) { $0 + $1.open })
+            metrics.streamsAllowed[lane.name].set(lanes.reduce(0) { $0 + $1.allowed })
+            metrics.waiting[lane.name].set(lanes.reduce(0) { $0 + $1.waiting })
+        }
+        let oldest = all.flatMap(\.lanes).map(\.oldestStream).max() ?? 0
+        metrics.oldestStream.set(Int(clamping: oldest))
+        metrics.paused.set(all.count { $0.pausedFor != nil })
+        metrics.tripped.set(all.count(where: \.isTripped))
+    }
+
+    private func note(_ queues: [PushQueueDepth]) {
+        let moment = wall()
+        for lane in PushClass.allCases {
+            let queue = queues.first { $0.lane == lane }
+            let oldest = queue?.oldest.milliseconds ?? moment
+            metrics.queueDepth[lane.name].set(queue?.count ?? 0)
+            metrics.queueAge[lane.name].set(
+                Int(clamping: (moment > oldest ? moment - oldest : 0) / 1000))
+        }
     }
 
     // MARK: - Credentials
@@ -134,7 +178,7 @@ final class GatewayLoop {
         pools = [:]
         var moved: [HeldPush] = []
         for credential in credentials.all() {
-            let key = CredentialKey(app: credential.app, environment: credential.environment)
+            let key = CredentialKey(credential)
             if let pool = before[key], pool.credential == credential {
                 pools[key] = pool
                 before[key] = nil
@@ -152,13 +196,14 @@ final class GatewayLoop {
                 [
                     LogField("app", pool.key.app.name),
                     LogField("environment", "\(pool.key.environment)"),
+                    LogField("credential", pool.key.name),
                     LogField("removed", pools[pool.key] == nil),
                 ])
         }
-        tokens.keep(Set(pools.values.map(\.provider)))
-        let authorities = Set(
-            pools.values.map { $0.credential.trustedCertificatesPEM ?? Self.systemAuthorities })
-        contexts = contexts.filter { authorities.contains($0.key) }
+        tokens.keep(Set(pools.values.compactMap(\.provider)))
+        let parts = Set(pools.values.map { TLSParts($0.credential) })
+        contexts = contexts.filter { parts.contains($0.key) }
+        blocked = blocked.filter { pools[$0.credential] != nil }
         for push in moved { deliver(push) }
     }
 
@@ -166,7 +211,7 @@ final class GatewayLoop {
         if let pool = pools[push.job.credential] {
             pool.take(push)
         } else {
-            finish(push, .notSent)
+            finish(push, .notSent, keepsToken: false)
         }
     }
 
@@ -175,20 +220,29 @@ final class GatewayLoop {
     private func claim() {
         guard wantsClaim, !isClaiming, stopping == nil else { return }
         refreshCredentials()
+        let rooms = ordered.map(\.room)
         let free = min(
-            pools.values.reduce(0) { $0 + $1.freeStreams }, configuration.claimMax)
+            rooms.reduce(0) { sum, room in
+                PushClass.allCases.reduce(sum) { $0 + room[$1] }
+            }, configuration.claimMax)
         // A stream that becomes free comes here again.
         guard free > 0 else { return }
         wantsClaim = false
         isClaiming = true
         let asked = now
+        let counts = countAt.map { $0 <= asked } ?? true
+        if counts { countAt = asked + configuration.queueCount }
         let request = ClaimPushes(
-            boot: boot, streams: free, ids: (0..<free).map { _ in freshID() },
-            paused: ordered.filter { !$0.takesPushes }.map(\.key))
-        queue.claim(request) { [weak self] result in self?.claimed(result, asked: asked) }
+            boot: boot, streams: free, ids: (0..<free).map { _ in freshID() }, rooms: rooms,
+            countsQueues: counts)
+        queue.claim(request) { [weak self] result in
+            self?.claimed(result, asked: asked, counts: counts)
+        }
     }
 
-    private func claimed(_ result: Result<ClaimedPushes, StoreError>, asked: Instant) {
+    private func claimed(
+        _ result: Result<ClaimedPushes, StoreError>, asked: Instant, counts: Bool
+    ) {
         isClaiming = false
         switch result {
         case .failure(let error):
@@ -199,13 +253,19 @@ final class GatewayLoop {
         case .success(let claimed):
             nextDue = claimed.nextDue
             wantsClaim = wantsClaim || claimed.more
+            blocked = Set(claimed.blocked)
+            if counts { note(claimed.queues) }
             if !claimed.jobs.isEmpty {
                 metrics.claimSeconds.observe(milliseconds: now.since(asked))
                 Failpoint.hit(.pushClaimed)
             }
             for job in claimed.jobs {
                 let push = HeldPush(job: job, claimedAt: asked)
-                if stopping == nil { deliver(push) } else { finish(push, .notSent) }
+                if stopping == nil {
+                    deliver(push)
+                } else {
+                    finish(push, .notSent, keepsToken: false)
+                }
             }
         }
         claim()
@@ -231,7 +291,7 @@ final class GatewayLoop {
         guard stopping == nil else { return done() }
         stopping = (now + configuration.stopDeadline, done)
         for pool in ordered {
-            for push in pool.retire() { finish(push, .notSent) }
+            for push in pool.retire() { finish(push, .notSent, keepsToken: false) }
             leaving.append(pool)
         }
         pools = [:]
@@ -261,31 +321,35 @@ final class GatewayLoop {
 
 extension GatewayLoop: CredentialPoolOwner {
     func makeTLS(_ credential: PushCredentialRecord) throws(TLSError) -> TLSEngine {
-        let authorities = credential.trustedCertificatesPEM
-        let name = authorities ?? Self.systemAuthorities
+        let parts = TLSParts(credential)
         let context: TLSContext
-        if let known = contexts[name] {
+        if let known = contexts[parts] {
             context = known
         } else {
             context = try TLSContext.client(
-                trustedCertificates: authorities.map { Array($0.utf8) }, protocols: ["h2"])
-            contexts[name] = context
+                trustedCertificates: parts.authorities.map { Array($0.utf8) },
+                protocols: ["h2"], certificateChain: parts.certificate.map { Array($0.utf8) },
+                privateKey: parts.key.map { Array($0.utf8) })
+            contexts[parts] = context
         }
         return try context.makeEngine(serverName: credential.host)
     }
 
-    func finish(_ push: HeldPush, _ reply: PushReply) {
+    func finish(_ push: HeldPush, _ reply: PushReply, keepsToken: Bool) {
         guard !isEnded else { return }
         finishing += 1
         if case .answered = reply { Failpoint.hit(.answered(push.job.kind)) }
-        let request = FinishPush(key: push.job.key, id: push.job.request.id, reply: reply)
+        let request = FinishPush(
+            key: push.job.key, id: push.job.request.id, reply: reply, keepsToken: keepsToken,
+            answeredID: push.answeredID)
         queue.finish(request) { [weak self] result in
-            self?.finished(push, reply, result)
+            self?.finished(push, reply, keepsToken: keepsToken, result)
         }
     }
 
     private func finished(
-        _ push: HeldPush, _ reply: PushReply, _ result: Result<Void, StoreError>
+        _ push: HeldPush, _ reply: PushReply, keepsToken: Bool,
+        _ result: Result<Void, StoreError>
     ) {
         finishing -= 1
         guard case .failure(let error) = result else {
@@ -300,10 +364,17 @@ extension GatewayLoop: CredentialPoolOwner {
         guard stopping == nil, now.since(push.claimedAt) < WakePolicy.lease else {
             return endIfStopped()
         }
-        retries.append((now + Self.finishRetry, push, reply))
+        retries.append(
+            Retry(
+                at: now + Self.finishRetry, push: push, reply: reply, keepsToken: keepsToken))
     }
 
-    func poolHasRoom() { claim() }
+    func isBlocked(_ lane: PushLane) -> Bool { blocked.contains(lane) }
+
+    func poolHasRoom(_ lane: PushLane) {
+        if blocked.remove(lane) != nil { wantsClaim = true }
+        claim()
+    }
 
     func rest(_ key: ProviderKey, for pause: Milliseconds, reason: String) {
         for pool in ordered where pool.provider == key {

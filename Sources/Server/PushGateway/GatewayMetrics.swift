@@ -4,13 +4,21 @@ import Telemetry
 /// What the gateway counts.
 final class GatewayMetrics: Sendable {
     let pushes: CounterFamily
-    let streamsOpen: Gauge
-    let streamsAllowed: Gauge
-    let waiting: Gauge
+    let bytesSent: Counter
+    let connectionsOpen: GaugeFamily
+    let streamsOpen: GaugeFamily
+    let streamsAllowed: GaugeFamily
+    let waiting: GaugeFamily
+    let queueDepth: GaugeFamily
+    let queueAge: GaugeFamily
+    /// Milliseconds.
+    let oldestStream = Gauge()
     let goAways: CounterFamily
     let connections: CounterFamily
     let tokensMade: Counter
     let paused: Gauge
+    let tripped: Gauge
+    let breakerTrips: Counter
     let claimFailures: Counter
     let finishFailures: Counter
     let claimSeconds: Histogram
@@ -21,11 +29,24 @@ final class GatewayMetrics: Sendable {
     init(_ metrics: Metrics) {
         pushes = metrics.counters(
             "rouse_pushes_total", "Pushes by class, HTTP status and reason of their answers.",
-            labels: ["kind", "status", "reason"])
-        streamsOpen = metrics.gauge("rouse_push_streams_open", "Pushes without an answer yet.")
-        streamsAllowed = metrics.gauge(
-            "rouse_push_streams_allowed", "Streams that APNs allows on the open connections.")
-        waiting = metrics.gauge("rouse_push_waiting", "Claimed pushes that wait for a stream.")
+            labels: ["class", "status", "reason"])
+        bytesSent = metrics.counter(
+            "rouse_push_sent_bytes_total", "Bytes written to sockets of APNs, TLS included.")
+        connectionsOpen = metrics.gauges(
+            "rouse_push_connections", "Connections to APNs that take pushes.", labels: ["class"])
+        streamsOpen = metrics.gauges(
+            "rouse_push_streams_open", "Pushes without an answer yet.", labels: ["class"])
+        streamsAllowed = metrics.gauges(
+            "rouse_push_streams_allowed", "Streams that APNs allows on the open connections.",
+            labels: ["class"])
+        waiting = metrics.gauges(
+            "rouse_push_waiting", "Claimed pushes that wait for a stream.", labels: ["class"])
+        queueDepth = metrics.gauges(
+            "rouse_push_queue_depth", "Devices with a push that is due and not claimed.",
+            labels: ["class"])
+        queueAge = metrics.gauges(
+            "rouse_push_queue_oldest_seconds", "How long the oldest of them is due.",
+            labels: ["class"])
         goAways = metrics.counters(
             "rouse_push_goaways_total", "Connections that APNs asked to end.",
             labels: ["reason"])
@@ -35,6 +56,11 @@ final class GatewayMetrics: Sendable {
         tokensMade = metrics.counter(
             "rouse_push_provider_tokens_total", "Provider tokens made.")
         paused = metrics.gauge("rouse_push_credentials_paused", "Credentials that APNs refuses.")
+        tripped = metrics.gauge(
+            "rouse_push_credentials_tripped",
+            "Credentials whose tokens, accepted before, are called wrong all at once.")
+        breakerTrips = metrics.counter(
+            "rouse_push_breaker_trips_total", "How often that was noticed.")
         claimFailures = metrics.counter(
             "rouse_push_claim_failures_total", "Claims that the store failed.")
         finishFailures = metrics.counter(
@@ -43,6 +69,9 @@ final class GatewayMetrics: Sendable {
             "rouse_push_claim_seconds", "From the doorbell or timer to the claimed pushes.")
         answerSeconds = metrics.histogram(
             "rouse_push_answer_seconds", "From the claim of a push to its answer.")
+        metrics.reading(
+            "rouse_push_oldest_stream_seconds", "Of the push that waits longest for an answer."
+        ) { [oldestStream] in Double(oldestStream.current) / 1000 }
         metrics.reading(
             "rouse_push_provider_token_age_seconds", "Age of the oldest provider token in use."
         ) { [oldestToken] in

@@ -1,4 +1,5 @@
-import EventLoop
+public import EventLoop
+public import Feed
 public import Model
 public import StoreService
 public import Telemetry
@@ -44,18 +45,36 @@ public final class PushGateway: Sendable {
 
     /// Starts sending. Connections are made when the first push of a credential is due.
     ///
-    /// - Parameter boot: names this run; the same as the store's.
+    /// - Parameters:
+    ///   - boot: names this run; the same as the store's.
+    ///   - board: told how it stands, each tick.
     /// - Throws: a `StreamError` when the process has no thread or descriptor left.
     public static func start(
-        store: StoreService, boot: BootID, doorbell: Doorbell, log: Log, metrics: Metrics,
+        store: StoreService, boot: BootID, doorbell: Doorbell,
+        board: PushStatusBoard = PushStatusBoard(), log: Log, metrics: Metrics,
         configuration: PushGatewayConfiguration = PushGatewayConfiguration()
     ) throws -> PushGateway {
         try start(
             GatewayParts(
                 boot: boot, configuration: configuration,
                 credentials: CredentialSource(store.apps), log: log,
-                metrics: GatewayMetrics(metrics),
+                metrics: GatewayMetrics(metrics), board: board,
                 makeQueue: { StorePushQueue(store, on: $0) }), doorbell: doorbell)
+    }
+
+    /// The same without a store: with pushes of another queue, and credentials that stay.
+    public static func start(
+        credentials: [PushCredentialRecord],
+        queue: @escaping @Sendable (Loop) -> any PushQueue, boot: BootID, doorbell: Doorbell,
+        board: PushStatusBoard = PushStatusBoard(), log: Log, metrics: Metrics,
+        configuration: PushGatewayConfiguration = PushGatewayConfiguration()
+    ) throws -> PushGateway {
+        try start(
+            GatewayParts(
+                boot: boot, configuration: configuration,
+                credentials: CredentialSource(generation: { 0 }, all: { credentials }),
+                log: log, metrics: GatewayMetrics(metrics), board: board, makeQueue: queue),
+            doorbell: doorbell)
     }
 
     static func start(_ parts: GatewayParts, doorbell: Doorbell) throws -> PushGateway {

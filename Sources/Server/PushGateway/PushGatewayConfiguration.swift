@@ -35,6 +35,28 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     /// Between two replacements of a connection that still works: APNs takes a pattern of
     /// connects and disconnects for an attack.
     public var replaceSpacing: Milliseconds = 30_000
+    /// A connection that worked for so long and then ends is no failure.
+    public var soundAge: Milliseconds = 30_000
+    /// Connections of one class of one credential at most.
+    public var connectionsMax = 4
+    /// How long all streams of a class must be taken before it gets another connection.
+    public var growAfter: Milliseconds = 1_000
+    /// Between two connections that a class gets for its load.
+    public var growSpacing: Milliseconds = 10_000
+    /// Age at which a connection is replaced, so that names are looked up again.
+    public var connectionAge: Milliseconds = 86_400_000
+    /// Idle time after which a class gives up all connections but one.
+    public var surplusIdle: Milliseconds = 3_600_000
+    /// Refused tokens that APNs had accepted before, in `breakerWindow`, which pause the
+    /// credential if they are at least one in `breakerShare` of its answers: it is not the
+    /// tokens that are wrong then.
+    public var breakerCount = 5
+    public var breakerShare = 4
+    public var breakerWindow: Milliseconds = 300_000
+    /// How long the verdict over such a token waits for others like it.
+    public var verdictDelay: Milliseconds = 2_000
+    /// Between two counts of what waits in the store.
+    public var queueCount: Milliseconds = 5_000
     /// The first pause of a credential that APNs refuses; it doubles.
     public var pause: Milliseconds = 60_000
     public var pauseMax: Milliseconds = 900_000

@@ -1,13 +1,17 @@
 import EventLoop
-import Feed
-import Model
+public import Feed
+public import Model
 import StoreService
 
-/// The store as the gateway sees it. Loop-confined; every question gets one answer, on a later
-/// turn of the loop, or none when the loop ends first.
-protocol PushQueue: AnyObject {
+/// Where the gateway's pushes come from and go back to: the store, or whatever else a program
+/// that has only the gateway keeps them in. Loop-confined; every question gets one answer, on a
+/// later turn of the loop, or none when the loop ends first.
+public protocol PushQueue: AnyObject {
+    /// Takes pushes that are due, no more than `rooms` and `streams` say, at most one for each
+    /// device at a time; each is the claimer's until its lease ends.
     func claim(
         _ request: ClaimPushes, reply: @escaping (Result<ClaimedPushes, StoreError>) -> Void)
+    /// Writes down what came of one; ignored if its claim is not the newest any more.
     func finish(
         _ request: FinishPush, reply: @escaping (Result<Void, StoreError>) -> Void)
 }

@@ -8,6 +8,10 @@ struct PushResponse: Equatable {
     /// Empty if the body gives none that can be read: the status alone tells the class then.
     var reason: String
     var timestamp: Timestamp?
+    /// APNs' clock, in seconds since 1970, if it tells.
+    var date: Int64?
+    /// The `apns-id` of the answer: ours, or the one APNs made.
+    var id: WakeID?
 
     /// No body of APNs comes near this.
     static let bodyBytesMax = 4_096

@@ -61,6 +61,8 @@ public final class Server: Sendable {
         let doorbell = SyncService.Doorbell()
         let pushes = PushGateway.Doorbell()
         let deliveries = Webhooks.Doorbell()
+        let board = PushStatusBoard()
+        let wakes = WakeMetrics(metrics)
         let path = configuration.storePath
         store = try StoreService.start(
             duties: Self.duties, boot: boot,
@@ -68,6 +70,7 @@ public final class Server: Sendable {
             open: { try SQLiteStore(path: path, tables: Schema.tables) },
             onCommit: { committed in
                 doorbell.committed(committed)
+                wakes.note(committed.wakes)
                 if committed.hasBackgroundWork { pushes.ring() }
                 if committed.hasDeliveries { deliveries.ring() }
             })
@@ -103,6 +106,7 @@ public final class Server: Sendable {
             api = try BackendAPI.start(
                 configuration: settings, store: store,
                 notReady: { isDraining.isSet ? ["draining"] : [] },
+                pushStatus: { board.current.map { PushStatus($0) } },
                 metrics: metrics, log: log)
         } catch {
             sync.stop()
@@ -112,7 +116,8 @@ public final class Server: Sendable {
         Failpoint.hit(.adminSocketMade)
         do {
             gateway = try PushGateway.start(
-                store: store, boot: boot, doorbell: pushes, log: log, metrics: metrics)
+                store: store, boot: boot, doorbell: pushes, board: board, log: log,
+                metrics: metrics)
         } catch {
             api.stop()
             sync.stop()

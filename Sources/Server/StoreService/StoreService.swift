@@ -117,6 +117,8 @@ public struct Committed: Sendable {
     public var audiences: [AudienceChange] = []
     /// A webhook has something to deliver.
     public var hasDeliveries = false
+    /// What came of wakes, for the metrics.
+    public var wakes = WakeEffects()
 }
 
 /// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.

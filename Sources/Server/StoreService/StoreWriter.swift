@@ -163,6 +163,7 @@ final class StoreWriter {
             committed.audiences += outcome.audiences
             committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
             committed.hasDeliveries = committed.hasDeliveries || outcome.hasDeliveries
+            committed.wakes += outcome.wakes
         }
         if committed.hasBackgroundWork {
             for index in duties.indices where duties[index].duty.followsCommits {
@@ -172,6 +173,7 @@ final class StoreWriter {
         if !committed.changes.isEmpty || !committed.ended.isEmpty
             || !committed.challenged.isEmpty || !committed.audiences.isEmpty
             || committed.hasBackgroundWork || committed.hasDeliveries
+            || committed.wakes != WakeEffects()
         {
             onCommit(committed)
         }

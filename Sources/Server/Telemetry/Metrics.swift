@@ -51,6 +51,32 @@ public final class CounterFamily: Sendable {
     }
 }
 
+/// Gauges of one name told apart by label values, which are of a closed set. From any thread.
+public final class GaugeFamily: Sendable {
+    private let lock = Lock()
+    private nonisolated(unsafe) var gauges: [[String]: Gauge] = [:]  // guarded by `lock`
+
+    public init() {}
+
+    /// The gauge with these label values; beyond `CounterFamily.seriesMax` one shared `other`.
+    public subscript(_ labels: String...) -> Gauge {
+        lock.withLock {
+            if let gauge = gauges[labels] { return gauge }
+            let key =
+                gauges.count < CounterFamily.seriesMax ? labels : labels.map { _ in "other" }
+            let gauge = gauges[key] ?? Gauge()
+            gauges[key] = gauge
+            return gauge
+        }
+    }
+
+    var series: [(labels: [String], value: Int)] {
+        let all = lock.withLock { gauges }
+        return all.map { ($0.key, $0.value.current) }
+            .sorted { $0.0.lexicographicallyPrecedes($1.0) }
+    }
+}
+
 /// How long things took, in seconds, in fixed buckets. From any thread.
 public final class Histogram: Sendable {
     public static let secondsBounds: [Double] = [
@@ -83,6 +109,7 @@ public final class Metrics: Sendable {
         case counter(Counter)
         case gauge(Gauge)
         case family(CounterFamily, labels: [String])
+        case gauges(GaugeFamily, labels: [String])
         case histogram(Histogram)
         case reading(@Sendable () -> Double, isCounter: Bool)
     }
@@ -113,6 +140,12 @@ public final class Metrics: Sendable {
     public func counters(_ name: String, _ help: String, labels: [String]) -> CounterFamily {
         let family = CounterFamily()
         add(name, help, .family(family, labels: labels))
+        return family
+    }
+
+    public func gauges(_ name: String, _ help: String, labels: [String]) -> GaugeFamily {
+        let family = GaugeFamily()
+        add(name, help, .gauges(family, labels: labels))
         return family
     }
 
@@ -153,6 +186,12 @@ public final class Metrics: Sendable {
                 for (values, count) in family.series {
                     let pairs = zip(labels, values).map { "\($0)=\"\(Self.escaped($1))\"" }
                     text += "\(entry.name){\(pairs.joined(separator: ","))} \(count)\n"
+                }
+            case .gauges(let family, let labels):
+                text += "gauge\n"
+                for (values, number) in family.series {
+                    let pairs = zip(labels, values).map { "\($0)=\"\(Self.escaped($1))\"" }
+                    text += "\(entry.name){\(pairs.joined(separator: ","))} \(number)\n"
                 }
             case .histogram(let histogram):
                 text += "histogram\n" + Self.lines(entry.name, histogram)

@@ -42,6 +42,23 @@ extension Rouse {
                     are those of the socket, TLS and the login included; time is from dialling.
                     """),
             run: { try loadFirstSync($0) }),
+        Command(
+            description: CommandDescription(
+                name: "load push", summary: "measure the way to APNs, beside h2load",
+                options: [
+                    CommandOption("pushes", "N", "pushes of one campaign (default 15000)"),
+                    CommandOption("payload", "BYTES", "of each (default 150)"),
+                    CommandOption("keep", "keep the folder with the simulator's log"),
+                    CommandOption("json", "end with one JSON object on stdout"),
+                ],
+                examples: ["rouse load push", "rouse load push --pushes 100000 --json"],
+                notes: """
+                    It starts a simulator in a process of its own and sends the pushes to it: by the
+                    gateway of the server, from memory, and then by h2load (nghttp2-client), the
+                    same requests over one connection. Processor time is the sender's alone. Measure
+                    with a release build.
+                    """),
+            run: { try loadPush($0) }),
     ]
 
     private static func loadFirstSync(_ arguments: Arguments) throws -> Int32 {
@@ -55,6 +72,24 @@ extension Rouse {
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }
         let report = try FirstSyncLoad.run(options)
+        if arguments.has("json") {
+            Terminal.complain(report.text)
+            Terminal.print(report.json)
+        } else {
+            Terminal.print(report.text)
+        }
+        return ExitStatus.success
+    }
+
+    private static func loadPush(_ arguments: Arguments) throws -> Int32 {
+        var options = PushLoadOptions()
+        options.pushes = try arguments.number("pushes", in: 1...1_000_000) ?? options.pushes
+        options.payloadBytes =
+            try arguments.number("payload", in: 32...4_096) ?? options.payloadBytes
+        options.keepsFolder = arguments.has("keep")
+        options.executable = try ownExecutable()
+        options.progress = { Terminal.complain($0) }
+        let report = try PushLoad.run(options)
         if arguments.has("json") {
             Terminal.complain(report.text)
             Terminal.print(report.json)

@@ -16,7 +16,8 @@ enum Rouse {
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
         + conformCommands + backupCommands
-        + appCommands + keyCommands + webhookCommands + deviceCommands + accessCommands
+        + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
+        + accessCommands
         + developmentCommands
 
     static func main() {

@@ -179,22 +179,33 @@ public struct APIKeyRecord: Record, Equatable {
     }
 }
 
-/// What the gateway needs to push for one app in one APNs environment.
+/// What the gateway needs to push for some topics of one app in one APNs environment: a signing
+/// key, or a client certificate. Several may stand side by side; of those that name a topic the
+/// first by name that can send does.
 public struct PushCredentialRecord: Record, Equatable {
     public static let table = Table(
         "push_credential",
-        key: [Column("app", .text), Column("environment", .integer)],
+        key: [Column("app", .text), Column("environment", .integer), Column("name", .text)],
         values: [
             Column("key_i_d", .text), Column("team", .text), Column("private_key_p_e_m", .text),
             Column("topics", .text), Column("host", .text), Column("port", .integer),
             Column("trusted_certificates_p_e_m", .text, optional: true),
-            Column("changed_at", .integer),
+            Column("changed_at", .integer), Column("certificate_p_e_m", .text, optional: true),
         ])
+
+    /// The name of a credential that was given none.
+    public static let plainName = "default"
+    /// Credentials of one app and environment.
+    public static let countMax = 16
 
     public var app: AppID
     public var environment: PushEnvironmentKind
+    public var name: String
+    /// Of the signing key; empty with a certificate.
     public var keyID: String
+    /// Empty with a certificate.
     public var team: String
+    /// The signing key, or the certificate's key.
     public var privateKeyPEM: String
     /// Bundle ids, one a line.
     public var topics: String
@@ -203,10 +214,13 @@ public struct PushCredentialRecord: Record, Equatable {
     /// `nil`: the system's.
     public var trustedCertificatesPEM: String?
     public var changedAt: Timestamp
+    /// The client certificate and its chain; `nil`: provider tokens are signed with the key.
+    public var certificatePEM: String?
 
     public init(
         app: AppID,
         environment: PushEnvironmentKind,
+        name: String = PushCredentialRecord.plainName,
         keyID: String,
         team: String,
         privateKeyPEM: String,
@@ -214,10 +228,12 @@ public struct PushCredentialRecord: Record, Equatable {
         host: String,
         port: UInt64,
         trustedCertificatesPEM: String? = nil,
-        changedAt: Timestamp
+        changedAt: Timestamp,
+        certificatePEM: String? = nil
     ) {
         self.app = app
         self.environment = environment
+        self.name = name
         self.keyID = keyID
         self.team = team
         self.privateKeyPEM = privateKeyPEM
@@ -226,12 +242,19 @@ public struct PushCredentialRecord: Record, Equatable {
         self.port = port
         self.trustedCertificatesPEM = trustedCertificatesPEM
         self.changedAt = changedAt
+        self.certificatePEM = certificatePEM
+    }
+
+    /// Whether pushes with this topic may go out with it.
+    public func hasTopic(_ topic: String) -> Bool {
+        topics.split(separator: "\n").contains { $0 == topic }
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
         var reader = try RowReader(row, of: Self.table)
         app = AppID(try reader.text())
         environment = try reader.value(PushEnvironmentKind.self)
+        name = try reader.text()
         keyID = try reader.text()
         team = try reader.text()
         privateKeyPEM = try reader.text()
@@ -242,12 +265,14 @@ public struct PushCredentialRecord: Record, Equatable {
             try reader.text()
         }
         changedAt = try reader.timestamp()
+        certificatePEM = try reader.optional { reader throws(StoreError) in try reader.text() }
     }
 
     public var row: [ColumnValue] {
         [
             .app(app),
             .unsigned(environment.rawValue),
+            .text(name),
             .text(keyID),
             .text(team),
             .text(privateKeyPEM),
@@ -256,6 +281,7 @@ public struct PushCredentialRecord: Record, Equatable {
             .unsigned(port),
             .optional(trustedCertificatesPEM) { .text($0) },
             .timestamp(changedAt),
+            .optional(certificatePEM) { .text($0) },
         ]
     }
 }

@@ -132,6 +132,7 @@ public struct DeviceRecord: Record, Equatable {
             Column("mutations_taken", .integer), Column("expires_at", .integer, optional: true),
             Column("reset_base", .integer), Column("locale", .text),
             Column("time_zone", .text), Column("utc_offset", .integer),
+            Column("token_proven_at", .integer, optional: true),
         ],
         indexes: [
             TableIndex("device_by_id", columns: [0, 2]),
@@ -186,6 +187,8 @@ public struct DeviceRecord: Record, Equatable {
     public var timeZone: String
     /// Minutes east of UTC when it was last said, plus 1,440; 0: not said.
     public var utcOffset: UInt64
+    /// When APNs first accepted a push to the token; `nil`: it never has.
+    public var tokenProvenAt: Timestamp?
 
     public init(
         app: AppID,
@@ -216,7 +219,8 @@ public struct DeviceRecord: Record, Equatable {
         resetBase: UInt64 = 0,
         locale: String = "",
         timeZone: String = "",
-        utcOffset: UInt64 = 0
+        utcOffset: UInt64 = 0,
+        tokenProvenAt: Timestamp? = nil
     ) {
         self.app = app
         self.user = user
@@ -247,6 +251,7 @@ public struct DeviceRecord: Record, Equatable {
         self.locale = locale
         self.timeZone = timeZone
         self.utcOffset = utcOffset
+        self.tokenProvenAt = tokenProvenAt
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -281,6 +286,7 @@ public struct DeviceRecord: Record, Equatable {
         locale = try reader.text()
         timeZone = try reader.text()
         utcOffset = try reader.unsigned()
+        tokenProvenAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
     }
 
     public var row: [ColumnValue] {
@@ -314,6 +320,7 @@ public struct DeviceRecord: Record, Equatable {
             .text(locale),
             .text(timeZone),
             .unsigned(utcOffset),
+            .optional(tokenProvenAt) { .timestamp($0) },
         ]
     }
 }

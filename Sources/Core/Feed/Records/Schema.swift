@@ -19,6 +19,7 @@ public enum Schema {
         UserDeletionRecord.table, NameErasureRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
         WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
+        TokenFeedbackRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.

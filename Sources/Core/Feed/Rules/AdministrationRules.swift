@@ -21,11 +21,11 @@ extension Work {
         case .putAPIKey(let key): try putAPIKey(key)
         case .removeAPIKey(let app, let keyID):
             try remove(APIKeyRecord.self, [.app(app), .text(keyID)])
-        case .putPushCredential(let credential):
-            try requireApp(credential.app)
-            try put(credential)
-        case .removePushCredential(let app, let environment):
-            try remove(PushCredentialRecord.self, [.app(app), .unsigned(environment.rawValue)])
+        case .putPushCredential(let credential): try putPushCredential(credential)
+        case .removePushCredential(let key):
+            try remove(
+                PushCredentialRecord.self,
+                [.app(key.app), .unsigned(key.environment.rawValue), .text(key.name)])
         case .removeDevice(let app, let user, let device):
             try removeDevice(app, user, device)
         case .revokeSessions(let app, let user, let reauthenticate):
@@ -67,6 +67,20 @@ extension Work {
             throw .refused(.limit, "\(limits.apiKeys) keys are live")
         }
         try put(key)
+    }
+
+    private func putPushCredential(_ credential: PushCredentialRecord) throws(RuleFailure) {
+        try requireApp(credential.app)
+        let most = PushCredentialRecord.countMax
+        let all = try records(
+            PushCredentialRecord.self,
+            Scan(
+                prefix: [.app(credential.app), .unsigned(credential.environment.rawValue)],
+                limit: most + 1))
+        guard all.contains(where: { $0.name == credential.name }) || all.count < most else {
+            throw .refused(.limit, "\(most) push credentials are there for the environment")
+        }
+        try put(credential)
     }
 
     /// The app is gone at once: nobody gets in any more. Its rows follow in the background.

@@ -42,6 +42,13 @@ extension PageReader {
         case .webhook(let id):
             return try snapshot.record(WebhookRecord.self, [.app(app), .identifier(id)])
                 .map { .webhook($0) }
+        case .tokenFeedback(let after, let limit):
+            let rows = try snapshot.records(
+                TokenFeedbackRecord.self,
+                Scan(
+                    prefix: [.app(app)], after: [.unsigned(after)],
+                    limit: min(limit, limits.listRows)))
+            return .tokenFeedback(rows, last: rows.last?.number ?? after)
         }
     }
 

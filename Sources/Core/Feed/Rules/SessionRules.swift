@@ -99,10 +99,12 @@ extension Work {
         _ request: OpenSession, _ device: DeviceRecord
     ) throws(RuleFailure) -> Bool {
         guard request.role == .app else { return false }
-        return try waking { () throws(StoreError) in
+        let (hadRow, wakes) = try waking { () throws(StoreError) in
             try WakeRules.sessionOpened(
                 device, wake: request.wake, in: self.transaction, now: self.now)
         }
+        effects.note(wakes)
+        return hadRow
     }
 
     /// The device and those it takes something from, ascending: it belongs to one user at a time,

@@ -104,12 +104,14 @@ extension Work {
         case .production: environment = .production
         case .development: environment = .development
         }
-        guard !registration.token.isEmpty, registration.token.count <= limits.pushTokenBytes,
-            let credential = try record(
-                PushCredentialRecord.self, [.app(app), .unsigned(environment.rawValue)])
+        guard !registration.token.isEmpty, registration.token.count <= limits.pushTokenBytes
         else { return nil }
-        let topics = credential.topics.split(separator: "\n")
-        return topics.contains { $0 == registration.topic } ? environment : nil
+        let credentials = try records(
+            PushCredentialRecord.self,
+            Scan(
+                prefix: [.app(app), .unsigned(environment.rawValue)],
+                limit: PushCredentialRecord.countMax))
+        return credentials.contains { $0.hasTopic(registration.topic) } ? environment : nil
     }
 
     /// The devices that hold the token now. At most one, unless the table was restored wrongly.

@@ -238,6 +238,9 @@ extension Work {
         var deleted = try deleteRows(
             of: SessionTokenRecord.table,
             Scan(index: "session_token_by_device", prefix: key, limit: limit))
+        deleted += try deleteRows(
+            of: TokenFeedbackRecord.table,
+            Scan(index: "token_feedback_by_user", prefix: key, limit: limit))
         for table in Schema.tables where table.isOfUsers && deleted < limit {
             deleted += try deleteRows(of: table, Scan(prefix: key, limit: limit - deleted))
         }

@@ -7,14 +7,9 @@ extension WakeRules {
     /// outage they leave at a limited rate.
     static let overdueAfter: Milliseconds = 5_000
     static let overduePerSecond: UInt64 = 200
-    /// Apps looked at in one claim when there is more to send than can be taken.
-    static let appsPerClaim = 64
-    /// Under this name `bytes` is the app whose turn was first in the last such claim.
-    private static let appTurnName = "claim_turn"
     /// Devices looked at in one claim.
     static let claimMax = 256
-    /// How long a device waits whose credential is paused or missing, or whose user or app is
-    /// suspended.
+    /// How long a device waits whose credential is missing, or whose user or app is suspended.
     static let credentialDelay: Milliseconds = 30_000
 
     /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
@@ -24,114 +19,35 @@ extension WakeRules {
     ) throws(StoreError) -> (ClaimedPushes, WakeEffects) {
         var effects = try noticeGap(in: transaction, now: now)
         var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
-        let streams = min(request.streams, request.ids.count)
+        let streams = min(request.streams, request.ids.count, claimMax)
         guard streams > 0 else { return (claimed, effects) }
-        let rows = try dueRows(atMost: min(streams, claimMax), in: transaction, now: now)
-        claimed.more = rows.count >= min(streams, claimMax)
+        var queues = PushQueues(request, in: transaction, now: now)
+        let rows = try queues.dueRows(atMost: streams)
+        claimed.more = queues.isMore
+        claimed.blocked = queues.blocked
+        claimed.nextDue = queues.nextDue
+        claimed.queues = try request.countsQueues ? queues.depths() : []
         try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: WakeRecord.isBelow) {
+            for row in rows.sorted(by: { WakeRecord.isBelow($0.wake, $1.wake) }) {
                 // The user's row first: a publish holds it while it looks at the same device.
                 let user = try transaction.record(
-                    UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
+                    UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
                 let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
                 let (job, more) = try self.claim(
-                    row, claim, isSuspended: user?.isSuspended ?? false,
-                    paused: request.paused, in: transaction, now: now)
+                    row, claim, isSuspended: user?.isSuspended ?? false, in: transaction,
+                    now: now)
                 if let job { claimed.jobs.append(job) }
                 effects += more
             }
         }
-        claimed.nextDue = try transaction.records(
-            WakeRecord.self, Scan(index: "wake_by_due", after: [.timestamp(now)], limit: 1)
-        ).first?.due
         return (claimed, effects)
     }
 
-    /// Rows that are due: overdue ones by their rate, and the rest of the streams for the others.
-    private static func dueRows(
-        atMost most: Int, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> [WakeRecord] {
-        let old = now - overdueAfter
-        var meter = OverdueMeter(
-            try transaction.record(MetaRecord.self, [.text(OverdueMeter.name)]), now: now)
-        let allowed = min(most, meter.left)
-        let overdue = try shared(
-            after: nil, through: old, atMost: allowed, in: transaction)
-        if !overdue.isEmpty {
-            meter.take(overdue.count)
-            try transaction.put(meter.record)
-        }
-        let fresh = try shared(
-            after: old, through: now, atMost: most - overdue.count, in: transaction)
-        return overdue + fresh
-    }
-
-    /// Rows due in a time, the earliest first; if there are more than can be taken, each app that
-    /// has some gets its share, so that one with many makes no other wait.
-    private static func shared(
-        after: Timestamp?, through: Timestamp, atMost most: Int,
-        in transaction: any StoreTransaction
-    ) throws(StoreError) -> [WakeRecord] {
-        guard most > 0 else { return [] }
-        let bounds = (after.map { [ColumnValue.timestamp($0)] }, [ColumnValue.timestamp(through)])
-        let earliest = try transaction.records(
-            WakeRecord.self,
-            Scan(index: "wake_by_due", after: bounds.0, through: bounds.1, limit: most))
-        guard earliest.count == most else { return earliest }
-        let apps = try appsInTurn(in: transaction)
-        guard apps.count > 1 else { return earliest }
-        var taken: [WakeRecord] = []
-        for app in apps {
-            let rows = try transaction.records(
-                WakeRecord.self,
-                Scan(
-                    index: "wake_by_app", prefix: [.app(app)], after: bounds.0,
-                    through: bounds.1, limit: max(1, most / apps.count)))
-            taken += rows.prefix(most - taken.count)
-        }
-        // What the others left of their shares goes by time.
-        let known = Set(taken.map { $0.row.prefix(WakeRecord.table.keyCount) })
-        let rest = earliest.filter { !known.contains($0.row.prefix(WakeRecord.table.keyCount)) }
-        return taken + rest.prefix(most - taken.count)
-    }
-
-    /// Apps with wake rows, at most `appsPerClaim`, beginning after the one that was first last
-    /// time.
-    private static func appsInTurn(
-        in transaction: any StoreTransaction
-    ) throws(StoreError) -> [AppID] {
-        let turn = try transaction.record(MetaRecord.self, [.text(appTurnName)])?.bytes ?? []
-        let start = String(decoding: turn, as: UTF8.self)
-        var apps: [AppID] = []
-        var last = start
-        var hasWrapped = start.isEmpty
-        while apps.count < appsPerClaim {
-            let row = try transaction.records(
-                WakeRecord.self,
-                Scan(
-                    index: "wake_by_app", after: last.isEmpty ? nil : [.text(last)], limit: 1)
-            ).first
-            guard let row else {
-                if hasWrapped { break }
-                hasWrapped = true
-                last = ""
-                continue
-            }
-            if apps.contains(row.app) { break }
-            apps.append(row.app)
-            last = row.app.name
-        }
-        if let first = apps.first {
-            try transaction.put(
-                MetaRecord(name: appTurnName, bytes: Array(first.name.utf8)))
-        }
-        return apps
-    }
-
     private static func claim(
-        _ row: WakeRecord, _ claim: Claim, isSuspended: Bool, paused: [CredentialKey],
+        _ due: DueRow, _ claim: Claim, isSuspended: Bool,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> (PushJob?, WakeEffects) {
+        let row = due.wake
         guard
             let device = try transaction.record(
                 DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
@@ -140,13 +56,12 @@ extension WakeRules {
             return (nil, WakeEffects())
         }
         var step = try WakeStep(device, in: transaction, now: now)
-        let credential = CredentialKey(app: device.app, environment: device.pushEnvironment)
-        let isConfigured = try has(credential, in: transaction)
-        if !isConfigured || isSuspended || paused.contains(credential) {
+        guard let credential = due.credential, !isSuspended else {
             step.machine.putOff(until: now + credentialDelay)
             try step.save()
             return (nil, step.effects)
         }
+        let lane = step.row.lane
         // A wake may turn into alerts; each round settles one need for good.
         var request: PushRequest?
         while step.sends == nil, let need = step.machine.need(now: now) {
@@ -164,20 +79,9 @@ extension WakeRules {
             app: device.app, user: device.user, device: device.device, owner: claim.owner,
             attempt: step.row.attempt)
         let job = PushJob(
-            key: key, kind: kind, credential: credential, request: request, lease: lease)
+            key: key, kind: kind, lane: lane == .probe ? .probe : PushClass(kind),
+            credential: credential, request: request, lease: lease)
         return (job, step.effects)
-    }
-
-    private static func has(
-        _ credential: CredentialKey, in transaction: any StoreTransaction
-    ) throws(StoreError) -> Bool {
-        // An app on its way out keeps its credentials for a moment, a suspended one for good.
-        guard let app = try transaction.record(AppRecord.self, [.app(credential.app)]),
-            !app.isSuspended
-        else { return false }
-        return try transaction.record(
-            PushCredentialRecord.self,
-            [.app(credential.app), .unsigned(credential.environment.rawValue)]) != nil
     }
 
     private static func claimWake(
@@ -263,12 +167,20 @@ extension WakeRules {
         let unread = try transaction.unread(key.app, key.user)
         try step.perform(
             step.machine.pushAnswered(
-                request.reply, owner: key.owner, attempt: key.attempt, unread: unread, now: now))
+                request.reply, keepsToken: request.keepsToken, owner: key.owner,
+                attempt: key.attempt, unread: unread, now: now))
         try step.save()
+        if step.device.pushToken == nil, device.pushToken != nil,
+            case .answered(let status, let reason, let timestamp) = request.reply
+        {
+            try transaction.noteDropped(
+                device, status: status, reason: reason, since: timestamp, now: now)
+        }
         switch request.reply {
         case .answered(let status, let reason, let timestamp):
             let answer = PushAnswer(
-                status: status, reason: reason, timestamp: timestamp, failures: row.failures)
+                status: status, reason: reason, timestamp: timestamp, failures: row.failures,
+                kind: row.flight ?? .silent)
             return (answer, step.effects)
         case .unanswered:
             return (
@@ -277,31 +189,6 @@ extension WakeRules {
         case .notSent:
             return (.retryLater(after: WakePolicy.unsentDelay, step: .none), step.effects)
         }
-    }
-}
-
-/// How many overdue pushes left in the present second.
-private struct OverdueMeter {
-    static let name = "overdue_pushes"
-    private let second: UInt64
-    private var count: UInt64
-
-    init(_ record: MetaRecord?, now: Timestamp) {
-        second = now.milliseconds / 1_000
-        count = 0
-        if let record, record.number == second, let pair = Identifier<Never>(record.bytes) {
-            count = pair.low
-        }
-    }
-
-    var left: Int {
-        Int(WakeRules.overduePerSecond - min(count, WakeRules.overduePerSecond))
-    }
-    mutating func take(_ more: Int) { count += UInt64(more) }
-
-    var record: MetaRecord {
-        MetaRecord(
-            name: Self.name, number: second, bytes: Identifier<Never>(high: 0, low: count).bytes)
     }
 }
 

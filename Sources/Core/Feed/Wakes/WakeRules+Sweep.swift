@@ -129,17 +129,9 @@ extension WakeRules {
     private static func clockWasSetBack(
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
-        for index in ["wake_by_due", "wake_by_deadline"] {
-            for _ in 0..<setBackRounds {
-                let rows = try transaction.records(
-                    WakeRecord.self,
-                    Scan(index: index, after: [.timestamp(now + horizon)], limit: gapStep))
-                _ = try onDevices(of: rows, in: transaction, now: now) {
-                    (step: inout WakeStep) throws(StoreError) in
-                    step.machine.clockSetBack(now: now)
-                }
-                if rows.count < gapStep { break }
-            }
+        try setBack(index: "wake_by_deadline", [], in: transaction, now: now)
+        for prefix in try PushQueues.prefixes(in: transaction) {
+            try setBack(index: "wake_by_lane", prefix, in: transaction, now: now)
         }
         for _ in 0..<setBackRounds {
             let sessions = try transaction.records(
@@ -152,6 +144,24 @@ extension WakeRules {
                 try transaction.put(session)
             }
             if sessions.count < gapStep { return }
+        }
+    }
+
+    private static func setBack(
+        index: String, _ prefix: [ColumnValue], in transaction: any StoreTransaction,
+        now: Timestamp
+    ) throws(StoreError) {
+        for _ in 0..<setBackRounds {
+            let rows = try transaction.records(
+                WakeRecord.self,
+                Scan(
+                    index: index, prefix: prefix, after: [.timestamp(now + horizon)],
+                    limit: gapStep))
+            _ = try onDevices(of: rows, in: transaction, now: now) {
+                (step: inout WakeStep) throws(StoreError) in
+                step.machine.clockSetBack(now: now)
+            }
+            if rows.count < gapStep { return }
         }
     }
 

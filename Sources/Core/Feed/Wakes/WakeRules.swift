@@ -8,6 +8,9 @@ public struct WakeEffects: Equatable, Sendable {
     public var isDue = false
     public var demotions = 0
     public var recoveries = 0
+    /// What came of silent pushes.
+    public var outcomes: [WakeOutcome] = []
+    public var latencies: [WakeLatency] = []
 
     public init() {}
 
@@ -15,6 +18,28 @@ public struct WakeEffects: Equatable, Sendable {
         effects.isDue = effects.isDue || more.isDue
         effects.demotions += more.demotions
         effects.recoveries += more.recoveries
+        effects.outcomes += more.outcomes
+        effects.latencies += more.latencies
+    }
+}
+
+/// How long a step of a silent push took, from its last attempt on.
+public struct WakeLatency: Equatable, Sendable {
+    public enum Stage: String, Sendable, CaseIterable {
+        /// APNs took it.
+        case accepted
+        /// The app said HELLO.
+        case connected
+        /// The app has what the push was for.
+        case synced
+    }
+
+    public var stage: Stage
+    public var duration: Milliseconds
+
+    public init(_ stage: Stage, _ duration: Milliseconds) {
+        self.stage = stage
+        self.duration = duration
     }
 }
 
@@ -86,12 +111,12 @@ public enum WakeRules {
     public static func sessionOpened(
         _ device: DeviceRecord, wake: WakeID?, in transaction: any StoreTransaction,
         now: Timestamp
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> (hadRow: Bool, effects: WakeEffects) {
         var step = try WakeStep(device, in: transaction, now: now)
         try step.perform(step.machine.connected(now: now))
         if let wake { try step.attribute(wake) }
         try step.save(keepsDevice: false)
-        return step.hadRow
+        return (step.hadRow, step.effects)
     }
 
     /// A session that did not count does again: a socket of the app survived.

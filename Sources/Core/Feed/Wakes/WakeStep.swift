@@ -29,16 +29,20 @@ struct WakeStep {
         before = try transaction.record(WakeRecord.self, device.wakeKey)
         let app = try transaction.record(AppRecord.self, [.app(device.app)])
         appLocale = app?.locale ?? ""
+        var row =
+            before ?? WakeRecord(app: device.app, user: device.user, device: device.device)
+        row.environment = device.pushEnvironment.rawValue
+        row.topic = device.pushTopic
         machine = Reachability(
             policy: app.map { WakePolicy($0) } ?? WakePolicy(),
             tokenGeneration: device.pushToken == nil ? nil : device.tokenGeneration,
-            tokenConfirmedAt: device.tokenConfirmedAt, isUnreachable: device.isUnreachable,
+            tokenConfirmedAt: device.tokenConfirmedAt,
+            isTokenProven: device.tokenProvenAt != nil, isUnreachable: device.isUnreachable,
             wasAlerted: device.wasAlerted,
             isRefreshOff: device.backgroundRefresh == .off,
             isSessionCounted: try transaction.isSessionCounted(of: device, now: now),
             applied: device.applied, budget: SilentBudget(encoded: device.lastSilentAt),
-            row: before
-                ?? WakeRecord(app: device.app, user: device.user, device: device.device))
+            row: row)
     }
 
     var row: WakeRecord { machine.row }
@@ -50,6 +54,7 @@ struct WakeStep {
         device.isUnreachable = machine.isUnreachable
         device.wasAlerted = machine.wasAlerted
         device.lastSilentAt = machine.budget.encoded
+        device.tokenProvenAt = machine.isTokenProven ? device.tokenProvenAt ?? now : nil
         if keepsDevice, device != deviceBefore { try transaction.put(device) }
         if machine.isIdle(now: now) {
             if before != nil { try transaction.delete(WakeRecord.self, device.wakeKey) }
@@ -327,7 +332,7 @@ extension WakeStep {
 extension WakeStep {
     private static let historyLifetime: Milliseconds = 30 * 86_400_000
 
-    private func record(_ wake: WakeID, _ note: WakeNote) throws(StoreError) {
+    private mutating func record(_ wake: WakeID, _ note: WakeNote) throws(StoreError) {
         let key = device.wakeKey + [.identifier(wake)]
         let known = try transaction.record(WakeHistoryRecord.self, key)
         if case .sent(let kind, let badge) = note {
@@ -343,17 +348,31 @@ extension WakeStep {
         guard var record = known else { return }
         switch note {
         case .sent: break
-        case .accepted: record.acceptedAt = now
-        case .connected: record.connectedAt = record.connectedAt ?? now
-        case .synced: record.syncedAt = record.syncedAt ?? now
+        case .accepted:
+            record.acceptedAt = now
+            measure(.accepted, record)
+        case .connected:
+            if record.connectedAt == nil { measure(.connected, record) }
+            record.connectedAt = record.connectedAt ?? now
+        case .synced:
+            if record.syncedAt == nil { measure(.synced, record) }
+            record.syncedAt = record.syncedAt ?? now
         case .refused(let status, let reason):
             record.status = status
             record.reason = String(reason.prefix(64))
         case .outcome(let outcome):
             // The first one stands: a dead token's wake was rejected, not superseded.
-            if record.outcome == .pending { record.outcome = outcome }
+            if record.outcome == .pending {
+                record.outcome = outcome
+                if record.kind == .silent { effects.outcomes.append(outcome) }
+            }
         }
         try transaction.put(record)
+    }
+
+    private mutating func measure(_ stage: WakeLatency.Stage, _ record: WakeHistoryRecord) {
+        guard record.kind == .silent else { return }
+        effects.latencies.append(WakeLatency(stage, now.since(record.sentAt)))
     }
 
     private func newRecord(_ wake: WakeID, _ kind: PushKind) throws(StoreError)
@@ -382,11 +401,15 @@ extension WakeStep {
     }
 
     /// HELLO named the push that caused it.
-    func attribute(_ wake: WakeID) throws(StoreError) {
+    mutating func attribute(_ wake: WakeID) throws(StoreError) {
         let key = device.wakeKey + [.identifier(wake)]
         guard var record = try transaction.record(WakeHistoryRecord.self, key) else { return }
+        if record.connectedAt == nil { measure(.connected, record) }
         record.connectedAt = record.connectedAt ?? now
-        if record.outcome == .noShow { record.outcome = .late }
+        if record.outcome == .noShow {
+            record.outcome = .late
+            if record.kind == .silent { effects.outcomes.append(.late) }
+        }
         try transaction.put(record)
     }
 }

@@ -11,6 +11,39 @@ public enum PushKind: UInt64, Sendable, CaseIterable {
     case badge = 3
 }
 
+/// The queues of the gateway, best first. Each has streams and connections of its own, so that
+/// a backlog of one never delays another.
+public enum PushClass: UInt64, Sendable, CaseIterable, Comparable {
+    case wake = 1
+    case alert = 2
+    case badge = 3
+    case campaign = 4
+    /// To tokens that APNs has never accepted a push for: many of them may be wrong, and APNs
+    /// slows down connections that are told so.
+    case probe = 5
+
+    public init(_ kind: PushKind) {
+        switch kind {
+        case .silent: self = .wake
+        case .alert: self = .alert
+        case .badge: self = .badge
+        }
+    }
+
+    /// As in logs and metrics.
+    public var name: String {
+        switch self {
+        case .wake: "wake"
+        case .alert: "alert"
+        case .badge: "badge"
+        case .campaign: "campaign"
+        case .probe: "probe"
+        }
+    }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
 /// Where a device's silent wake stands.
 public enum WakePhase: UInt64, Sendable, CaseIterable {
     case none = 0

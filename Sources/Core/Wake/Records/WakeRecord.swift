@@ -26,13 +26,13 @@ public struct WakeRecord: Record, Equatable {
             Column("flight_badge", .integer), Column("flight_generation", .integer),
             Column("owner", .blob, optional: true), Column("lease", .integer, optional: true),
             Column("attempt", .integer), Column("failures", .integer),
+            Column("lane", .integer), Column("environment", .integer), Column("topic", .text),
         ],
         indexes: [
-            TableIndex("wake_by_due", columns: [3], presentColumn: 3),
+            TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 3], presentColumn: 3),
             TableIndex("wake_by_deadline", columns: [4], presentColumn: 4),
             TableIndex("wake_by_waiting", columns: [16], presentColumn: 16),
             TableIndex("wake_by_owner", columns: [30], presentColumn: 30),
-            TableIndex("wake_by_app", columns: [0, 3], presentColumn: 3),
         ])
 
     public var app: AppID
@@ -93,6 +93,12 @@ public struct WakeRecord: Record, Equatable {
     public var attempt: UInt64 = 0
     /// Refusals in a row that were worth a retry.
     public var failures: UInt64 = 0
+    /// Derived: the queue in which it waits while `due` is there.
+    public var lane: PushClass = .wake
+    /// The APNs environment of the device's token: the raw value of its kind.
+    public var environment: UInt64 = 0
+    /// The topic of the device's token.
+    public var topic = ""
 
     /// A device that is owed nothing.
     public init(app: AppID, user: UserID, device: DeviceID) {
@@ -138,6 +144,9 @@ public struct WakeRecord: Record, Equatable {
         lease = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         attempt = try reader.unsigned()
         failures = try reader.unsigned()
+        lane = try reader.value(PushClass.self)
+        environment = try reader.unsigned()
+        topic = try reader.text()
     }
 
     public var row: [ColumnValue] {
@@ -176,6 +185,9 @@ public struct WakeRecord: Record, Equatable {
             .optional(lease) { .timestamp($0) },
             .unsigned(attempt),
             .unsigned(failures),
+            .unsigned(lane.rawValue),
+            .unsigned(environment),
+            .text(topic),
         ]
     }
 }

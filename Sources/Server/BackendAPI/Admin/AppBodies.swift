@@ -133,6 +133,10 @@ struct APIKeyBody: Encodable {
 
 struct PushCredentialBody: Encodable {
     let environment: String
+    let name: String
+    /// `key` or `certificate`.
+    let kind: String
+    /// Empty with a certificate.
     let keyId: String
     let team: String
     let topics: [String]
@@ -144,6 +148,8 @@ struct PushCredentialBody: Encodable {
 
     init(_ record: PushCredentialRecord) {
         environment = record.environment.name
+        name = record.name
+        kind = record.certificatePEM == nil ? "key" : "certificate"
         keyId = record.keyID
         team = record.team
         topics = record.topics.split(separator: "\n").map(String.init)

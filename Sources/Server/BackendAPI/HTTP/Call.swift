@@ -23,6 +23,8 @@ struct Surroundings: Sendable {
     let metrics: Metrics
     /// Why the server as a whole takes no traffic; empty: it does.
     let notReady: @Sendable () -> [String]
+    /// How it stands with the push credentials; empty where no gateway runs.
+    var pushStatus: @Sendable () -> [PushStatus] = { [] }
 }
 
 /// One request, routed.

@@ -3,6 +3,7 @@ import EventLoop
 import Feed
 import HTTP2
 import Model
+import Telemetry
 import Wake
 
 /// Whoever uses a connection; told from inside the connection's handlers, never from inside a
@@ -54,6 +55,8 @@ final class APNsConnection {
         let id: HTTP2StreamID
         let deadline: Instant
         var status: Int?
+        var date: Int64?
+        var answeredID: WakeID?
         var body: [UInt8] = []
     }
 
@@ -67,6 +70,9 @@ final class APNsConnection {
     private let configuration: PushGatewayConfiguration
     private unowned let owner: any APNsConnectionOwner
     private let tls: TLSEngine
+    /// Requests carry provider tokens: APNs allows one stream until it has accepted one.
+    private let usesTokens: Bool
+    private let metrics: GatewayMetrics
     private var http: HTTP2ClientEngine?
     private var dialing: Dialing?
     private var socket: EventLoop.Stream?
@@ -80,24 +86,34 @@ final class APNsConnection {
     private var pingBefore: Instant?
     /// The PING under way must be answered before the next push.
     private var isVerifying = false
+    private var isReceiving = false
     private var silentStreams = 0
     private var isGoingAway = false
     private(set) var isRetired = false
     private(set) var end: ConnectionEnd?
     /// Whether APNs has answered a push here: a connection without any came to nothing.
     private(set) var hasAnswered = false
+    /// Whether APNs has believed a provider token here, whatever it said of the push.
+    private var isAuthenticated = false
+    private(set) var readyAt: Instant?
+    /// When a stream was last opened or answered.
+    private var lastUsed: Instant
 
     init(
-        number: UInt64, endpoint: APNsEndpoint, tls: TLSEngine, loop: Loop,
-        configuration: PushGatewayConfiguration, owner: any APNsConnectionOwner
+        number: UInt64, endpoint: APNsEndpoint, tls: TLSEngine, usesTokens: Bool, loop: Loop,
+        configuration: PushGatewayConfiguration, metrics: GatewayMetrics,
+        owner: any APNsConnectionOwner
     ) {
         self.number = number
         self.endpoint = endpoint
         self.tls = tls
+        self.usesTokens = usesTokens
+        self.metrics = metrics
         self.loop = loop
         self.configuration = configuration
         self.owner = owner
         lastHeard = Instant(milliseconds: loop.now)
+        lastUsed = lastHeard
     }
 
     private var now: Instant { Instant(milliseconds: loop.now) }
@@ -122,11 +138,24 @@ final class APNsConnection {
     /// Pushes submitted and not given back.
     var openStreams: Int { streams.count }
 
-    /// Streams the server allows; 1 until it has said so.
+    /// Streams the server allows; 1 until it has said so, and with provider tokens until it has
+    /// accepted one (Apple: Establishing a token-based connection to APNs).
     var streamLimit: Int {
         guard let http else { return 0 }
         let told = http.remoteMaximumConcurrentStreams.map { Int(clamping: $0) } ?? 1
-        return min(told, configuration.streamsMax)
+        return min(told, usesTokens && !isAuthenticated ? 1 : configuration.streamsMax)
+    }
+
+    /// Since the end of the handshake.
+    var age: Milliseconds { readyAt.map { now.since($0) } ?? 0 }
+    /// How long nothing was sent or answered.
+    var idleTime: Milliseconds { streams.isEmpty ? now.since(lastUsed) : 0 }
+    /// Of the stream that waits longest for its answer.
+    var oldestStream: Milliseconds {
+        order[orderStart...].lazy.compactMap { self.streams[$0] }.first.map { stream in
+            let left = stream.deadline.since(now)
+            return configuration.streamDeadline - min(left, configuration.streamDeadline)
+        } ?? 0
     }
 
     /// Whether TLS is up and new streams may be opened, now or once one is free.
@@ -148,7 +177,7 @@ final class APNsConnection {
     }
 
     /// Opens a stream; `flush()` sends it.
-    func submit(_ push: HeldPush, token: String) -> Submission {
+    func submit(_ push: HeldPush, token: String?) -> Submission {
         guard isUsable, let http, let socket else { return .ending }
         guard streams.count < streamLimit, socket.unsentBytes < Self.unsentMax else {
             return .full
@@ -161,6 +190,7 @@ final class APNsConnection {
             streams[lastTag] = Stream(
                 push: push, id: id, deadline: now + configuration.streamDeadline)
             order.append(lastTag)
+            lastUsed = now
             return .sent
         } catch {
             switch error {
@@ -172,9 +202,10 @@ final class APNsConnection {
         }
     }
 
-    /// Sends what was submitted.
+    /// Sends what was submitted. While bytes are being received it waits for their end: what the
+    /// answers of one read lead to leaves in as few TLS records as it fits.
     func flush() {
-        guard let http, end == nil else { return }
+        guard let http, end == nil, !isReceiving else { return }
         while http.wantsOutput {
             // A TLS record's worth at a time.
             let bytes = http.takeOutput(maximumBytes: 16 * 1024)
@@ -277,11 +308,29 @@ final class APNsConnection {
     }
 
     private func writeTLS() {
-        tls.takeOutput { bytes in _ = self.socket?.write(bytes) }
+        tls.takeOutput { bytes in
+            metrics.bytesSent.add(UInt64(bytes.count))
+            _ = self.socket?.write(bytes)
+        }
     }
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
         lastHeard = now
+        isReceiving = true
+        let failure = take(bytes)
+        isReceiving = false
+        if let failure {
+            flush()
+            writeTLS()
+            return finish(failure)
+        }
+        flush()
+        writeTLS()
+        if tls.peerClosed { finish(.closedByPeer) }
+        endIfRetired()
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> ConnectionEnd? {
         var events: [HTTP2ClientEvent] = []
         var failure: ConnectionEnd?
         do throws(TLSError) {
@@ -302,19 +351,12 @@ final class APNsConnection {
         if failure == nil, tls.isHandshakeComplete, connectBefore != nil {
             if http == nil { failure = makeEngine() }
             connectBefore = nil
+            readyAt = now
             isNew = failure == nil
         }
         if isNew { owner.connectionReady(self) }
         for event in events where end == nil { handle(event) }
-        if let failure {
-            flush()
-            writeTLS()
-            return finish(failure)
-        }
-        flush()
-        writeTLS()
-        if tls.peerClosed { finish(.closedByPeer) }
-        endIfRetired()
+        return failure
     }
 
     private func makeEngine() -> ConnectionEnd? {
@@ -334,7 +376,16 @@ final class APNsConnection {
 
     private func handle(_ event: HTTP2ClientEvent) {
         switch event {
-        case .response(let tag, let status, _): streams[tag]?.status = status
+        case .response(let tag, let status, let headers):
+            streams[tag]?.status = status
+            // All answers of a connection tell the same clock.
+            if !hasAnswered {
+                streams[tag]?.date = headers["date"].flatMap {
+                    PushResponse.seconds(httpDate: $0)
+                }
+            }
+            // Of a request that had none.
+            streams[tag]?.answeredID = headers["apns-id"].flatMap { WakeID(text: $0) }
         case .data(let tag, let bytes): streams[tag]?.body += bytes
         case .finished(let tag): answered(tag)
         case .responseTooLarge(let tag):
@@ -363,8 +414,13 @@ final class APNsConnection {
         }
         silentStreams = 0
         hasAnswered = true
-        owner.connection(
-            self, answered: stream.push, PushResponse(status: status, body: stream.body))
+        // 403 is about the token, 429 may be.
+        if status != 403, status != 429 { isAuthenticated = true }
+        lastUsed = now
+        var response = PushResponse(status: status, body: stream.body)
+        response.date = stream.date
+        response.id = stream.answeredID
+        owner.connection(self, answered: stream.push, response)
         if end == nil { owner.connectionHasRoom(self) }
     }
 

@@ -1,8 +1,6 @@
 import Crypto
 import EventLoop
-import Failpoints
 import Feed
-import HTTP2
 import Model
 import Telemetry
 import Wake
@@ -10,101 +8,132 @@ import Wake
 /// What a pool needs of the gateway.
 protocol CredentialPoolOwner: AnyObject {
     var tokens: ProviderTokens { get }
-    /// An engine that trusts what the credential says.
+    /// An engine that trusts what the credential says, with its certificate if it has one.
     func makeTLS(_ credential: PushCredentialRecord) throws(TLSError) -> TLSEngine
-    func finish(_ push: HeldPush, _ reply: PushReply)
+    func finish(_ push: HeldPush, _ reply: PushReply, keepsToken: Bool)
+    func isBlocked(_ lane: PushLane) -> Bool
     /// Streams have become free.
-    func poolHasRoom()
+    func poolHasRoom(_ lane: PushLane)
     /// APNs wants fewer provider tokens of this key: all of its pools rest.
     func rest(_ key: ProviderKey, for pause: Milliseconds, reason: String)
 }
 
-/// The pushes and connections of one credential. Loop-confined.
+/// All that goes out with one credential: a lane for each class of pushes, and what APNs says of
+/// the credential as a whole. Loop-confined.
 ///
 /// The first push binds a connection to its key, so no connection is shared with another
-/// credential. There is one connection, and while it is being replaced two. Classes of pushes
-/// with connections of their own belong here: in `active` and `pump()`.
+/// credential.
 final class CredentialPool {
     let key: CredentialKey
     let credential: PushCredentialRecord
-    let provider: ProviderKey
+    /// `nil`: it is a certificate.
+    let provider: ProviderKey?
     private unowned let owner: any CredentialPoolOwner
     private let loop: Loop
     private let configuration: PushGatewayConfiguration
     private let log: Log
     private let metrics: GatewayMetrics
-    private var waiting = WaitingPushes()
-    /// Pushes are sent here.
-    private var active: APNsConnection?
-    /// Takes `active`'s place once it is up.
-    private var dialing: APNsConnection?
-    /// Take no new streams; gone when their last has ended.
-    private var leaving: [APNsConnection] = []
+    private var lanes: [Lane] = []
     private var lastNumber: UInt64 = 0
-    private var failures = 0
-    private var nextConnectAt: Instant?
-    private var replacedAt: Instant?
+    private var redial: Redial
     private var pause: Pause?
     private var pauseCount = 0
     /// After a pause one push shows whether APNs accepts again.
     private var isProbing = false
-    private var isPumping = false
+    private var breaker: TokenBreaker
+    /// Refusals of proven tokens, until it is clear whether the tokens are wrong.
+    private var verdicts: [Verdict] = []
+    /// APNs' reason in the last GOAWAY.
+    private var lastGoAway = ""
     private(set) var isRetired = false
 
     private struct Pause {
         let until: Instant
         let isOfKey: Bool
+        let reason: String
+    }
+
+    private struct Verdict {
+        let push: HeldPush
+        let reply: PushReply
+        let until: Instant
     }
 
     init(
         _ credential: PushCredentialRecord, owner: any CredentialPoolOwner, loop: Loop,
         configuration: PushGatewayConfiguration, log: Log, metrics: GatewayMetrics
     ) {
-        key = CredentialKey(app: credential.app, environment: credential.environment)
-        provider = ProviderKey(
-            team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
+        key = CredentialKey(credential)
+        provider =
+            credential.certificatePEM == nil
+            ? ProviderKey(
+                team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
+            : nil
         self.credential = credential
         self.owner = owner
         self.loop = loop
         self.configuration = configuration
         self.log = log
         self.metrics = metrics
+        redial = Redial(
+            delay: configuration.reconnectDelay, delayMax: configuration.reconnectDelayMax,
+            soundAge: configuration.soundAge)
+        breaker = TokenBreaker(
+            count: configuration.breakerCount, share: configuration.breakerShare,
+            window: configuration.breakerWindow)
+        lanes = PushClass.allCases.map {
+            Lane(
+                $0, owner: self, loop: loop, configuration: configuration, log: log,
+                metrics: metrics)
+        }
     }
 
     private var now: Instant { Instant(milliseconds: loop.now) }
-    private var connections: [APNsConnection] {
-        leaving + [active, dialing].compactMap { $0 }
-    }
+
+    private func lane(_ kind: PushClass) -> Lane { lanes[Int(kind.rawValue) - 1] }
 
     // MARK: - For the gateway
 
-    /// Whether pushes of this credential should be claimed at all.
-    var takesPushes: Bool {
-        guard pause == nil, !isRetired, waiting.count < configuration.waitingMax else {
-            return false
-        }
-        if active?.isUsable == true || failures < configuration.reconnectPatience { return true }
-        return nextConnectAt.map { $0 <= now } ?? true
+    /// What can be claimed for it now.
+    var room: PushRoom { PushRoom(key) { freeStreams($0) } }
+
+    func freeStreams(_ kind: PushClass) -> Int {
+        guard pause == nil, !isRetired else { return 0 }
+        let lane = lane(kind)
+        // While no connection comes about, pushes wait in the store.
+        guard
+            lane.isUsable || redial.failures < configuration.reconnectPatience
+                || redial.mayConnect(now: now)
+        else { return 0 }
+        if isProbing { return openStreams + waitingCount == 0 ? 1 : 0 }
+        return lane.freeStreams
     }
 
-    /// How many more pushes could be sent now.
-    var freeStreams: Int {
-        guard takesPushes else { return 0 }
-        guard let active, active.isUsable else { return max(0, 1 - waiting.count) }
-        return max(0, limit(of: active) - active.openStreams - waiting.count)
-    }
-
-    var openStreams: Int { connections.reduce(0) { $0 + $1.openStreams } }
-    var streamsAllowed: Int { active.map { limit(of: $0) } ?? 0 }
-    var waitingCount: Int { waiting.count }
+    var openStreams: Int { lanes.reduce(0) { $0 + $1.openStreams } }
+    var waitingCount: Int { lanes.reduce(0) { $0 + $1.waitingCount } }
     var isPaused: Bool { pause != nil }
+    var isTripped: Bool { breaker.isTripped }
     /// Retired, and nothing is open any more.
-    var isGone: Bool { isRetired && connections.isEmpty }
+    var isGone: Bool { isRetired && verdicts.isEmpty && lanes.allSatisfy(\.isGone) }
+
+    var status: PushCredentialStatus {
+        PushCredentialStatus(
+            credential: key, isCertificate: provider == nil,
+            pausedFor: pause.map { $0.until.since(now) }, pauseReason: pause?.reason ?? "",
+            isTripped: breaker.isTripped, failures: redial.failures, lastGoAway: lastGoAway,
+            lanes: lanes.map {
+                PushLaneStatus(
+                    lane: $0.kind, connections: $0.connectionCount, open: $0.openStreams,
+                    allowed: $0.streamsAllowed, waiting: $0.waitingCount,
+                    oldestStream: $0.oldestStream)
+            })
+    }
 
     func take(_ push: HeldPush) {
-        guard !isRetired, pause == nil else { return owner.finish(push, .notSent) }
-        waiting.append(push)
-        pump()
+        guard !isRetired, pause == nil else {
+            return owner.finish(push, .notSent, keepsToken: false)
+        }
+        lane(push.job.lane).take(push)
     }
 
     func tick() {
@@ -113,142 +142,37 @@ final class CredentialPool {
             isProbing = !pause.isOfKey
             log.info("push.resumed", place)
         }
-        for push in waiting.takeLate(now: now, reserve: configuration.leaseReserve) {
-            unsent(push)
-        }
-        for connection in connections { connection.tick() }
-        pump()
+        for lane in lanes { lane.tick() }
+        judge { $0.until <= now }
     }
 
     /// The credential was changed or removed: what waits is given back, what is under way ends.
     func retire() -> [HeldPush] {
         isRetired = true
-        for connection in connections { connection.retire() }
-        return waiting.takeAll()
+        judge { _ in true }
+        return lanes.flatMap { $0.retire() }
     }
 
     /// Ends at once.
     func stop() {
         isRetired = true
-        for push in waiting.takeAll() { unsent(push) }
-        for connection in connections { connection.stop() }
-    }
-
-    // MARK: - Sending
-
-    private func limit(of connection: APNsConnection) -> Int {
-        isProbing ? min(1, connection.streamLimit) : connection.streamLimit
-    }
-
-    private func pump() {
-        // A submission never calls back, but what it leads to may.
-        guard !isPumping, !waiting.isEmpty, pause == nil, !isRetired else { return }
-        isPumping = true
-        defer { isPumping = false }
-        guard let active, active.isUsable else { return connect() }
-        guard active.isReadyToSend() else { return }
-        var sent: PushKind?
-        while active.openStreams < limit(of: active), let push = nextInTime() {
-            let token: String
-            do throws(UnusableKey) {
-                token = try owner.tokens.current(provider)
-            } catch {
-                waiting.giveBack([push])
-                rest(.max, reason: error.description, isOfKey: false)
-                break
-            }
-            switch active.submit(push, token: token) {
-            case .sent:
-                sent = push.job.kind
-                continue
-            case .full: waiting.giveBack([push])
-            case .ending:
-                waiting.giveBack([push])
-                connect()
-            case .impossible(let text):
-                log.error("push.impossible", place + [LogField("error", text)])
-                // There is no HTTP status: the request was never made, and never can be.
-                count(push, status: "none", reason: "none")
-                owner.finish(
-                    push, .answered(status: 0, reason: "Unsendable", timestamp: nil))
-                continue
-            }
-            break
-        }
-        active.flush()
-        if let sent { Failpoint.hit(.sent(sent)) }
-    }
-
-    private func nextInTime() -> HeldPush? {
-        while let push = waiting.takeFirst() {
-            if now < push.sendBefore(reserve: configuration.leaseReserve) { return push }
-            unsent(push)
-        }
-        return nil
-    }
-
-    private func unsent(_ push: HeldPush) {
-        count(push, status: "unsent", reason: "none")
-        owner.finish(push, .notSent)
-    }
-
-    private func count(_ push: HeldPush, status: String, reason: String) {
-        metrics.pushes["\(push.job.kind)", status, reason].add()
-    }
-
-    // MARK: - Connections
-
-    /// Begins a connection unless one is under way or it is too early.
-    private func connect() {
-        guard dialing == nil, !isRetired else { return }
-        if let nextConnectAt, now < nextConnectAt { return }
-        let endpoint = APNsEndpoint(
-            host: credential.host, port: UInt16(clamping: credential.port))
-        let engine: TLSEngine
-        do throws(TLSError) {
-            engine = try owner.makeTLS(credential)
-        } catch {
-            return rest(.max, reason: "\(error)", isOfKey: false)
-        }
-        lastNumber += 1
-        let connection = APNsConnection(
-            number: lastNumber, endpoint: endpoint, tls: engine, loop: loop,
-            configuration: configuration, owner: self)
-        dialing = connection
-        connection.start()
-    }
-
-    /// Another connection takes the place of the present one, which goes on until then.
-    private func replace(_ connection: APNsConnection, reason: String) {
-        guard connection === active, dialing == nil else { return }
-        if let replacedAt, now.since(replacedAt) < configuration.replaceSpacing { return }
-        replacedAt = now
-        log.info("push.connection_replaced", place + [LogField("reason", reason)])
-        connect()
-    }
-
-    /// A connection came to nothing: the next one waits, with jitter, so that many servers do
-    /// not return together.
-    private func failed() {
-        failures += 1
-        let doublings = UInt64(min(failures - 1, 16))
-        let wait = min(
-            configuration.reconnectDelay << doublings, configuration.reconnectDelayMax)
-        nextConnectAt = now + (wait / 2 + UInt64.random(in: 0...(wait / 2 + 1)))
+        judge { _ in true }
+        for lane in lanes { lane.stop() }
     }
 
     // MARK: - Pauses
 
     private func rest(_ pause: Milliseconds, reason: String, isOfKey: Bool) {
         guard self.pause == nil, !isRetired else { return }
-        self.pause = Pause(until: now + pause, isOfKey: isOfKey)
+        let until = pause == .max ? Instant(milliseconds: .max) : now + pause
+        self.pause = Pause(until: until, isOfKey: isOfKey, reason: reason)
         log.error(
             "push.paused",
             place + [
                 LogField("reason", reason),
                 LogField("seconds", pause == .max ? "until changed" : "\(pause / 1000)"),
             ])
-        for push in waiting.takeAll() { unsent(push) }
+        for lane in lanes { lane.giveUpWaiting() }
     }
 
     /// APNs accepts no push of this credential as it is configured.
@@ -266,79 +190,47 @@ final class CredentialPool {
     private var place: [LogField] {
         [
             LogField("app", key.app.name), LogField("environment", "\(key.environment)"),
-            LogField("host", credential.host),
+            LogField("credential", key.name), LogField("host", credential.host),
         ]
     }
-}
 
-// MARK: - From the connections
-
-extension CredentialPool: APNsConnectionOwner {
-    func connectionReady(_ connection: APNsConnection) {
-        guard connection === dialing else { return }
-        dialing = nil
-        metrics.connections["connected"].add()
-        log.info(
-            "push.connected",
-            place + [LogField("port", credential.port), LogField("connection", connection.number)])
-        if let old = active {
-            leaving.append(old)
-            old.retire()
-        }
-        active = connection
-        pump()
-        owner.poolHasRoom()
-    }
-
-    func connectionHasRoom(_ connection: APNsConnection) {
-        guard connection === active else { return }
-        pump()
-        owner.poolHasRoom()
-    }
-
-    func connection(
-        _ connection: APNsConnection, answered push: HeldPush, _ response: PushResponse
-    ) {
-        failures = 0
-        nextConnectAt = nil
-        count(push, status: "\(response.status)", reason: PushResponse.label(response.reason))
-        metrics.answerSeconds.observe(milliseconds: now.since(push.claimedAt))
-        let answer = PushAnswer(
-            status: response.status, reason: response.reason, timestamp: response.timestamp,
-            failures: 0)
-        tell(push, response, answer)
-        owner.finish(
-            push,
-            .answered(
-                status: response.status, reason: response.reason, timestamp: response.timestamp))
-        act(on: answer, response, connection)
-    }
+    // MARK: - Answers
 
     private func act(
-        on answer: PushAnswer, _ response: PushResponse, _ connection: APNsConnection
+        on answer: PushAnswer, _ response: PushResponse, _ lane: Lane,
+        _ connection: APNsConnection
     ) {
         switch answer {
         case .accepted:
             isProbing = false
             pauseCount = 0
+            if breaker.isTripped { log.info("push.breaker_reset", place) }
+            if breaker.isTripped { breaker.reset() }
         case .deadToken, .ourBug: break
         case .pauseCredential: refused(response.reason)
         case .retryLater(let after, let step):
             switch step {
             case .none: break
-            case .reconnect: replace(connection, reason: response.reason)
-            case .keepToken: owner.rest(provider, for: after, reason: response.reason)
-            case .renewToken: renewToken(connection, response.reason)
+            case .reconnect: lane.replace(connection, reason: response.reason)
+            case .reconnectNow:
+                lane.replace(connection, reason: response.reason, isUrgent: true)
+            case .keepToken:
+                if let provider {
+                    owner.rest(provider, for: after, reason: response.reason)
+                } else {
+                    refused(response.reason)
+                }
+            case .renewToken: renewToken(lane, connection, response.reason)
             }
         }
     }
 
-    private func renewToken(_ connection: APNsConnection, _ reason: String) {
+    private func renewToken(_ lane: Lane, _ connection: APNsConnection, _ reason: String) {
+        guard let provider else { return refused(reason) }
         let wait = owner.tokens.expired(provider)
         if wait == 0 {
             // APNs may go on refusing on the connection that carried the expired one.
-            replacedAt = nil
-            replace(connection, reason: reason)
+            lane.replace(connection, reason: reason, isUrgent: true)
         } else {
             log.error(
                 "push.token_refused_young",
@@ -347,12 +239,59 @@ extension CredentialPool: APNsConnectionOwner {
         }
     }
 
+    /// Writes an answer down: that a token is wrong only once it is clear that it is not the
+    /// credential.
+    private func settle(_ push: HeldPush, _ response: PushResponse, _ answer: PushAnswer) {
+        let reply = PushReply.answered(
+            status: response.status, reason: response.reason, timestamp: response.timestamp)
+        let isProven = push.job.lane != .probe
+        // 410 comes with a time, and means the one token.
+        let isRefusal = answer == .deadToken(since: nil) && response.status == 400
+        var isTripping = false
+        if isProven, answer == .accepted || isRefusal || response.status == 410 {
+            isTripping = breaker.answered(isRefusal: isRefusal, now: now)
+        }
+        if isTripping {
+            metrics.breakerTrips.add()
+            log.error(
+                "push.breaker_tripped",
+                place + [
+                    LogField("reason", response.reason),
+                    LogField(
+                        "hint",
+                        "tokens that APNs accepted before are called wrong all at once: is the "
+                            + "credential's environment, topic or host another one now? No "
+                            + "token is dropped"),
+                ])
+        }
+        guard isRefusal else { return owner.finish(push, reply, keepsToken: false) }
+        if breaker.isTripped {
+            owner.finish(push, reply, keepsToken: true)
+            judge { _ in true }
+            refused(response.reason)
+        } else if isProven, configuration.verdictDelay > 0, !isRetired {
+            verdicts.append(
+                Verdict(push: push, reply: reply, until: now + configuration.verdictDelay))
+        } else {
+            owner.finish(push, reply, keepsToken: false)
+        }
+    }
+
+    private func judge(_ isReady: (Verdict) -> Bool) {
+        let ready = verdicts.filter(isReady)
+        guard !ready.isEmpty else { return }
+        verdicts.removeAll(where: isReady)
+        for verdict in ready {
+            owner.finish(verdict.push, verdict.reply, keepsToken: breaker.isTripped)
+        }
+    }
+
     private func tell(_ push: HeldPush, _ response: PushResponse, _ answer: PushAnswer) {
         let fields = {
             self.place + [
-                LogField("kind", "\(push.job.kind)"), LogField("push", push.job.request.id),
-                LogField("device", push.job.key.device), LogField("status", response.status),
-                LogField("reason", response.reason),
+                LogField("class", push.job.lane.name), LogField("kind", "\(push.job.kind)"),
+                LogField("push", push.job.request.id), LogField("device", push.job.key.device),
+                LogField("status", response.status), LogField("reason", response.reason),
             ]
         }
         switch answer {
@@ -362,80 +301,70 @@ extension CredentialPool: APNsConnectionOwner {
         case .ourBug: log.error("push.wrong", fields())
         }
     }
+}
 
-    func connection(_ connection: APNsConnection, leftUnanswered push: HeldPush) {
-        count(push, status: "unanswered", reason: "none")
-        log.info(
-            "push.unanswered",
-            place + [
-                LogField("kind", "\(push.job.kind)"), LogField("push", push.job.request.id),
-                LogField("connection", connection.number),
-            ])
-        owner.finish(push, .unanswered)
+// MARK: - From the lanes
+
+extension CredentialPool: LaneOwner {
+    var isBusyProbing: Bool { isProbing && openStreams > 0 }
+    var mayConnect: Bool { redial.mayConnect(now: now) }
+
+    func isBlocked(_ lane: PushClass) -> Bool { owner.isBlocked(PushLane(key, lane)) }
+
+    func nextConnectionNumber() -> UInt64 {
+        lastNumber += 1
+        return lastNumber
     }
 
-    func connection(_ connection: APNsConnection, returned pushes: [HeldPush]) {
-        var again: [HeldPush] = []
-        for var push in pushes {
-            push.offers += 1
-            if push.offers >= configuration.offersMax || pause != nil || isRetired {
-                unsent(push)
-            } else {
-                again.append(push)
-            }
-        }
-        waiting.giveBack(again)
-        // Not from here: a stream that is refused at once would be offered again at once.
-        loop.nextTurn { [weak self] in self?.pump() }
+    func makeTLS() throws(TLSError) -> TLSEngine { try owner.makeTLS(credential) }
+
+    func token() throws(UnusableKey) -> String? {
+        guard let provider else { return nil }
+        return try owner.tokens.current(provider)
     }
 
-    func connection(_ connection: APNsConnection, goAway reason: String, code: HTTP2ErrorCode) {
-        metrics.goAways[PushResponse.label(reason)].add()
-        log.warning(
-            "push.goaway",
-            place + [
-                LogField("connection", connection.number), LogField("reason", reason),
-                LogField("code", code.rawValue), LogField("open", connection.openStreams),
-            ])
-        if connection === active {
-            active = nil
-            leaving.append(connection)
-            if !connection.hasAnswered { failed() }
-        }
-        if !reason.isEmpty,
-            PushAnswer(status: 0, reason: reason, timestamp: nil, failures: 0) == .pauseCredential
-        {
-            refused(reason)
-        }
-        pump()
+    func unusable(_ reason: String) { rest(.max, reason: reason, isOfKey: false) }
+
+    func connectionWorked(_ connection: APNsConnection) {
+        if redial.failures > 0, connection.age >= configuration.soundAge { redial.worked() }
     }
 
-    func connectionIsSuspect(_ connection: APNsConnection) {
-        replace(connection, reason: "silent streams")
+    func connectionLost(_ connection: APNsConnection) -> Milliseconds {
+        redial.lost(
+            age: connection.age, hasAnswered: connection.hasAnswered,
+            chance: UInt64.random(in: 0...UInt64.max), now: now)
+        return redial.nextAt.map { $0.since(now) } ?? 0
     }
 
-    func connection(_ connection: APNsConnection, ended end: ConnectionEnd) {
-        let wasDialing = connection === dialing
-        let wasActive = connection === active
-        if wasDialing { dialing = nil }
-        if wasActive { active = nil }
-        leaving.removeAll { $0 === connection }
-        guard end != .retired, end != .stopped else { return }
-        metrics.connections[end.label].add()
-        let fields =
-            place + [
-                LogField("connection", connection.number), LogField("end", end.label),
-                LogField("error", end.explanation(host: credential.host)),
-            ]
-        if wasDialing || (wasActive && !connection.hasAnswered) {
-            failed()
-            let wait = nextConnectAt.map { $0.since(now) } ?? 0
-            log.error(
-                wasDialing ? "push.connect_failed" : "push.connection_lost",
-                fields + [LogField("retry_ms", wait)])
-        } else {
-            log.warning("push.connection_lost", fields)
+    func answered(
+        _ push: HeldPush, _ response: PushResponse, lane: Lane, connection: APNsConnection
+    ) {
+        let answer = PushAnswer(
+            status: response.status, reason: response.reason, timestamp: response.timestamp,
+            failures: 0, kind: push.job.kind)
+        tell(push, response, answer)
+        var push = push
+        if push.job.lane == .campaign { push.answeredID = response.id }
+        settle(push, response, answer)
+        act(on: answer, response, lane, connection)
+    }
+
+    func finish(_ push: HeldPush, _ reply: PushReply) {
+        owner.finish(push, reply, keepsToken: false)
+    }
+
+    func goneAway(reason: String) {
+        lastGoAway = reason
+        guard !reason.isEmpty else { return }
+        let answer = PushAnswer(status: 0, reason: reason, timestamp: nil, failures: 0)
+        if answer == .pauseCredential { refused(reason) }
+    }
+
+    func laneHasRoom(_ lane: PushClass) {
+        owner.poolHasRoom(PushLane(key, lane))
+        // While one push probes for all, the others wait for it.
+        if lanes.contains(where: { $0.waitingCount > 0 && $0.kind != lane }), !isBusyProbing {
+            for other in lanes where other.kind != lane { other.pump() }
         }
-        pump()
     }
 }

@@ -2,49 +2,48 @@ import Feed
 import Model
 import Wake
 
-/// Claimed pushes that wait for a stream: wakes before alerts before badges, each class in the
-/// order of its claims.
+/// Claimed pushes of one class that wait for a stream, in the order of their claims.
 struct WaitingPushes {
-    private var lanes: [[HeldPush]] = [[], [], []]
+    private var pushes: [HeldPush] = []
+    private var start = 0
 
-    private static func lane(_ kind: PushKind) -> Int {
-        switch kind {
-        case .silent: 0
-        case .alert: 1
-        case .badge: 2
-        }
-    }
+    var count: Int { pushes.count - start }
+    var isEmpty: Bool { count == 0 }
 
-    var count: Int { lanes.reduce(0) { $0 + $1.count } }
-    var isEmpty: Bool { lanes.allSatisfy(\.isEmpty) }
-
-    mutating func append(_ push: HeldPush) { lanes[Self.lane(push.job.kind)].append(push) }
+    mutating func append(_ push: HeldPush) { pushes.append(push) }
 
     /// Back to the front, in their order.
-    mutating func giveBack(_ pushes: [HeldPush]) {
-        for push in pushes.reversed() { lanes[Self.lane(push.job.kind)].insert(push, at: 0) }
+    mutating func giveBack(_ more: [HeldPush]) {
+        pushes.replaceSubrange(..<start, with: more)
+        start = 0
     }
 
     mutating func takeFirst() -> HeldPush? {
-        for lane in lanes.indices where !lanes[lane].isEmpty {
-            return lanes[lane].removeFirst()
+        guard start < pushes.count else { return nil }
+        start += 1
+        let push = pushes[start - 1]
+        if start > 64, start * 2 > pushes.count {
+            pushes.removeFirst(start)
+            start = 0
         }
-        return nil
+        return push
     }
 
     /// Takes out those whose lease is too short by now.
     mutating func takeLate(now: Instant, reserve: Milliseconds) -> [HeldPush] {
-        take { $0.sendBefore(reserve: reserve) <= now }
+        guard pushes[start...].contains(where: { $0.sendBefore(reserve: reserve) <= now }) else {
+            return []
+        }
+        let all = takeAll()
+        pushes = all.filter { $0.sendBefore(reserve: reserve) > now }
+        return all.filter { $0.sendBefore(reserve: reserve) <= now }
     }
 
-    mutating func takeAll() -> [HeldPush] { take { _ in true } }
-
-    private mutating func take(_ isWanted: (HeldPush) -> Bool) -> [HeldPush] {
-        var taken: [HeldPush] = []
-        for lane in lanes.indices where lanes[lane].contains(where: isWanted) {
-            taken += lanes[lane].filter(isWanted)
-            lanes[lane].removeAll(where: isWanted)
+    mutating func takeAll() -> [HeldPush] {
+        defer {
+            pushes = []
+            start = 0
         }
-        return taken
+        return Array(pushes[start...])
     }
 }

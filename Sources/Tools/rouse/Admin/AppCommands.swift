@@ -119,8 +119,11 @@ extension Rouse {
         }
         for push in app["push"].items {
             lines.append(
-                "push \(push["environment"].words): key \(push["key_id"].words) of team "
-                    + "\(push["team"].words), topics \(push["topics"].words), at "
+                "push \(push["environment"].words) (\(push["name"].words)): "
+                    + (push["kind"].words == "key"
+                        ? "key \(push["key_id"].words) of team \(push["team"].words)"
+                        : "certificate")
+                    + ", topics \(push["topics"].words), at "
                     + "\(push["host"].words):\(push["port"].words)")
         }
         return lines.joined(separator: "\n")

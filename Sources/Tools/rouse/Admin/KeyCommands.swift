@@ -22,7 +22,9 @@ extension Rouse {
             "app push set", "set the APNs credential of an environment", ["APP"],
             [
                 CommandOption("environment", "NAME", "production or development"),
-                CommandOption("key", "FILE", "Apple's .p8 file"),
+                CommandOption("name", "NAME", "tells several of one environment apart"),
+                CommandOption("key", "FILE", "Apple's .p8 file, or the certificate's key"),
+                CommandOption("certificate", "FILE", "a client certificate instead, PEM"),
                 CommandOption("key-id", "ID", "the key's id"),
                 CommandOption("team", "ID", "the team's id"),
                 CommandOption("topic", "BUNDLE-ID", "a bundle id; may be repeated"),
@@ -32,11 +34,24 @@ extension Rouse {
             ], setPush,
             examples: [
                 "rouse app push set shop --environment production --key AuthKey_ABC1234567.p8 "
-                    + "--key-id ABC1234567 --team TEAM123456 --topic org.example.shop"
-            ]),
+                    + "--key-id ABC1234567 --team TEAM123456 --topic org.example.shop",
+                "rouse app push set shop --environment production --name old "
+                    + "--certificate push.pem --key push-key.pem",
+            ],
+            notes: """
+                A certificate names its topics itself. Several credentials may name one topic: the
+                first by name that APNs does not refuse is used.
+                """),
         command(
             "app push remove", "remove the APNs credential of an environment", ["APP"],
-            [CommandOption("environment", "NAME", "production or development")], removePush),
+            [
+                CommandOption("environment", "NAME", "production or development"),
+                CommandOption("name", "NAME", "of several in one environment"),
+            ], removePush),
+        command(
+            "push status", "tell how it stands with each push credential", [], [], pushStatus,
+            notes: "Of a running server. `tripped`: tokens that APNs accepted before are called\n"
+                + "wrong all at once; the credential is paused and no token is dropped."),
     ]
 
     /// A file named by an option.
@@ -98,13 +113,19 @@ extension Rouse {
         let environment = try arguments.required("environment")
         _ = try arguments.required("key")
         var fields: [String: JSONValue] = [
-            "key_id": .text(try arguments.required("key-id")),
-            "team": .text(try arguments.required("team")),
-            "private_key_pem": .text(try file("key", arguments) ?? ""),
+            "private_key_pem": .text(try file("key", arguments) ?? "")
         ]
         let topics = arguments.strings("topic")
-        guard !topics.isEmpty else { throw UsageError("--topic is needed: the app's bundle id") }
-        fields["topics"] = .list(topics.map { .text($0) })
+        if let certificate = try file("certificate", arguments) {
+            fields["certificate_pem"] = .text(certificate)
+        } else {
+            fields["key_id"] = .text(try arguments.required("key-id"))
+            fields["team"] = .text(try arguments.required("team"))
+            guard !topics.isEmpty else {
+                throw UsageError("--topic is needed: the app's bundle id")
+            }
+        }
+        if !topics.isEmpty { fields["topics"] = .list(topics.map { .text($0) }) }
         if let host = arguments.string("host") { fields["host"] = .text(host) }
         if let port = try arguments.number("port", in: Int64(1)...65_535) {
             fields["port"] = .number(port)
@@ -113,16 +134,38 @@ extension Rouse {
             fields["trusted_certificates_pem"] = .text(trust)
         }
         let connection = try AdminConnection(arguments)
-        let push = try connection.ask("PUT", ["apps", app, "push", environment], .object(fields))
+        let path = ["apps", app, "push", environment] + name(arguments)
+        let push = try connection.ask("PUT", path, .object(fields))
         connection.say(
-            "pushes of \(app) in \(environment) go to \(push["host"].words):\(push["port"].words)")
+            "pushes of \(app) in \(environment) for \(push["topics"].words) go to "
+                + "\(push["host"].words):\(push["port"].words)")
+    }
+
+    private static func name(_ arguments: Arguments) -> [String] {
+        arguments.string("name").map { [$0] } ?? []
+    }
+
+    private static func pushStatus(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        let all = try connection.ask("GET", ["push"])["credentials"].items
+        let rows = all.map { credential in
+            [
+                credential["app"].words, credential["environment"].words,
+                credential["name"].words, credential["kind"].words, credential["state"].words,
+                credential["reason"].words,
+            ]
+        }
+        let head = ["APP", "ENVIRONMENT", "NAME", "KIND", "STATE", "REASON"]
+        connection.say(rows.isEmpty ? "no push credentials in use" : textTable(head, rows))
     }
 
     private static func removePush(_ arguments: Arguments) throws {
         let app = arguments.operands[0]
         let environment = try arguments.required("environment")
         let connection = try AdminConnection(arguments)
-        try connection.ask("DELETE", ["apps", app, "push", environment])
-        connection.say("no pushes of \(app) in \(environment) any more")
+        let name = name(arguments)
+        try connection.ask("DELETE", ["apps", app, "push", environment] + name)
+        connection.say(
+            "the push credential \(name.first ?? "default") of \(app) in \(environment) is gone")
     }
 }

@@ -1,0 +1,259 @@
+import Model
+import Wake
+
+/// A row that is due, and what it may be sent with; `nil`: nothing names its topic.
+struct DueRow {
+    var wake: WakeRecord
+    var credential: CredentialKey?
+}
+
+/// The queues of a claim: one for each class, app, environment and topic that has pushes.
+///
+/// Classes are served best first, apps in turns: each gets an equal share of what is left, so
+/// that the backlog of one app or class never takes all of a claim.
+struct PushQueues {
+    /// Queues looked at in one claim.
+    static let queuesMax = 4_096
+    /// Of each class that has something due, whatever the better ones want.
+    static let reserve = 8
+
+    private let request: ClaimPushes
+    private let transaction: any StoreTransaction
+    private let now: Timestamp
+    private var rooms: [CredentialKey: PushRoom] = [:]
+    private var credentials: [CredentialScope: [PushCredentialRecord]] = [:]
+    private(set) var isMore = false
+    private(set) var blocked: [PushLane] = []
+    private(set) var nextDue: Timestamp?
+    private var due: [Queue] = []
+
+    private struct CredentialScope: Hashable {
+        let app: AppID
+        let environment: UInt64
+    }
+
+    /// One queue, named by its first row.
+    private struct Queue {
+        let first: WakeRecord
+        let oldest: Timestamp
+        /// `nil`: no credential names the topic, or the app is suspended.
+        var credential: CredentialKey?
+        /// The last row that was taken.
+        var taken: WakeRecord?
+        /// There may be more that could be sent.
+        var isCut = false
+
+        var takenKey: [ColumnValue]? {
+            guard let taken, let due = taken.due else { return nil }
+            return [.timestamp(due), .user(taken.user), .identifier(taken.device)]
+        }
+        var lane: PushClass { first.lane }
+        var prefix: [ColumnValue] {
+            [
+                .unsigned(first.lane.rawValue), .app(first.app), .unsigned(first.environment),
+                .text(first.topic),
+            ]
+        }
+    }
+
+    init(_ request: ClaimPushes, in transaction: any StoreTransaction, now: Timestamp) {
+        self.request = request
+        self.transaction = transaction
+        self.now = now
+        for room in request.rooms { rooms[room.credential] = room }
+    }
+
+    /// Rows that are due and can be sent, or must be put off. `isMore`, `blocked` and `nextDue`
+    /// tell of the others afterwards.
+    mutating func dueRows(atMost most: Int) throws(StoreError) -> [DueRow] {
+        let ready = try findQueues()
+        var meter = OverdueMeter(
+            try transaction.record(MetaRecord.self, [.text(OverdueMeter.name)]), now: now)
+        let before = meter
+        var rows: [DueRow] = []
+        let lanes = PushClass.allCases.map { lane in ready.filter { $0.lane == lane } }
+            .filter { !$0.isEmpty }
+        var cut: [Queue] = []
+        for (index, queues) in lanes.enumerated() {
+            let kept = Self.reserve * (lanes.count - index - 1)
+            // The first to be served is another one each time.
+            let start = Int(truncatingIfNeeded: (request.ids.first?.low ?? 0) >> 1) % queues.count
+            for offset in queues.indices {
+                var queue = queues[(start + offset) % queues.count]
+                let share = max(most - rows.count - kept, min(Self.reserve, most - rows.count))
+                rows += try take(
+                    from: &queue, share: Self.part(share, of: queues.count - offset),
+                    overdue: Self.part(meter.left, of: queues.count - offset), &meter)
+                if queue.isCut { cut.append(queue) }
+            }
+        }
+        // What some left of their shares goes to those that have more.
+        for round in 0..<2 {
+            for index in cut.indices where cut[index].isCut && rows.count < most {
+                let share = round == 0 ? Self.part(most - rows.count, of: cut.count - index) : most
+                rows += try take(
+                    from: &cut[index], share: min(share, most - rows.count), overdue: meter.left,
+                    &meter)
+            }
+        }
+        isMore = cut.contains(where: \.isCut)
+        if meter != before { try transaction.put(meter.record) }
+        return rows
+    }
+
+    /// The part of each of so many, rounded up.
+    private static func part(_ whole: Int, of count: Int) -> Int {
+        whole <= 0 ? 0 : (whole - 1) / max(1, count) + 1
+    }
+
+    private mutating func take(
+        from queue: inout Queue, share: Int, overdue: Int, _ meter: inout OverdueMeter
+    ) throws(StoreError) -> [DueRow] {
+        let free = queue.credential.flatMap { rooms[$0] }?[queue.lane]
+        let most = min(share, free ?? share)
+        let old = now - WakeRules.overdueAfter
+        var rows: [WakeRecord] = []
+        if (queue.taken?.due).map({ $0 <= old }) ?? true {
+            rows = try transaction.records(
+                WakeRecord.self,
+                Scan(
+                    index: "wake_by_lane", prefix: queue.prefix, after: queue.takenKey,
+                    through: [.timestamp(old)], limit: min(most, overdue)))
+        }
+        meter.take(rows.count)
+        let isFresh = (queue.taken?.due).map { $0 > old } ?? false
+        rows += try transaction.records(
+            WakeRecord.self,
+            Scan(
+                index: "wake_by_lane", prefix: queue.prefix,
+                after: isFresh ? queue.takenKey : [.timestamp(old)], through: [.timestamp(now)],
+                limit: most - rows.count))
+        queue.taken = rows.last ?? queue.taken
+        if let credential = queue.credential, let free {
+            rooms[credential]?[queue.lane] = free - rows.count
+            // No stream is left: it goes on when one is free.
+            if free == rows.count { blocked.append(PushLane(credential, queue.lane)) }
+        }
+        queue.isCut = rows.count == most && free != rows.count
+        return rows.map { DueRow(wake: $0, credential: queue.credential) }
+    }
+
+    /// What each queue's rows have in common in the index, due or not.
+    static func prefixes(in snapshot: any StoreSnapshot) throws(StoreError) -> [[ColumnValue]] {
+        var all: [[ColumnValue]] = []
+        for _ in 0..<queuesMax {
+            let found = try snapshot.records(
+                WakeRecord.self, Scan(index: "wake_by_lane", after: all.last, limit: 1))
+            guard let first = found.first, let due = first.due else { break }
+            all.append(Queue(first: first, oldest: due, credential: nil).prefix)
+        }
+        return all
+    }
+
+    /// The queues with something due that may be taken, in the order of the index.
+    private mutating func findQueues() throws(StoreError) -> [Queue] {
+        var ready: [Queue] = []
+        var last: [ColumnValue]?
+        for _ in 0..<Self.queuesMax {
+            let found = try transaction.records(
+                WakeRecord.self, Scan(index: "wake_by_lane", after: last, limit: 1))
+            guard let first = found.first, let oldest = first.due else { return ready }
+            var queue = Queue(first: first, oldest: oldest, credential: nil)
+            last = queue.prefix
+            guard oldest <= now else {
+                nextDue = min(nextDue ?? oldest, oldest)
+                continue
+            }
+            due.append(queue)
+            let candidates = try credentials(of: first)
+            queue.credential =
+                candidates.first { (rooms[$0]?[first.lane] ?? .max) > 0 } ?? candidates.first
+            if let credential = queue.credential, rooms[credential]?[first.lane] == 0 {
+                blocked.append(PushLane(credential, first.lane))
+            } else {
+                ready.append(queue)
+                try noteNextDue(of: queue)
+            }
+        }
+        return ready
+    }
+
+    /// When the queue has its next one after those that are due.
+    private mutating func noteNextDue(of queue: Queue) throws(StoreError) {
+        let next = try transaction.records(
+            WakeRecord.self,
+            Scan(
+                index: "wake_by_lane", prefix: queue.prefix, after: [.timestamp(now)], limit: 1)
+        ).first?.due
+        if let next { nextDue = min(nextDue ?? next, next) }
+    }
+
+    /// Those that name the row's topic, by name.
+    private mutating func credentials(
+        of row: WakeRecord
+    ) throws(StoreError) -> [CredentialKey] {
+        let scope = CredentialScope(app: row.app, environment: row.environment)
+        let all: [PushCredentialRecord]
+        if let known = credentials[scope] {
+            all = known
+        } else {
+            // An app on its way out keeps its credentials for a moment, a suspended one for good.
+            let app = try transaction.record(AppRecord.self, [.app(row.app)])
+            let isOpen = app.map { !$0.isSuspended } ?? false
+            all =
+                isOpen
+                ? try transaction.records(
+                    PushCredentialRecord.self,
+                    Scan(
+                        prefix: [.app(row.app), .unsigned(row.environment)],
+                        limit: PushCredentialRecord.countMax)) : []
+            credentials[scope] = all
+        }
+        return all.filter { $0.hasTopic(row.topic) }.map { CredentialKey($0) }
+    }
+
+    /// What is due in each class, counted up to a bound: before the claim it belongs to.
+    func depths() throws(StoreError) -> [PushQueueDepth] {
+        var depths: [PushQueueDepth] = []
+        for lane in PushClass.allCases {
+            let queues = due.filter { $0.lane == lane }
+            guard let oldest = queues.map(\.oldest).min() else { continue }
+            var count = 0
+            for queue in queues where count < ClaimedPushes.depthMax {
+                count += try transaction.rows(
+                    WakeRecord.table,
+                    Scan(
+                        index: "wake_by_lane", prefix: queue.prefix, through: [.timestamp(now)],
+                        limit: ClaimedPushes.depthMax - count)
+                ).count
+            }
+            depths.append(PushQueueDepth(lane: lane, count: count, oldest: oldest))
+        }
+        return depths
+    }
+}
+
+/// How many overdue pushes left in the present second.
+struct OverdueMeter: Equatable {
+    static let name = "overdue_pushes"
+    private let second: UInt64
+    private var count: UInt64
+
+    init(_ record: MetaRecord?, now: Timestamp) {
+        second = now.milliseconds / 1_000
+        count = 0
+        if let record, record.number == second, let pair = Identifier<Never>(record.bytes) {
+            count = pair.low
+        }
+    }
+
+    var left: Int {
+        Int(WakeRules.overduePerSecond - min(count, WakeRules.overduePerSecond))
+    }
+    mutating func take(_ more: Int) { count += UInt64(more) }
+
+    var record: MetaRecord {
+        MetaRecord(
+            name: Self.name, number: second, bytes: Identifier<Never>(high: 0, low: count).bytes)
+    }
+}

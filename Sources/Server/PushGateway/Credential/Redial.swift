@@ -1,0 +1,45 @@
+import Model
+
+/// When the next connection of a credential may be begun. Apple takes repeated connects and
+/// disconnects for an attack. Pure.
+struct Redial: Equatable {
+    let delay: Milliseconds
+    let delayMax: Milliseconds
+    let soundAge: Milliseconds
+    /// Connections in a row that came to nothing, or did not last.
+    private(set) var failures = 0
+    private(set) var nextAt: Instant?
+
+    init(delay: Milliseconds, delayMax: Milliseconds, soundAge: Milliseconds) {
+        self.delay = delay
+        self.delayMax = delayMax
+        self.soundAge = soundAge
+    }
+
+    func mayConnect(now: Instant) -> Bool { nextAt.map { $0 <= now } ?? true }
+
+    /// A connection ended, or takes no more streams.
+    ///
+    /// - Parameters:
+    ///   - age: since its handshake.
+    ///   - hasAnswered: whether a push was answered on it.
+    ///   - chance: any number: servers that lost APNs together do not return together.
+    mutating func lost(age: Milliseconds, hasAnswered: Bool, chance: UInt64, now: Instant) {
+        if hasAnswered, age >= soundAge { return worked() }
+        failures += 1
+        // The first one that had worked is replaced at once.
+        let doublings = hasAnswered ? failures - 1 : failures
+        guard doublings > 0 else {
+            nextAt = nil
+            return
+        }
+        let wait = min(delay << UInt64(min(doublings - 1, 16)), delayMax)
+        nextAt = now + wait / 2 + chance % (wait / 2 + 1)
+    }
+
+    /// A connection has proved sound.
+    mutating func worked() {
+        failures = 0
+        nextAt = nil
+    }
+}

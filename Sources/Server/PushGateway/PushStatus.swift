@@ -1,0 +1,48 @@
+import EventLoop
+public import Feed
+public import Model
+public import Wake
+
+/// How it stands with one credential, for people.
+public struct PushCredentialStatus: Equatable, Sendable {
+    public var credential: CredentialKey
+    /// A client certificate, or else a signing key.
+    public var isCertificate: Bool
+    /// Milliseconds until it is tried again; `nil`: it is not paused.
+    public var pausedFor: Milliseconds?
+    /// What APNs said, or why it cannot be used.
+    public var pauseReason: String
+    /// Tokens that APNs accepted before are called wrong: none is dropped.
+    public var isTripped: Bool
+    /// Connections in a row that came to nothing.
+    public var failures: Int
+    /// APNs' reason in the last GOAWAY; empty: none was given.
+    public var lastGoAway: String
+    /// One for each class, in their order.
+    public var lanes: [PushLaneStatus]
+}
+
+/// How it stands with one class of pushes of a credential.
+public struct PushLaneStatus: Equatable, Sendable {
+    public var lane: PushClass
+    public var connections: Int
+    /// Streams in use, and allowed.
+    public var open: Int
+    public var allowed: Int
+    /// Pushes that wait for a stream.
+    public var waiting: Int
+    /// Milliseconds of the stream that waits longest for its answer.
+    public var oldestStream: Milliseconds
+}
+
+/// What the gateway's loop last said of itself. From any thread.
+public final class PushStatusBoard: Sendable {
+    private let lock = Lock()
+    private nonisolated(unsafe) var entries: [PushCredentialStatus] = []  // guarded by `lock`
+
+    public init() {}
+
+    func set(_ entries: [PushCredentialStatus]) { lock.withLock { self.entries = entries } }
+    /// How it stands with each credential, a tick ago at most.
+    public var current: [PushCredentialStatus] { lock.withLock { entries } }
+}

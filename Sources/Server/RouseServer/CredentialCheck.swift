@@ -1,0 +1,52 @@
+import Feed
+import Model
+import PushGateway
+import SQLiteStore
+
+/// What is right and wrong about one push credential, for people and scripts.
+public struct CredentialCheck: Codable, Equatable, Sendable {
+    /// One thing that was looked at.
+    public struct Finding: Codable, Equatable, Sendable {
+        public var check: String
+        public var isGood: Bool
+        public var text: String
+    }
+
+    public var app: String
+    public var environment: String
+    public var name: String
+    public var isGood: Bool
+    public var findings: [Finding]
+
+    /// Examines the credentials in a store, whether or not a server has it open. Each is tried
+    /// with pushes to a token that cannot exist.
+    ///
+    /// - Parameters:
+    ///   - app: `nil`: those of every app.
+    ///   - environment: `production` or `development`; `nil`: both.
+    ///   - name: `nil`: all.
+    /// - Throws: a `StoreError` of the file; a `StreamError` without threads or descriptors.
+    public static func run(
+        storePath: String, app: String?, environment: String?, name: String?
+    ) throws -> [CredentialCheck] {
+        var records: [PushCredentialRecord] = []
+        try SQLiteStore.read(path: storePath, tables: Schema.tables) {
+            snapshot throws(StoreError) in
+            records = try snapshot.records(PushCredentialRecord.self, Scan(limit: 10_000))
+        }
+        let wanted = records.filter {
+            (app ?? $0.app.name) == $0.app.name
+                && (environment ?? "\($0.environment)") == "\($0.environment)"
+                && (name ?? $0.name) == $0.name
+        }
+        return try wanted.map { record in
+            let findings = try CredentialDoctor.examine(record)
+            return CredentialCheck(
+                app: record.app.name, environment: "\(record.environment)", name: record.name,
+                isGood: findings.allSatisfy(\.isGood),
+                findings: findings.map {
+                    Finding(check: $0.check, isGood: $0.isGood, text: $0.text)
+                })
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import BackendAPI
+import Feed
+import Model
+import PushGateway
+import Wake
+
+extension PushStatus {
+    /// What the gateway knows, in the words of the admin API.
+    init(_ status: PushCredentialStatus) {
+        let pause = status.pausedFor.map { min($0, 86_400_000_000) }
+        let isUnusable = pause == 86_400_000_000
+        let environment =
+            switch status.credential.environment {
+            case .production: "production"
+            case .development: "development"
+            }
+        self.init(
+            app: status.credential.app, environment: environment, name: status.credential.name,
+            kind: status.isCertificate ? "certificate" : "key",
+            state: status.isTripped ? "tripped" : pause == nil ? "sending" : "paused",
+            reason: status.pauseReason, pausedSeconds: isUnusable ? nil : pause.map { $0 / 1000 },
+            failures: status.failures, lastGoaway: status.lastGoAway,
+            lanes: status.lanes.map {
+                Lane(
+                    name: $0.lane.name, connections: $0.connections, streamsOpen: $0.open,
+                    streamsAllowed: $0.allowed, waiting: $0.waiting,
+                    oldestStreamMs: $0.oldestStream)
+            })
+    }
+}
