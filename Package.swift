@@ -186,8 +186,8 @@ let package = Package(
         test(
             "ServerTests",
             [
-                "rouse", "rouse-mutants", "RouseServer", "Client", "Scenario", "SQLiteStore",
-                "EventLoop", "Crypto", "Sync", "Wire", "Model",
+                "rouse", "rouse-mutants", "RouseServer", "APNsSimulator", "Client", "Scenario",
+                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model",
             ]),
         test(
             "PushGatewayTests",

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Client
 import Crypto
 import EventLoop
@@ -89,9 +90,11 @@ final class BackupStage {
         let store = TableLocalStore(
             store: try SQLiteStore(
                 path: path("phone-\(number).db"), tables: LocalSchema.tables, options: options))
-        let signer = IdentityIssuer(key: issuer, keyID: "k1")
+        let signer = IdentityIssuer(
+            issuer: Self.app, keyID: "k1", key: issuer, app: Self.app)
         var events = SyncClientEvents { nonce, answer in
-            answer(signer.token(app: Self.app, user: user, nonce: nonce))
+            let now = SystemClock.wallMilliseconds() / 1_000
+            answer(signer.token(for: user, nonce: nonce, now: now))
         }
         let heard = Heard()
         events.reported = { event in

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Client
 import Crypto
 import EventLoop
@@ -95,9 +96,10 @@ private final class DrainStage {
 
     private func phone(_ name: String, number: UInt64) throws -> DrainPhone {
         let phone = DrainPhone(name: name)
-        let tokens = IdentityIssuer(key: issuer, keyID: "k")
+        let tokens = IdentityIssuer(issuer: "drain", keyID: "k", key: issuer, app: "drain")
         var events = SyncClientEvents { nonce, answer in
-            answer(tokens.token(app: "drain", user: name, nonce: nonce))
+            let now = SystemClock.wallMilliseconds() / 1_000
+            answer(tokens.token(for: name, nonce: nonce, now: now))
         }
         events.reported = { [unowned phone] in phone.reported($0) }
         events.applied = { [unowned phone] in phone.applied($0) }

@@ -118,7 +118,8 @@ final class ClientFleet: DeviceFleet {
             store: try SQLiteStore(path: file, tables: LocalSchema.tables, options: options))
         device.store = store
         var events = SyncClientEvents { [unowned self] nonce, answer in
-            answer(self.issuer.token(app: self.app, user: device.user, nonce: nonce))
+            let now = SystemClock.wallMilliseconds() / 1_000
+            answer(self.issuer.token(for: device.user, nonce: nonce, now: now))
         }
         events.reported = { [unowned self] event in self.reported(number, event) }
         events.applied = { [unowned self] entries in self.applied(number, entries) }
@@ -209,41 +210,6 @@ final class ClientFleet: DeviceFleet {
                     device: number, message, position: result.position, code: result.code, at: now)
             )
         }
-    }
-}
-
-/// Signs identity tokens as an app's backend does (session.md, SES-9).
-final class IdentityIssuer {
-    private let key: PrivateKey
-    private let keyID: String
-
-    init(key: PrivateKey, keyID: String) {
-        self.key = key
-        self.keyID = keyID
-    }
-
-    func token(app: String, user: String, nonce: [UInt8]) -> String? {
-        struct Header: Encodable {
-            let alg: String
-            let kid: String
-        }
-        struct Claims: Encodable {
-            let iss = "rouse-scenario"
-            let sub: String
-            let aud: String
-            let nonce: String
-            let exp: UInt64
-        }
-        let now = SystemClock.wallMilliseconds() / 1000
-        let encoder = JSONEncoder()
-        guard
-            let header = try? encoder.encode(
-                Header(alg: key.kind.algorithm, kid: keyID)),
-            let claims = try? encoder.encode(
-                Claims(sub: user, aud: app, nonce: Base64URL.encode(nonce), exp: now + 300))
-        else { return nil }
-        return try? CompactToken.sign(
-            headerJSON: Array(header), payloadJSON: Array(claims), with: key)
     }
 }
 

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Client
 import Crypto
 import EventLoop
@@ -57,7 +58,8 @@ public final class FirstSyncLoad {
             .appendingPathComponent("rouse-load-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         loop = try Loop()
-        issuer = IdentityIssuer(key: key, keyID: Self.keyID)
+        issuer = IdentityIssuer(
+            issuer: "rouse-scenario", keyID: Self.keyID, key: key, app: Self.app)
         server = ServerProcess(
             executable: URL(fileURLWithPath: options.executable), folder: folder)
     }
@@ -178,7 +180,8 @@ public final class FirstSyncLoad {
         var problem: String?
         var client: SyncClient?
         var events = SyncClientEvents { [issuer] nonce, answer in
-            answer(issuer.token(app: Self.app, user: user, nonce: nonce))
+            let now = SystemClock.wallMilliseconds() / 1_000
+            answer(issuer.token(for: user, nonce: nonce, now: now))
         }
         let started = SystemClock.monotonicMilliseconds()
         func cost() -> FirstSync.Cost? {

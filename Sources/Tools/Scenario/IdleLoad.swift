@@ -1,3 +1,4 @@
+import APNsSimulator
 import Crypto
 import EventLoop
 import Foundation
@@ -61,7 +62,8 @@ public final class IdleLoad {
             .appendingPathComponent("rouse-load-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         loop = try Loop()
-        issuer = IdentityIssuer(key: key, keyID: Self.keyID)
+        issuer = IdentityIssuer(
+            issuer: "rouse-scenario", keyID: Self.keyID, key: key, app: Self.app)
         server = ServerProcess(
             executable: URL(fileURLWithPath: options.executable), folder: folder)
     }

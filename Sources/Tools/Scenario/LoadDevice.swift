@@ -1,3 +1,4 @@
+import APNsSimulator
 import Crypto
 import EventLoop
 import Model
@@ -92,7 +93,8 @@ final class LoadDevice {
     private func take(_ frame: Frame) {
         switch frame.body {
         case .challenge(let challenge):
-            guard let token = issuer.token(app: app, user: user, nonce: challenge.nonce) else {
+            let now = SystemClock.wallMilliseconds() / 1_000
+            guard let token = issuer.token(for: user, nonce: challenge.nonce, now: now) else {
                 return end("no identity token could be made")
             }
             send(.authenticate(Authenticate(identityToken: token)))

@@ -169,7 +169,9 @@ public final class Replay {
                 host: "127.0.0.1", port: server.devicePort, serverName: "localhost"),
             tls: try TLSContext.client(
                 trustedCertificates: Array(authorityPEM.utf8), protocols: ["rouse/1"]),
-            app: Self.app, issuer: IdentityIssuer(key: issuer, keyID: Self.keyID),
+            app: Self.app,
+            issuer: IdentityIssuer(
+                issuer: "rouse-scenario", keyID: Self.keyID, key: issuer, app: Self.app),
             folder: folder, seed: options.seed, damage: options.damage)
     }
 

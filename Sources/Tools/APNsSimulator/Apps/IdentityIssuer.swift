@@ -1,18 +1,30 @@
-internal import Crypto
+public import Crypto
 
 /// Signs identity tokens as the backend of a device's app would (Protocol/session.md, SES-9).
-struct IdentityIssuer {
+public struct IdentityIssuer {
     /// Life of a token, in seconds: it is used at once.
     private static let lifetime: UInt64 = 300
-    let issuer: String
-    let keyID: String
-    let key: PrivateKey
-    let app: String
+    private let issuer: String
+    private let keyID: String
+    private let key: PrivateKey
+    private let app: String
 
+    /// - Parameters:
+    ///   - issuer: `iss` of the tokens.
+    ///   - keyID: `kid` of the key.
+    public init(issuer: String, keyID: String, key: PrivateKey, app: String) {
+        self.issuer = issuer
+        self.keyID = keyID
+        self.key = key
+        self.app = app
+    }
+
+    /// A token that lets the user in; `nil` if the key cannot sign.
+    ///
     /// - Parameters:
     ///   - nonce: of the server's CHALLENGE.
     ///   - now: seconds since 1970.
-    func token(for user: String, nonce: [UInt8], now: UInt64) -> String? {
+    public func token(for user: String, nonce: [UInt8], now: UInt64) -> String? {
         let header = #"{"alg":\#(Self.quoted(key.kind.algorithm)),"kid":\#(Self.quoted(keyID))}"#
         let claims =
             #"{"iss":\#(Self.quoted(issuer)),"sub":\#(Self.quoted(user)),"#
