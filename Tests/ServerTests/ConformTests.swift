@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import Testing
 
@@ -83,5 +84,56 @@ import Testing
             #expect(run.output.split(separator: "<testcase ").count - 1 == 3)
             #expect(run.output.contains("tests=\"3\" failures=\"0\" errors=\"0\""))
         }
+    }
+}
+
+/// Two halves written from Protocol/ alone: the harness and a server in Python.
+@Suite struct OtherServerTests {
+    @Test(
+        "a server in Python passes, or skips what it says it lacks",
+        .enabled(if: RealServer.hasPeers))
+    func pythonServer() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-other-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
+        for (name, text) in [
+            ("ca.pem", certificates.authorityPEM),
+            ("server.pem", certificates.server.certificatePEM),
+            ("server.key", certificates.server.privateKeyPEM),
+            ("issuer.pem", PrivateKey.generate(.p256).pem),
+        ] {
+            try Data(text.utf8).write(to: folder.appendingPathComponent(name))
+        }
+        let server = Process()
+        server.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        server.arguments = [
+            ChatLog.root.appendingPathComponent("Tests/peers/server.py").path, "--folder",
+            folder.path,
+        ]
+        let (input, output) = (Pipe(), Pipe())
+        server.standardInput = input
+        server.standardOutput = output
+        try server.run()
+        defer {
+            server.terminate()
+            server.waitUntilExit()
+        }
+        let said = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        let port = said.trimmingCharacters(in: .whitespacesAndNewlines)
+        let run = try Program.run([
+            "conform", "--port", port, "--ca", folder.appendingPathComponent("ca.pem").path,
+            "--credentials", folder.appendingPathComponent("credentials.json").path, "--strict",
+            "--format", "json",
+        ])
+        let report = try JSONDecoder().decode(ConformTests.Report.self, from: Data(run.output.utf8))
+        for one in report.cases where one.verdict != "pass" && one.verdict != "skip" {
+            let text = one.transcript.joined(separator: "\n")
+            Issue.record("\(one.verdict): \(one.name): \(one.reason ?? "")\n\(text)")
+        }
+        #expect(report.cases.allSatisfy { $0.verdict != "skip" || $0.reason != nil })
+        #expect(report.counts["pass", default: 0] > 240)
+        #expect(run.status == 0)
     }
 }

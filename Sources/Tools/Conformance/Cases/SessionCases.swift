@@ -366,7 +366,7 @@ extension Conformance {
         .must(
             "session.extension-token",
             "the app's token opens an extension's session, and its token no app's",
-            ["SES-12: MUST get one that only lets an extension in"]
+            ["SES-12: MUST get one that only lets an extension in", "SES-17"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let first = try greeted(

@@ -81,7 +81,7 @@ extension Conformance {
         },
         .must(
             "sync.one-entry", "an object that changes has one entry, the newest",
-            ["SYN-2: There MUST be one entry per object"]
+            ["SYN-2: There MUST be one entry per object", "MSG-25"]
         ) { t in
             let (anna, conversations) = try stocked(t, conversations: 1, messages: 1)
             for value in ["one", "two", "three"] {

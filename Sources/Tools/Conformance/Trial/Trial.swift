@@ -39,6 +39,9 @@ final class Trial {
     var app: String { server.credentials.app }
     var issuer: TokenIssuer { server.issuer }
 
+    /// Whether the credentials say that the server does not do what the clause says.
+    func lacks(_ clause: String) -> Bool { server.credentials.without?[clause] != nil }
+
     /// A user nobody else has: `anna` becomes `anna-` and the trial's mark.
     func user(_ name: String) -> String { "\(name)-\(mark)" }
 
