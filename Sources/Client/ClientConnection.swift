@@ -9,6 +9,8 @@ final class ClientConnection {
     enum Event {
         case connected
         case frame(Frame)
+        /// What came is no frame: the owner says so, and leaves.
+        case faulty(WireError)
         /// All frames of what was read together have been handed over.
         case allFrames
         /// The connection is gone, or never came about.
@@ -106,7 +108,7 @@ final class ClientConnection {
         do {
             while !isGone, let frame = try decoder.next() { handler(self, .frame(frame)) }
         } catch {
-            return end("the server sent no frame: \(error)")
+            return handler(self, .faulty(error))
         }
         if !isGone { handler(self, .allFrames) }
     }

@@ -213,6 +213,10 @@ public final class SyncClient {
         case .frame(let frame):
             isGathering = true
             with { $0.received(frame, now: $1) }
+        case .faulty(let error):
+            applyGathered()
+            events.connectionEnded("the server sent no frame: \(error)")
+            with { $0.decodingFailed(error, now: $1) }
         case .allFrames: applyGathered()
         case .closed(let why):
             applyGathered()

@@ -18,7 +18,7 @@ enum ConformanceMutants {
     }
 
     /// Writes a line at once, to standard output if nothing else is said.
-    private static func say(_ line: String, to descriptor: Int32 = 1) {
+    static func say(_ line: String, to descriptor: Int32 = 1) {
         FileHandle(fileDescriptor: descriptor).write(Data("\(line)\n".utf8))
     }
 
@@ -28,6 +28,7 @@ enum ConformanceMutants {
         var printsData = false
         var protocolFolder: String?
         var jobs = 16
+        var areClients = false
     }
 
     private static func options(_ words: [String]) throws -> Options {
@@ -40,10 +41,11 @@ enum ConformanceMutants {
             case "--vectors": options.protocolFolder = rest.popFirst()
             case "--jobs": options.jobs = Int(rest.popFirst() ?? "") ?? options.jobs
             case "--print-data": options.printsData = true
+            case "--clients": options.areClients = true
             default:
                 throw MutantError(
                     "usage: rouse-mutants [--only MUTANT] [--rouse FILE] [--vectors DIR] "
-                        + "[--jobs N] [--print-data]")
+                        + "[--jobs N] [--print-data] [--clients]")
             }
         }
         if options.executable.isEmpty {
@@ -57,6 +59,7 @@ enum ConformanceMutants {
 
     private static func run(_ words: [String]) throws -> Int32 {
         let options = try options(words)
+        if options.areClients { return try runClients(options) }
         let mutants = Mutant.all.filter { mutant in
             options.only.isEmpty || options.only.contains { mutant.name.contains($0) }
         }
@@ -92,20 +95,25 @@ enum ConformanceMutants {
                 continue
             }
             let expected = Expectations.catches[mutant.name] ?? []
-            let missing = expected.subtracting(caught).sorted()
-            let extra = caught.subtracting(expected).sorted()
-            let isRight = missing.isEmpty && extra.isEmpty && !expected.isEmpty
-            if !isRight { wrong += 1 }
-            say("\(isRight ? "caught" : "WRONG ") \(mutant.name): \(mutant.what)")
-            say("       by \(caught.count): \(caught.sorted().joined(separator: ", "))")
-            if !missing.isEmpty { say("       missing: \(missing.joined(separator: ", "))") }
-            if !extra.isEmpty { say("       extra: \(extra.joined(separator: ", "))") }
+            if !judge("\(mutant.name): \(mutant.what)", caught, expected) { wrong += 1 }
         }
         if options.printsData { return 0 }
         say(
             "\(mutants.count) mutants, \(mutants.count - wrong) caught as they must be, "
                 + "\(wrong) not")
         return wrong == 0 ? 0 : 1
+    }
+
+    /// Whether a mutant was caught by the cases that must, and by no others.
+    static func judge(_ title: String, _ caught: Set<String>, _ expected: Set<String>) -> Bool {
+        let missing = expected.subtracting(caught).sorted()
+        let extra = caught.subtracting(expected).sorted()
+        let isRight = missing.isEmpty && extra.isEmpty && !expected.isEmpty
+        say("\(isRight ? "caught" : "WRONG ") \(title)")
+        say("       by \(caught.count): \(caught.sorted().joined(separator: ", "))")
+        if !missing.isEmpty { say("       missing: \(missing.joined(separator: ", "))") }
+        if !extra.isEmpty { say("       extra: \(extra.joined(separator: ", "))") }
+        return isRight
     }
 
     /// The cases that fail against a server with that defect.

@@ -26,9 +26,10 @@ import Testing
 
     @Test("names of cases differ, and every case cites something")
     func names() {
-        let names = Conformance.suite.map(\.name)
+        let suite = Conformance.cases + ClientConformance.cases
+        let names = suite.map(\.name)
         #expect(Set(names).count == names.count)
-        for one in Conformance.suite { #expect(!one.citations.isEmpty, "\(one.name)") }
+        for one in suite { #expect(!one.citations.isEmpty, "\(one.name)") }
     }
 
     static let text = ProtocolText(
@@ -58,7 +59,9 @@ import Testing
     @Test("a citation covers the MUSTs among its words, and is stale when they are gone")
     func citing() {
         func coverage(_ citations: [Citation]) -> Coverage {
-            let one = ConformanceCase.must("framing.x", "x", citations) { _ in }
+            let one = ListedCase(
+                name: "framing.x", section: .framing, level: .must, title: "x",
+                citations: citations)
             return Coverage(Self.text, suite: [one], excuses: [])
         }
         #expect(coverage(["ABC-1"]).covered.isEmpty)

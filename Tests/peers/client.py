@@ -42,8 +42,10 @@ pb = schema()
 FRAMES = {
     0x01: pb.Hello, 0x02: pb.Challenge, 0x03: pb.Authenticate, 0x04: pb.Welcome, 0x10: pb.Sync,
     0x11: pb.Delta, 0x12: pb.SyncRequest, 0x13: pb.Ack, 0x20: pb.Mutation,
-    0x21: pb.MutationResult, 0x30: pb.Signal, 0x31: pb.AppState, 0x40: pb.Ping, 0x41: pb.Pong, 0x42: pb.Drain,
-    0x43: pb.Error, 0x44: pb.Close,
+    0x21: pb.MutationResult, 0x22: pb.Fetch, 0x23: pb.Page, 0x24: pb.Snapshot,
+    0x25: pb.SnapshotPage, 0x30: pb.Signal, 0x31: pb.AppState, 0x32: pb.Digest,
+    0x33: pb.DigestResult, 0x40: pb.Ping, 0x41: pb.Pong, 0x42: pb.Drain, 0x43: pb.Error,
+    0x44: pb.Close,
 }
 TYPES = {body: number for number, body in FRAMES.items()}
 

@@ -100,60 +100,23 @@ public enum Conformance {
             throw ConformanceError("no case is called \(options.only.joined(separator: ", "))")
         }
         let started = ContinuousClock.now
-        let work = Work(
-            variants.filter { !$0.one.isLast }
-                .sorted { ($0.one.seconds ?? 0) > ($1.one.seconds ?? 0) })
-        let done = DispatchGroup()
-        for _ in 0..<min(options.jobs, variants.count) {
-            done.enter()
-            let thread = Thread {
-                while let variant = work.next() {
-                    let result = run(variant, on: server, options)
-                    work.ended(variant.index, result, options.progress)
-                }
-                done.leave()
-            }
-            thread.stackSize = 1 << 20
-            thread.start()
-        }
-        done.wait()
+        let jobs = variants.filter { !$0.one.isLast }
+            .sorted { ($0.one.seconds ?? 0) > ($1.one.seconds ?? 0) }
+        let pool = CasePool(
+            jobs.map { job(for: $0, on: server, options) }, progress: options.progress)
+        pool.run(threads: options.jobs)
         for variant in variants where variant.one.isLast {
-            work.ended(variant.index, run(variant, on: server, options), options.progress)
+            pool.run(job(for: variant, on: server, options))
         }
         return ConformanceReport(
-            results: work.results, isStrict: options.isStrict,
+            results: pool.results, isStrict: options.isStrict,
             milliseconds: milliseconds(since: started))
     }
 
-    /// What the threads share: the cases to run, longest first, and what came of them.
-    private final class Work: Sendable {
-        // NSLock, because ThreadSanitizer reports false races around Synchronization's Mutex.
-        private let lock = NSLock()
-        // Both guarded by `lock`.
-        private nonisolated(unsafe) var waiting: [Variant]
-        private nonisolated(unsafe) var ended: [Int: CaseResult] = [:]
-
-        init(_ variants: [Variant]) { waiting = variants.reversed() }
-
-        func next() -> Variant? { lock.withLock { waiting.popLast() } }
-
-        func ended(
-            _ index: Int, _ result: CaseResult, _ progress: @Sendable (CaseResult) -> Void
-        ) {
-            lock.withLock {
-                ended[index] = result
-                progress(result)
-            }
-        }
-
-        var results: [CaseResult] {
-            lock.withLock { ended.sorted { $0.key < $1.key }.map(\.value) }
-        }
-    }
-
-    private static func milliseconds(since start: Moment) -> Int {
-        let (seconds, attoseconds) = start.duration(to: .now).components
-        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
+    private static func job(
+        for variant: Variant, on server: ServerUnderTest, _ options: ConformanceOptions
+    ) -> CasePool.Job {
+        CasePool.Job(index: variant.index) { run(variant, on: server, options) }
     }
 
     private static func run(

@@ -42,7 +42,9 @@ extension Rouse {
     ]
 
     private static func conform(_ arguments: Arguments) throws -> Int32 {
-        if arguments.has("list") { return list(arguments) }
+        if arguments.has("list") {
+            return list(Conformance.cases, only: arguments.strings("only"))
+        }
         if arguments.has("mutants") { return try mutants(arguments) }
         if arguments.has("coverage") { return try coverage(arguments) }
         guard let format = ReportFormat(rawValue: arguments.string("format") ?? "people") else {
@@ -86,7 +88,7 @@ extension Rouse {
         return report.isGood ? ExitStatus.success : ExitStatus.failure
     }
 
-    private static func line(of result: CaseResult, colour: Bool) -> String {
+    static func line(of result: CaseResult, colour: Bool) -> String {
         let word = result.verdict.rawValue
         let pad = String(repeating: " ", count: max(1, 13 - word.count))
         var shown = word
@@ -105,9 +107,8 @@ extension Rouse {
         return "\(text)\n             \(reason)"
     }
 
-    private static func list(_ arguments: Arguments) -> Int32 {
-        let only = arguments.strings("only")
-        for one in Conformance.cases
+    static func list(_ cases: [ListedCase], only: [String]) -> Int32 {
+        for one in cases
         where only.isEmpty || only.contains(where: { one.name.contains($0) }) {
             let clauses = one.citations.map(\.clause).joined(separator: " ")
             Terminal.print("\(one.name) (\(one.level.rawValue)): \(one.title) [\(clauses)]")
@@ -116,7 +117,9 @@ extension Rouse {
     }
 
     /// Runs the mutants, which are a program of their own beside this one.
-    private static func mutants(_ arguments: Arguments) throws -> Int32 {
+    ///
+    /// - Parameter areClients: clients with one defect each, instead of servers.
+    static func mutants(_ arguments: Arguments, areClients: Bool = false) throws -> Int32 {
         let own = try ownExecutable()
         let program = URL(fileURLWithPath: own).deletingLastPathComponent()
             .appendingPathComponent("rouse-mutants")
@@ -126,7 +129,7 @@ extension Rouse {
         }
         let process = Process()
         process.executableURL = program
-        process.arguments = ["--rouse", own]
+        process.arguments = ["--rouse", own] + (areClients ? ["--clients"] : [])
         for name in arguments.strings("only") { process.arguments? += ["--only", name] }
         let folder =
             try arguments.string("vectors").map { URL(fileURLWithPath: $0) }

@@ -15,7 +15,7 @@ enum Rouse {
 
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
-        + conformCommands + backupCommands
+        + conformCommands + conformClientCommands + backupCommands
         + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
         + accessCommands
         + developmentCommands

@@ -4,7 +4,7 @@ public struct Coverage: Sendable {
     public struct Excuse: Sendable {
         /// Whose MUST it is.
         public enum Kind: Sendable {
-            /// A client's: cases of a server say nothing about it.
+            /// A client's, which no frame and no state of a driver shows.
             case client
             /// About HTTP between a server and an app's backend: no device sees it.
             case backend
@@ -30,14 +30,19 @@ public struct Coverage: Sendable {
     public let bare: [ProtocolText.Must]
     /// Citations and excuses whose clause or words are gone, or excuses of what has a case.
     public let stale: [String]
-    /// Clauses that a case cites, of all.
-    public let clausesCited: Int
+    /// Clauses that no case cites, by id.
+    public let uncited: [String]
 
     public init(_ text: ProtocolText) {
-        self.init(text, suite: Conformance.suite, excuses: Self.excuses)
+        self.init(
+            text, suite: Conformance.cases + ClientConformance.cases, excuses: Self.excuses,
+            reasons: [:])
     }
 
-    init(_ text: ProtocolText, suite: [ConformanceCase], excuses: [Excuse]) {
+    init(
+        _ text: ProtocolText, suite: [ListedCase], excuses: [Excuse],
+        reasons: [String: String] = [:]
+    ) {
         self.text = text
         let citations = suite.flatMap { one in one.citations.map { (one.name, $0) } }
         var covered: [ProtocolText.Must] = []
@@ -64,31 +69,35 @@ public struct Coverage: Sendable {
                 stale.append("excuse of \(excuse.citation.clause): \(excuse.citation.words)")
             }
         }
-        self.stale = stale
         let cited = Set(citations.map(\.1.clause))
-        clausesCited = text.clauses.count { cited.contains($0.id) }
+        uncited = text.clauses.map(\.id).filter { !cited.contains($0) }
+        for id in reasons.keys.sorted() where !uncited.contains(id) {
+            stale.append("reason why no case cites \(id)")
+        }
+        self.stale = stale
     }
 
-    /// MUSTs of a server to devices: all but those that are excused as a client's or as about
-    /// backends.
-    public var ofServer: Int {
-        text.musts.count - excused.count { $0.excuse.kind != .inside }
+    /// MUSTs between servers and devices: all but those that are excused as about backends.
+    public var ofDevices: Int {
+        text.musts.count - excused.count { $0.excuse.kind == .backend }
     }
 
-    /// Covered MUSTs of a server's, in percent.
+    /// Covered MUSTs between servers and devices, in percent.
     public var percent: Double {
-        ofServer == 0 ? 0 : 100 * Double(covered.count) / Double(ofServer)
+        ofDevices == 0 ? 0 : 100 * Double(covered.count) / Double(ofDevices)
     }
 
     public var report: String {
         var lines = [
-            "clauses       \(text.clauses.count), \(clausesCited) cited by a case",
-            "MUST          \(text.musts.count): \(ofServer) of a server, "
-                + "\(text.musts.count - ofServer) of a client alone or about backends",
-            "with a case   \(covered.count) of the server's \(ofServer) "
+            "clauses       \(text.clauses.count), "
+                + "\(text.clauses.count - uncited.count) cited by a case",
+            "MUST          \(text.musts.count): \(ofDevices) between servers and devices, "
+                + "\(text.musts.count - ofDevices) about backends",
+            "with a case   \(covered.count) of the \(ofDevices) "
                 + "(\(Int(percent.rounded(.down))) %)",
             "SHOULD        \(text.shoulds)",
-            "cases         \(Conformance.suite.count)",
+            "cases         \(Conformance.suite.count) of a server, "
+                + "\(ClientConformance.suite.count) of a client",
         ]
         if !excused.isEmpty {
             lines.append("\nwithout a case, and why:")
@@ -96,6 +105,10 @@ public struct Coverage: Sendable {
                 lines.append("  \(must.clause).\(must.number) ...\(must.words)...")
                 lines.append("      \(excuse.reason)")
             }
+        }
+        if !uncited.isEmpty {
+            lines.append("\nclauses that no case cites:")
+            lines.append("  " + uncited.joined(separator: ", "))
         }
         if !bare.isEmpty {
             lines.append("\nneither a case nor a reason:")

@@ -55,6 +55,16 @@ final class BlockingSocket {
         throw .cannotConnect("\(host):\(port): \(reason)")
     }
 
+    /// Takes over a socket that a listener has accepted.
+    init(accepted: Int32) {
+        descriptor = accepted
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        var on: Int32 = 1
+        setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on,
+            socklen_t(MemoryLayout<Int32>.size))
+    }
+
     deinit { close() }
 
     private static func open(
@@ -81,7 +91,7 @@ final class BlockingSocket {
         return descriptor
     }
 
-    private static func errorText(_ number: Int32 = errno) -> String {
+    static func errorText(_ number: Int32 = errno) -> String {
         String(cString: strerror(number))
     }
 
@@ -94,7 +104,7 @@ final class BlockingSocket {
         return Int32(clamping: seconds * 1000 + attoseconds / 1_000_000_000_000_000 + 1)
     }
 
-    private static func wait(
+    static func wait(
         _ descriptor: Int32, for events: Int16, deadline: Moment
     ) throws(TransportError) {
         while true {

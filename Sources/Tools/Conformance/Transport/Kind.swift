@@ -85,3 +85,52 @@ extension Kind where Body == Drain {
         Kind(type: .drain) { if case .drain(let body) = $0 { body } else { nil } }
     }
 }
+
+// Of a client.
+extension Kind where Body == Hello {
+    static var hello: Self {
+        Kind(type: .hello) { if case .hello(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == Authenticate {
+    static var authenticate: Self {
+        Kind(type: .authenticate) { if case .authenticate(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == SyncFrame {
+    static var sync: Self {
+        Kind(type: .sync) { if case .sync(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == Ack {
+    static var ack: Self {
+        Kind(type: .ack) { if case .ack(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == Mutation {
+    static var mutate: Self {
+        Kind(type: .mutate) { if case .mutate(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == Fetch {
+    static var fetch: Self {
+        Kind(type: .fetch) { if case .fetch(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == SnapshotFrame {
+    static var snapshot: Self {
+        Kind(type: .snapshot) { if case .snapshot(let body) = $0 { body } else { nil } }
+    }
+}
+
+extension Kind where Body == DigestFrame {
+    static var digest: Self {
+        Kind(type: .digest) { if case .digest(let body) = $0 { body } else { nil } }
+    }
+}

@@ -61,6 +61,7 @@ final class Peer {
     func send(_ body: FrameBody, request: UInt16 = 0) throws {
         transcript.add(name, "-> \(body.type.name)\(request == 0 ? "" : " [request \(request)]")")
         try write(Frame(body, request: request).encoded)
+        if case .welcome = body { isWelcome = true }
     }
 
     func send(bytes given: some Sequence<UInt8>) throws {

@@ -25,6 +25,18 @@ final class SecureSocket {
         }
     }
 
+    /// The server's side of a connection that a listener has accepted; returns when the handshake
+    /// is done.
+    init(accepted: BlockingSocket, tls: TLSContext, deadline: Moment) throws {
+        socket = accepted
+        engine = tls.makeEngine()
+        while !engine.isHandshakeComplete {
+            guard try readOnce(deadline: deadline) else {
+                throw TransportError.broken("closed in the TLS handshake")
+            }
+        }
+    }
+
     var negotiatedVersion: TLSVersion? { engine.negotiatedVersion }
     var negotiatedProtocol: String? { engine.negotiatedProtocol }
 

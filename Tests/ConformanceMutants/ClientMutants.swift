@@ -1,0 +1,59 @@
+import Conformance
+import Foundation
+
+/// Clients with one defect each: the driver in Python of Tests/peers, changed in one place.
+extension ConformanceMutants {
+    static func runClients(_ options: Options) throws -> Int32 {
+        guard let vectors = options.protocolFolder else {
+            throw MutantError("--vectors is needed: Tests/peers lies in the same checkout")
+        }
+        let program = URL(fileURLWithPath: vectors)
+            .appendingPathComponent("../../Tests/peers/mutant.py").standardizedFileURL.path
+        guard FileManager.default.fileExists(atPath: program) else {
+            throw MutantError("\(program) is not there")
+        }
+        let mutants = ClientExpectations.mutants.filter { mutant in
+            options.only.isEmpty || options.only.contains { mutant.name.contains($0) }
+        }
+        guard !mutants.isEmpty else { throw MutantError("no mutant of that name") }
+        // Without a defect everything passes: else nothing below means anything.
+        let sound = try judged(program, "none", timers: false, options)
+        guard sound.isEmpty else {
+            throw MutantError("without a defect these fail: \(sound.sorted())")
+        }
+        var wrong = 0
+        for mutant in mutants {
+            let caught = try judged(program, mutant.name, timers: mutant.needsTimers, options)
+            if options.printsData {
+                let names = caught.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
+                say("\(mutant.name): [\(names)]")
+                continue
+            }
+            if !judge("\(mutant.name): \(mutant.what)", caught, mutant.catches) { wrong += 1 }
+        }
+        if options.printsData { return 0 }
+        say(
+            "\(mutants.count) mutants, \(mutants.count - wrong) caught as they must be, "
+                + "\(wrong) not")
+        return wrong == 0 ? 0 : 1
+    }
+
+    /// The cases that fail against a client with that defect.
+    private static func judged(
+        _ program: String, _ defect: String, timers: Bool, _ options: Options
+    ) throws -> Set<String> {
+        var words = ["/usr/bin/python3", program, "--defect", defect]
+        for name in ["host", "port", "name", "ca", "app", "user", "key", "kid", "dir"] {
+            words += ["--\(name)", "{\(name)}"]
+        }
+        var conform = ClientConformanceOptions(client: words)
+        conform.skipsTimers = !timers
+        conform.jobs = options.jobs
+        let report = try ClientConformance.run(conform)
+        let unclear = report.results.filter { $0.verdict == .inconclusive }
+        guard unclear.isEmpty else {
+            throw MutantError("\(defect): inconclusive: \(unclear.map(\.name))")
+        }
+        return Set(report.results.filter { $0.verdict == .fail }.map(\.name))
+    }
+}
