@@ -36,7 +36,7 @@ public struct Coverage: Sendable {
     public init(_ text: ProtocolText) {
         self.init(
             text, suite: Conformance.cases + ClientConformance.cases, excuses: Self.excuses,
-            reasons: [:])
+            reasons: Self.reasonsUncited)
     }
 
     init(
@@ -107,8 +107,8 @@ public struct Coverage: Sendable {
             }
         }
         if !uncited.isEmpty {
-            lines.append("\nclauses that no case cites:")
-            lines.append("  " + uncited.joined(separator: ", "))
+            lines.append("\nclauses that no case cites, and why:")
+            lines += uncited.map { "  \($0)  \(Self.reasonUncited($0))" }
         }
         if !bare.isEmpty {
             lines.append("\nneither a case nor a reason:")

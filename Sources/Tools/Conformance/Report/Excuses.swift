@@ -9,12 +9,6 @@ extension Coverage {
                 "CON-4: MUST NOT leave out a wake because of it", .inside,
                 "pushes go to APNs: FeedTests and `rouse demo` show them"),
             Excuse(
-                "SES-22: MUST close with 2000", .inside,
-                "the backend must ask for a new login: SyncTests show it"),
-            Excuse(
-                "SES-23: MUST close all of them at once with 2004", .inside,
-                "the backend must revoke: BackendAPITests show it"),
-            Excuse(
                 "HIS-32: MUST report the counts with it", .inside,
                 "a report is read by people: the server's log holds the counts"),
             Excuse(

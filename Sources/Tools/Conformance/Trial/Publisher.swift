@@ -3,7 +3,7 @@ import Model
 
 /// The app's backend, as the credentials describe it.
 struct Publisher {
-    private let place: ConformanceCredentials.Publish
+    fileprivate let place: ConformanceCredentials.Publish
     private let deadline: Moment
 
     init(_ place: ConformanceCredentials.Publish, deadline: Moment) {
@@ -25,10 +25,13 @@ struct Publisher {
             "{\"sender\":\(TokenDraft.quoted(sender)),\"parts\":[{\"mime_type\":\"text/plain\","
             + "\"text\":\(TokenDraft.quoted(text))}],\"push\":{\"title\":\"conform\","
             + "\"body\":\(TokenDraft.quoted(text))}}"
-        try post("/v1/conversations/\(conversation)/messages", body)
+        try call("POST", "/v1/conversations/\(conversation)/messages", body)
     }
 
-    private func post(_ path: String, _ body: String) throws {
+    /// A request of the backend API, without a body if none is given.
+    ///
+    /// - Throws: inconclusive unless it is answered with success.
+    func call(_ method: String, _ path: String, _ body: String = "") throws {
         guard let api = place.api, let colon = api.lastIndex(of: ":"),
             let port = UInt16(api[api.index(after: colon)...])
         else { throw CaseEnd.inconclusive("publish.api is no host and port") }
@@ -36,8 +39,9 @@ struct Publisher {
             host: String(api[..<colon]), port: port, deadline: deadline)
         defer { socket.close() }
         let request =
-            "POST \(path) HTTP/1.1\r\nhost: \(api)\r\nconnection: close\r\n"
-            + "authorization: Bearer \(place.key ?? "")\r\ncontent-type: application/json\r\n"
+            "\(method) \(path) HTTP/1.1\r\nhost: \(api)\r\nconnection: close\r\n"
+            + "authorization: Bearer \(place.key ?? "")\r\n"
+            + (body.isEmpty ? "" : "content-type: application/json\r\n")
             + "content-length: \(body.utf8.count)\r\n\r\n\(body)"
         try Array(request.utf8).withUnsafeBytes { try socket.write($0, deadline: deadline) }
         var answer: [UInt8] = []
@@ -61,5 +65,14 @@ extension Trial {
             throw CaseEnd.skipped("the credentials do not say how to publish")
         }
         return Publisher(publish, deadline: clock.end)
+    }
+
+    /// The backend API itself; skips the case without one.
+    func backend() throws -> Publisher {
+        let publisher = try publisher()
+        guard publisher.place.api != nil else {
+            throw CaseEnd.skipped("the credentials name no backend API")
+        }
+        return publisher
     }
 }
