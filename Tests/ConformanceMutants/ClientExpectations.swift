@@ -16,41 +16,100 @@ enum ClientExpectations {
     }
 
     static let mutants: [Mutant] = [
-        Mutant("no-backoff", "tries again at once", timers: true, []),
-        Mutant("backoff-without-chance", "waits the whole bound, always", timers: true, []),
-        Mutant("backoff-never-forgets", "its bound never starts again", timers: true, []),
-        Mutant("ping-unanswered", "PING gets nothing", []),
-        Mutant("pong-of-no-request", "PONG carries no request", []),
-        Mutant("keepalive-as-it-likes", "sends a frame when it likes", []),
-        Mutant("gap-applied", "applies whatever comes", []),
-        Mutant("claims-the-head", "takes the head for its cursor", []),
-        Mutant("counts-entries", "takes missing numbers for a gap", []),
-        Mutant("reset-empties", "a reset empties it at once", []),
-        Mutant("retry-under-a-new-number", "sends what is unanswered under a new number", []),
-        Mutant("outbox-in-memory", "its outbox ends with the process", []),
-        Mutant("drain-at-once", "comes at once after DRAIN", []),
-        Mutant("drain-ignored", "does not come after DRAIN", []),
-        Mutant("superseded-comes-back", "comes back after 5002", []),
-        Mutant("class-ignored", "takes every unknown code for class retry", []),
-        Mutant("retry-after-ignored", "does not wait as long as it is told", []),
-        Mutant("unknown-frame-taken", "takes a frame it does not know", []),
-        Mutant("ignorable-refused", "refuses a frame to ignore", []),
-        Mutant("wrong-close-code", "says a wrong code", []),
-        Mutant("signal-never-ends", "signals last", []),
+        Mutant("no-backoff", "tries again at once", timers: true, ["connection.client-backoff"]),
+        Mutant(
+            "backoff-without-chance", "waits the whole bound, always", timers: true,
+            ["connection.client-backoff"]),
+        Mutant(
+            "backoff-never-forgets", "its bound never starts again", timers: true,
+            ["connection.client-backoff-reset"]),
+        Mutant(
+            "ping-unanswered", "PING gets nothing",
+            [
+                "framing.client-ignorable", "sync.client-overlap", "connection.client-pong",
+                "connection.client-error",
+            ]),
+        Mutant(
+            "pong-of-no-request", "PONG carries no request",
+            ["framing.client-ignorable", "connection.client-pong"]),
+        Mutant(
+            "keepalive-as-it-likes", "sends a frame when it likes", ["connection.client-keepalive"]),
+        Mutant(
+            "gap-applied", "applies whatever comes", ["sync.client-gap", "sync.client-other-epoch"]),
+        Mutant(
+            "claims-the-head", "takes the head for its cursor",
+            [
+                "sync.client-ack", "sync.client-durable", "sync.client-reset-epoch",
+                "sync.client-reset-killed", "sync.client-reset-old",
+            ]),
+        Mutant("counts-entries", "takes missing numbers for a gap", ["sync.client-numbers"]),
+        Mutant(
+            "reset-empties", "a reset empties it at once",
+            ["sync.client-reset-epoch", "sync.client-reset-killed", "sync.client-reset-old"]),
+        Mutant(
+            "retry-under-a-new-number", "sends what is unanswered under a new number",
+            ["session.client-challenged", "messaging.client-retry", "messaging.client-durable"]),
+        Mutant(
+            "outbox-in-memory", "its outbox ends with the process", ["messaging.client-durable"]),
+        Mutant(
+            "drain-at-once", "comes at once after DRAIN",
+            ["connection.client-drain", "connection.client-drain-cut"]),
+        Mutant(
+            "drain-ignored", "does not come after DRAIN",
+            ["connection.client-drain", "connection.client-drain-cut"]),
+        Mutant(
+            "superseded-comes-back", "comes back after 5002",
+            ["session.client-superseded", "session.client-superseded-often"]),
+        Mutant(
+            "class-ignored", "takes every unknown code for class retry",
+            [
+                "connection.client-class-none", "connection.client-class-retry-after",
+                "connection.client-class-reauthenticate", "connection.client-class-upgrade",
+            ]),
+        Mutant(
+            "retry-after-ignored", "does not wait as long as it is told",
+            ["connection.client-class-retry-after", "connection.client-limited"]),
+        Mutant(
+            "unknown-frame-taken", "takes a frame it does not know",
+            ["framing.client-unknown-type", "framing.client-unknown-type-code"]),
+        Mutant("ignorable-refused", "refuses a frame to ignore", ["framing.client-ignorable"]),
+        Mutant(
+            "wrong-close-code", "says a wrong code",
+            [
+                "framing.client-unknown-type-code", "framing.client-flags-code",
+                "framing.client-reserved-code", "framing.client-too-long-code",
+                "framing.client-no-body-code",
+            ]),
+        Mutant("signal-never-ends", "signals last", ["signals.client-decay"]),
         Mutant(
             "sent-twice-after-a-challenge", "sends what is open once more after a second WELCOME",
-            []),
-        Mutant("inline-sync-not-repeated", "takes the dropped inline SYNC for open", []),
-        Mutant("two-syncs", "sends a SYNC while one is open", []),
-        Mutant("orphans-dropped", "drops messages of an unknown conversation", []),
-        Mutant("tombstones-ignored", "deletes nothing", []),
-        Mutant("token-in-memory", "its token ends with the process", []),
-        Mutant("cursor-before-rows", "stores its cursor before the rows", []),
-        Mutant("page-moves-the-cursor", "a PAGE moves its cursor", []),
-        Mutant("older-version-wins", "takes whatever comes last", []),
-        Mutant("refused-sent-at-once", "does not wait after a refusal", []),
-        Mutant("read-told-once", "tells a receipt once", []),
-        Mutant("sleeps-without-a-word", "closes without CLOSE", []),
-        Mutant("logs-in-after-logout", "takes 2004 for nothing but a lost login", []),
+            ["session.client-challenged"]),
+        Mutant(
+            "inline-sync-not-repeated", "takes the dropped inline SYNC for open",
+            [
+                "framing.client-split", "session.client-login", "sync.client-ack",
+                "sync.client-reset-wait",
+            ]),
+        Mutant("two-syncs", "sends a SYNC while one is open", ["sync.client-one-sync"]),
+        Mutant(
+            "orphans-dropped", "drops messages of an unknown conversation",
+            ["sync.client-orphan", "history.client-parent"]),
+        Mutant(
+            "tombstones-ignored", "deletes nothing",
+            ["messaging.client-deleted", "messaging.client-conversation-deleted"]),
+        Mutant(
+            "token-in-memory", "its token ends with the process", ["session.client-token-durable"]),
+        Mutant(
+            "cursor-before-rows", "stores its cursor before the rows",
+            ["sync.client-durable", "sync.client-reset-killed"]),
+        Mutant("page-moves-the-cursor", "a PAGE moves its cursor", ["history.client-page"]),
+        Mutant("older-version-wins", "takes whatever comes last", ["sync.client-version"]),
+        Mutant(
+            "refused-sent-at-once", "does not wait after a refusal", ["messaging.client-temporary"]),
+        Mutant("read-told-once", "tells a receipt once", ["messaging.client-read"]),
+        Mutant("sleeps-without-a-word", "closes without CLOSE", ["connection.client-sleep"]),
+        Mutant(
+            "logs-in-after-logout", "takes 2004 for nothing but a lost login",
+            ["session.client-logout"]),
     ]
 }

@@ -143,6 +143,7 @@ enum Expectations {
         ],
         "challenge-always-first": [
             "messaging.logout",
+            "session.asked-again",
             "session.challenge-revoked",
             "session.device-moves",
             "session.extension-token",
@@ -166,7 +167,9 @@ enum Expectations {
             "session.three-refusals"
         ],
         "logout-as-going-away": [
-            "messaging.logout"
+            "messaging.logout",
+            "messaging.user-deleted",
+            "session.revoked",
         ],
         "push-refusal-hidden": [
             "session.push-topic"
@@ -205,6 +208,7 @@ enum Expectations {
             "framing.stream-vectors",
             "framing.unknown-ignorable",
             "history.many",
+            "messaging.announcement",
             "messaging.read-limits",
             "session.before-welcome",
             "session.extension-beside",
@@ -212,6 +216,7 @@ enum Expectations {
             "session.extension-user",
             "session.no-supersede-unauthenticated",
             "session.push-topic",
+            "session.revoked",
             "session.supersede",
             "session.two-devices",
             "signals.not-agreed",
@@ -252,15 +257,19 @@ enum Expectations {
             "framing.unknown-enum",
             "framing.unknown-type",
             "messaging.unanswered",
+            "messaging.user-deleted",
             "session.app-name",
+            "session.asked-again-other",
             "session.before-welcome",
             "session.extension-user",
             "session.hello-fields",
             "session.hello-first",
             "session.once",
+            "session.revoked",
             "session.server-frames",
             "session.server-frames-later",
             "session.supersede",
+            "session.suspended",
             "session.three-refusals",
             "session.version",
             "sync.cursor-ahead",

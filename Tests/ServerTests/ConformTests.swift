@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Glibc
 import Testing
 
 /// The server keeps its own protocol.
@@ -117,7 +118,8 @@ import Testing
         server.standardOutput = output
         try server.run()
         defer {
-            server.terminate()
+            // A child of this process may have its signals blocked: only this one comes through.
+            kill(server.processIdentifier, SIGKILL)
             server.waitUntilExit()
         }
         let said = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)

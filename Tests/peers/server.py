@@ -102,6 +102,8 @@ class Device:
     def __init__(self):
         self.user, self.applied, self.floor, self.results = None, 0, 0, {}
         self.tokens = []
+        # Users this device belonged to before, each with the numbers it took then.
+        self.lives = {}
 
 
 class Conversation:
@@ -530,7 +532,7 @@ class Connection:
                 for other in list(server.user(device.user).connections):
                     if other.hello.device == hello.device:
                         other.end(2004)
-            known = getattr(device, "lives", {}) if device else {}
+            known = device.lives if device else {}
             if device:
                 known[device.user] = device
             device = known.pop(name, None) or Device()

@@ -1,5 +1,5 @@
 import Crypto
-public import Foundation
+import Foundation
 
 /// How the harness tests a client.
 public struct ClientConformanceOptions: Sendable {

@@ -66,7 +66,7 @@ final class ClientDriver {
         process.standardInput = input
         process.standardOutput = output
         if !FileManager.default.fileExists(atPath: log.path) {
-            FileManager.default.createFile(atPath: log.path, contents: nil)
+            _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         }
         let errors = try FileHandle(forWritingTo: log)
         errors.seekToEndOfFile()

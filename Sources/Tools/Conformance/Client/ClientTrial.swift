@@ -178,11 +178,13 @@ final class ClientTrial {
     func open(
         features: [String] = ["live"], _ change: (inout Welcome) -> Void = { _ in }
     ) throws -> Link {
-        try tell("foreground")
-        let link = try accept()
-        try link.logIn(features: features, change)
-        try link.settle()
-        return link
+        try settingUp("a session") {
+            try tell("foreground")
+            let link = try accept()
+            try link.logIn(features: features, change)
+            try link.settle()
+            return link
+        }
     }
 
     func newMessage() -> MessageID { ScriptedFeed.newID() }

@@ -21,14 +21,14 @@ let clientConnectionCases: [ClientCase] = [
         "connection.client-keepalive", "a client sends a frame as often as WELCOME asks",
         ["CON-7: MUST send a frame at least that often"]
     ) { trial in
-        let link = try trial.open { $0.keepaliveMs = 1_000 }
+        let link = try trial.open { $0.keepaliveMs = 2_000 }
         let start = ContinuousClock.now
-        try link.serve(for: .seconds(6))
+        try link.serve(for: .seconds(8))
         try require(!link.isOver, "it ended the connection")
         var last = start
         for time in link.times.filter({ $0 > start }) + [ContinuousClock.now] {
             let gap = last.duration(to: time)
-            try require(gap < .milliseconds(1_500), "nothing came for \(gap)")
+            try require(gap < .seconds(3), "nothing came for \(gap)")
             last = time
         }
     },

@@ -140,10 +140,10 @@ let clientResetCases: [ClientCase] = [
         "history.client-parent", "a client fetches the conversation of an entry without one",
         ["HIS-9: SHOULD FETCH the conversation"]
     ) { trial in
-        let link = try trial.open()
+        let link = try trial.open(features: [])
         let conversation: ConversationID = ScriptedFeed.newID()
         trial.feed.say("early", in: conversation)
-        try link.push()
+        try link.peer.send(.syncRequest(SyncRequest(head: trial.feed.head, kinds: 4)))
         let (fetch, request) = try link.expect(.fetch)
         try requireEqual(fetch.object, conversation.bytes, "the object it fetches")
         var parent = ScriptedFeed.state(of: conversation, by: "ben")

@@ -59,6 +59,8 @@ final class BlockingSocket {
     init(accepted: Int32) {
         descriptor = accepted
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        // A child must not inherit it: the connection would outlive its end here.
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var on: Int32 = 1
         setsockopt(
             descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on,
