@@ -289,6 +289,16 @@ import Wire
         #expect(try world.all(TokenFeedbackRecord.self).isEmpty)
     }
 
+    @Test("after a restore a backend that goes on from its number misses nothing")
+    func feedbackAfterRestore() throws {
+        let gone = PushReply.answered(status: 410, reason: "Unregistered", timestamp: world.now)
+        _ = try world.ask(.restore(epochHalf: 78))
+        _ = try world.ask(.restore(epochHalf: 79))
+        try pushes.finish(try nextPush("1"), gone)
+        let numbers = try world.all(TokenFeedbackRecord.self).map(\.number)
+        #expect(numbers == [2 * world.limits.restoreHeadStep + 1])
+    }
+
     @Test("410 with a time before the token was confirmed again leaves it alone")
     func timestampRule() throws {
         let job = try nextPush("1")

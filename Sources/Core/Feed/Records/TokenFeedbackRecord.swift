@@ -21,7 +21,7 @@ public struct TokenFeedbackRecord: Record, Equatable {
     static let lifetime: Milliseconds = 30 * 86_400_000
 
     public var app: AppID
-    /// From 1, without gaps, in the order of the drops.
+    /// Rises in the order of the drops; a restore leaves a gap.
     public var number: UInt64
     public var user: UserID
     public var device: DeviceID
@@ -88,7 +88,9 @@ extension StoreTransaction {
     ) throws(StoreError) {
         guard let token = device.pushToken else { return }
         let name = MetaRecord.tokenFeedbackPrefix + device.app.name
-        let number = (try record(MetaRecord.self, [.text(name)])?.number ?? 0) + 1
+        let last = try record(MetaRecord.self, [.text(name)])?.number ?? 0
+        let base = try record(MetaRecord.self, [.text(MetaRecord.numberBaseName)])?.number ?? 0
+        let number = max(last, base) + 1
         try put(MetaRecord(name: name, number: number))
         try put(
             TokenFeedbackRecord(
@@ -100,4 +102,6 @@ extension StoreTransaction {
 extension MetaRecord {
     /// Followed by an app's name: the number of its newest dropped token.
     static let tokenFeedbackPrefix = "token_feedback/"
+    /// A restore raises it: numbers that backends remember are above it afterwards.
+    static let numberBaseName = "number_base"
 }

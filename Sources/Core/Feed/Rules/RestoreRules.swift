@@ -11,6 +11,7 @@ extension Work {
     /// - Session tokens are dropped: one revoked since must not let in again.
     /// - Numbers of webhooks' events are raised as far: a receiver that drops ids it has (WHK-10)
     ///   must not take new events for those of the lost history.
+    /// - So are those of dropped tokens: a backend's `after` must not pass over what comes.
     ///
     /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
     /// again with what the device still has to say (MSG-12). Positions stay: they have no gaps.
@@ -39,6 +40,8 @@ extension Work {
             last = found.last
         }
         try raiseEventNumbers()
+        let base = try record(MetaRecord.self, [.text(MetaRecord.numberBaseName)])?.number ?? 0
+        try put(MetaRecord(name: MetaRecord.numberBaseName, number: try raised(base)))
         var tokens: UInt64 = 0
         while true {
             let count = try deleteRows(
