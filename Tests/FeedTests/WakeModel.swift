@@ -431,6 +431,7 @@ extension WakeModel {
 
     func isVisible(_ message: MessageRecord) -> Bool {
         message.sender != "bob" && !message.pushBody.isEmpty
+            && PushOptions.urgency(of: message.pushOptions) != .passive
     }
 
     func isRead(_ position: UInt64, _ mark: ReadMarkRecord?) -> Bool {
@@ -448,13 +449,20 @@ extension WakeModel {
         let isOwn = chance(0.15)
         position[room, default: 0] += 1
         let push: String? = chance(0.1) ? "" : nil
+        var options = PushOptions()
+        if chance(0.15) {
+            options.urgency = .urgent
+        } else if chance(0.15) {
+            options.urgency = .passive
+        }
         _ = try ask(
             .publish(
                 app: World.app,
                 Publication(
                     message: world.message0("text", to: room, world.fresh(), push: push),
-                    sender: isOwn ? "bob" : "anna"), idempotency: nil))
+                    sender: isOwn ? "bob" : "anna", options: options), idempotency: nil))
         count("publish")
+        count("\(options.urgency)")
     }
 }
 

@@ -184,7 +184,9 @@ final class SimulatedServer {
                     later(simulation.chance.upTo(5)) { [weak self, weak connection] in
                         guard let self, let connection else { return }
                         try self.run(connection) {
-                            $0.headMoved(to: change.head, kinds: change.kinds, now: $1)
+                            $0.headMoved(
+                                to: change.head, kinds: change.kinds,
+                                isUrgent: change.isUrgent, now: $1)
                         }
                     }
                 }

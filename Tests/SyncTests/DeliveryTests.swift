@@ -19,6 +19,19 @@ import Wire
         #expect(desk.receive(.ack(Ack(applied: 13))) == [])
     }
 
+    @Test func theRequestForAnUrgentChangeSaysSo() {
+        var desk = Desk.open(live: false)
+        #expect(
+            desk.move(to: 11, .message, isUrgent: true)
+                == ["send SYNC_REQUEST 11 kinds 4 urgent"])
+        #expect(desk.move(to: 12, .message) == [])
+        #expect(desk.receive(.ack(Ack(applied: 11))) == ["send SYNC_REQUEST 12 kinds 4"])
+        // What is urgent while a request is open goes into the next.
+        #expect(desk.move(to: 13, .message, isUrgent: true) == [])
+        #expect(desk.move(to: 14, .message) == [])
+        #expect(desk.receive(.ack(Ack(applied: 12))) == ["send SYNC_REQUEST 14 kinds 4 urgent"])
+    }
+
     @Test func hintIsAskedOnce() {
         var desk = Desk.open(live: false)
         #expect(desk.move(to: 11, .message) == ["send SYNC_REQUEST 11 kinds 4"])

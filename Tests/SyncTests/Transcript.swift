@@ -98,9 +98,11 @@ struct Desk {
     }
 
     @discardableResult
-    mutating func move(to head: UInt64, _ kinds: EntryKind...) -> [String] {
+    mutating func move(
+        to head: UInt64, _ kinds: EntryKind..., isUrgent: Bool = false
+    ) -> [String] {
         let bits = kinds.reduce(UInt32(0)) { $0 | 1 << UInt32($1.rawValue) }
-        return run { $0.headMoved(to: head, kinds: bits, now: $1) }
+        return run { $0.headMoved(to: head, kinds: bits, isUrgent: isUrgent, now: $1) }
     }
 
     static func hello(
@@ -201,7 +203,8 @@ func line(_ frame: Frame) -> String {
         let more = body.more ? " more" : ""
         return "DELTA \(body.from?.seq ?? 0)>\(body.to?.seq ?? 0)/\(body.head)"
             + "\(more)\(results)\(reset)\(request)"
-    case .syncRequest(let body): return "SYNC_REQUEST \(body.head) kinds \(body.kinds)"
+    case .syncRequest(let body):
+        return "SYNC_REQUEST \(body.head) kinds \(body.kinds)" + (body.urgent ? " urgent" : "")
     case .mutationResult(let body): return "RESULT \(body.number)=\(body.code)\(request)"
     case .ping: return "PING"
     case .pong: return "PONG\(request)"

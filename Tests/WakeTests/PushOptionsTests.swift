@@ -332,7 +332,7 @@ import Testing
             options.custom = try CustomData(["d": .text(filler), "é": .integer(.min)])
         }
         for locale in ["de", "ja"] {
-            try maybe {
+            maybe {
                 options.texts.append(
                     .init(
                         locale: locale, title: word(), subtitle: word(),

@@ -11,6 +11,9 @@ let otherBoot = BootID(high: 8, low: 8)
 
 func wakeID(_ low: UInt64) -> WakeID { WakeID(high: 1, low: low) }
 func messageID(_ low: UInt64) -> MessageID { MessageID(high: 2, low: low) }
+func choice(_ low: UInt64, id: WakeID? = nil, isUrgent: Bool = false) -> AlertChoice {
+    AlertChoice(message: messageID(low), id: id, isUrgent: isUrgent, waitsSince: start)
+}
 func claim(_ low: UInt64) -> Claim { Claim(owner: boot, id: wakeID(low)) }
 
 func change(_ seq: UInt64) -> VisibleChange {
@@ -69,7 +72,7 @@ let states: [(name: String, machine: Reachability)] = [
         .after {
             $0 = unreachable
             $0.alertsChanged(queued: 1, open: 1, due: start)
-            _ = $0.claimAlert(messageID(10), id: nil, unread: 1, claim: claim(2), now: start)
+            _ = $0.claimAlert(choice(10), unread: 1, claim: claim(2), now: start)
         }
     ),
     (
@@ -77,7 +80,7 @@ let states: [(name: String, machine: Reachability)] = [
         .after {
             $0 = unreachable
             $0.alertsChanged(queued: 1, open: 1, due: start)
-            _ = $0.claimAlert(messageID(10), id: nil, unread: 2, claim: claim(2), now: start)
+            _ = $0.claimAlert(choice(10), unread: 2, claim: claim(2), now: start)
             _ = $0.answer(ok, unread: 2)
         }
     ),
@@ -106,6 +109,14 @@ let unreachable = Reachability.after {
 /// The events of the table; each happens at `later`.
 let events: [(name: String, happen: @Sendable (inout Reachability) -> [WakeAction])] = [
     ("changed", { $0.changed(change(11), now: later) }),
+    ("urgent", { $0.changed(change(11), urgency: .urgent, now: later) }),
+    (
+        "useful",
+        {
+            $0.usefulCame(seq: 12, now: later)
+            return []
+        }
+    ),
     ("claimed behind", { $0.claimNext(isBehind: true) }),
     ("claimed not behind", { $0.claimNext(isBehind: false) }),
     ("accepted", { $0.answer(ok, now: later) }),
@@ -160,7 +171,7 @@ extension Reachability {
         case .wake: claimWake(isBehind: isBehind, claim: claim(3), now: later)
         case .alert:
             claimAlert(
-                isBehind ? messageID(10) : nil, id: nil, unread: 1, claim: claim(3), now: later)
+                isBehind ? choice(10) : nil, unread: 1, claim: claim(3), now: later)
         case .badge: claimBadge(unread: 0, claim: claim(3), now: later)
         case nil: []
         }
@@ -183,7 +194,9 @@ extension WakeAction {
     var word: String {
         switch self {
         case .send(let kind): "send-\(kind)"
-        case .queueAlert: "queue-alert"
+        case .queueAlert(let due, let isUrgent):
+            "queue-\(isUrgent ? "urgent" : "alert")"
+                + (due > later ? "+\(due.since(later) / 1_000)" : "")
         case .alertPending: "alert-pending"
         case .settleAlert(_, let settlement): "settle-\(settlement)"
         case .dropAlerts: "drop-alerts"

@@ -7,16 +7,20 @@ import Testing
 /// something happens without one, in seconds from the event. After `|`: what is to be done.
 private let table = """
     fresh: wakeable none - due - deadline -
+        urgent: same | queue-urgent
+        useful: wakeable due - due +0 deadline -
         changed: wakeable due - due +0 deadline -
         session gone behind: wakeable due - due +0 deadline -
         token gone: tokenless none - due - deadline - | drop-alerts
     due: wakeable due - due -100 deadline -
+        urgent: same | queue-urgent
         claimed behind: wakeable sending silent due - deadline +60 | sent send-silent
         claimed not behind: wakeable none - due - deadline -
         applied all: wakeable none - due - deadline -
         synced: wakeable none - due - deadline -
         token gone: tokenless none - due - deadline - | drop-alerts
     sending: wakeable sending silent due - deadline -40
+        urgent: same | queue-urgent
         accepted: waking waiting - due - deadline +60 | accepted
         dead token: tokenless none - due - deadline - | refused-410 =rejected detach =superseded drop-alerts
         retry later: wakeable due - due +5 deadline - | refused-503
@@ -30,6 +34,7 @@ private let table = """
         token gone: tokenless none silent due - deadline -40 | =superseded drop-alerts
         token new: wakeable due silent due - deadline -40 | =superseded
     waiting: waking waiting - due - deadline -40
+        urgent: same | queue-urgent
         grace ended behind: unreachable none - due - deadline - | =no-show demoted alert-pending
         grace ended not behind: wakeable none - due - deadline - | =superseded
         hello: waking waiting - due - deadline +30 | connected
@@ -40,6 +45,7 @@ private let table = """
         token gone: tokenless none - due - deadline - | =superseded drop-alerts
         token new: wakeable due - due +0 deadline - | =superseded
     connected: waking waiting - due - deadline -65
+        urgent: same | queue-urgent
         grace ended behind: wakeable none - due - deadline - | =connected-not-synced alert-pending
         grace ended not behind: wakeable none - due - deadline - | =superseded
         applied all: wakeable none - due - deadline - | synced =synced
@@ -48,12 +54,16 @@ private let table = """
         token gone: tokenless none - due - deadline - | =superseded drop-alerts
         token new: wakeable due - due +0 deadline - | =superseded
     unreachable: unreachable none - due - deadline -
+        urgent: same | queue-urgent
+        useful: unreachable due - due +86300 deadline -
         changed: same | queue-alert
         synced: wakeable none - due - deadline - | recovered
         session gone behind: unreachable due - due +0 deadline -
         token gone: tokenless none - due - deadline - | drop-alerts
         token new: wakeable none - due - deadline -
     alert sending: unreachable none alert due - deadline -40
+        urgent: same | queue-urgent
+        useful: unreachable due alert due - deadline -40
         changed: same | queue-alert
         accepted: unreachable none - due - deadline - | accepted =accepted settle-sent
         dead token: tokenless none - due - deadline - | refused-410 =rejected detach drop-alerts
@@ -67,6 +77,8 @@ private let table = """
         token gone: tokenless none alert due - deadline -40 | drop-alerts
         token new: wakeable none alert due - deadline -40
     alerted: unreachable none - due - deadline -
+        urgent: same | queue-urgent
+        useful: unreachable due - due +86300 deadline -
         changed: same | queue-alert
         synced: wakeable none - due - deadline - | recovered
         session gone behind: unreachable due - due +0 deadline -
@@ -78,6 +90,7 @@ private let table = """
         token gone: same | drop-alerts
         token new: wakeable none - due - deadline -
     online: online waiting - due - deadline -40
+        urgent: same | queue-urgent+2
         grace ended behind: online none - due - deadline - | =connected-not-synced alert-pending
         grace ended not behind: online none - due - deadline - | =superseded
         hello: online waiting - due - deadline +30 | connected
@@ -88,6 +101,7 @@ private let table = """
         token gone: online none - due - deadline - | =superseded drop-alerts
         token new: online due - due +0 deadline - | =superseded
     refresh off: wakeable none - due - deadline -
+        urgent: same | queue-urgent
         changed: same | queue-alert
         session gone behind: wakeable due - due +0 deadline -
         token gone: tokenless none - due - deadline - | drop-alerts

@@ -143,7 +143,7 @@ import Wake
         #expect(machine.row.phase == .none)
         machine.alertsChanged(queued: 1, open: 1, due: start)
         #expect(
-            machine.claimAlert(messageID(1), id: nil, unread: 1, claim: claim(1), now: start)
+            machine.claimAlert(choice(1), unread: 1, claim: claim(1), now: start)
                 .isEmpty)
         #expect(machine.row.due == start + 10_000)
     }
@@ -159,7 +159,7 @@ import Wake
     @Test func theBadgeIsSentOnlyWhereItIsTooHigh() {
         var machine = unreachable
         machine.alertsChanged(queued: 1, open: 1, due: start)
-        _ = machine.claimAlert(messageID(10), id: nil, unread: 2, claim: claim(2), now: later)
+        _ = machine.claimAlert(choice(10), unread: 2, claim: claim(2), now: later)
         // Read while the alert was in flight: the number it carried is wrong already.
         _ = machine.answer(ok, unread: 1, now: later)
         #expect(machine.need(now: later) == nil)
@@ -178,13 +178,13 @@ import Wake
         let fault = PushReply.answered(
             status: 500, reason: "InternalServerError", timestamp: nil)
         machine.alertsChanged(queued: 1, open: 1, due: start)
-        _ = machine.claimAlert(messageID(10), id: nil, unread: 1, claim: claim(2), now: later)
+        _ = machine.claimAlert(choice(10), unread: 1, claim: claim(2), now: later)
         let actions = machine.answer(fault, now: later)
         #expect(actions.contains(.settleAlert(messageID(10), .queuedAgain)))
         machine.alertsChanged(queued: 1, open: 0)
         #expect(machine.row.due == later + 5_000)
         _ = machine.claimAlert(
-            messageID(10), id: wakeID(2), unread: 1, claim: claim(3), now: later + 5_000)
+            choice(10, id: wakeID(2)), unread: 1, claim: claim(3), now: later + 5_000)
         #expect(machine.row.flightWake == wakeID(2))
         _ = machine.answer(fault, now: later + 5_000)
         machine.alertsChanged(queued: 1, open: 0)

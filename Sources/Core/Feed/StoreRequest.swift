@@ -353,12 +353,17 @@ public struct FeedChange: Equatable, Sendable {
     public var head: UInt64
     /// Bits by `EntryKind.rawValue`.
     public var kinds: UInt32
+    /// An alert leaves soon unless the change is acknowledged before.
+    public var isUrgent: Bool
 
-    public init(app: AppID, user: UserID, head: UInt64, kinds: UInt32) {
+    public init(
+        app: AppID, user: UserID, head: UInt64, kinds: UInt32, isUrgent: Bool = false
+    ) {
         self.app = app
         self.user = user
         self.head = head
         self.kinds = kinds
+        self.isUrgent = isUrgent
     }
 }
 

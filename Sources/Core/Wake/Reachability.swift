@@ -18,6 +18,8 @@ public import Model
 /// | event | wakeable, nothing owed | wake due | sending | waiting | unreachable |
 /// |---|---|---|---|---|---|
 /// | visible change, no session counts | wake due | raise | raise | raise | alert |
+/// | urgent change | alert; beside a session a little later | | | | alert |
+/// | useful change, no session counts | wake due | raise | raise | raise | probe |
 /// | visible change moved up | - | raise | raise | raise | - |
 /// | visible change, a session counts; invisible change | - | - | - | - | - |
 /// | claim, behind | | send, or put off, or alert at once | | | alerts |
@@ -52,7 +54,7 @@ public struct Reachability: Equatable, Sendable {
     /// The device's `applied`.
     public var applied: UInt64
     public var budget: SilentBudget
-    public private(set) var row: WakeRecord
+    public internal(set) var row: WakeRecord
 
     public init(
         policy: WakePolicy, tokenGeneration: UInt64?, tokenConfirmedAt: Timestamp? = nil,
@@ -90,9 +92,16 @@ public struct Reachability: Equatable, Sendable {
     // MARK: Changes and sessions
 
     /// The feed grew by a visible entry. Invisible ones are not told: they wake nobody.
-    public mutating func changed(_ change: VisibleChange, now: Timestamp) -> [WakeAction] {
-        guard tokenGeneration != nil, !isSessionCounted else { return [] }
-        if isUnreachable || isRefreshOff { return [.queueAlert] }
+    public mutating func changed(
+        _ change: VisibleChange, urgency: Urgency = .normal, now: Timestamp
+    ) -> [WakeAction] {
+        guard tokenGeneration != nil else { return [] }
+        if urgency == .urgent {
+            let due = isSessionCounted ? now + WakePolicy.urgentDelay : now
+            return [.queueAlert(due: due, isUrgent: true)]
+        }
+        if isSessionCounted { return [] }
+        if isUnreachable || isRefreshOff { return [.queueAlert(due: now, isUrgent: false)] }
         oweWake(change, now: now)
         return []
     }
@@ -155,7 +164,7 @@ public struct Reachability: Equatable, Sendable {
         }
         switch row.phase {
         case .none, .sending: break
-        case .due where applied >= row.visibleTarget: forgetWake()
+        case .due where applied >= max(row.visibleTarget, row.usefulTarget): forgetWake()
         case .due where row.isSynced: newWake(now: now)
         case .due: break
         case .waiting where row.isSynced: afterSync(now: now)
@@ -182,18 +191,33 @@ public struct Reachability: Equatable, Sendable {
         -> [WakeAction]
     {
         precondition(row.phase == .due && row.flight == nil, "no wake is due: \(row)")
-        guard let generation = tokenGeneration, isBehind, !isSessionCounted else {
+        guard let generation = tokenGeneration, isBehind || row.usefulTarget > applied,
+            !isSessionCounted
+        else {
             return dropWake(.superseded)
         }
-        if isUnreachable || isRefreshOff { return dropWake(.superseded) + [.alertPending] }
-        switch budget.verdict(now: now, policy: policy) {
-        case .wait(let until):
-            row.wakeNotBefore = until
-            reschedule()
-            return []
-        case .exhausted: return dropWake(.superseded) + [.alertPending]
-        case .allowed: break
+        if isBehind {
+            if isUnreachable || isRefreshOff { return dropWake(.superseded) + [.alertPending] }
+            switch budget.verdict(now: now, policy: policy) {
+            case .wait(let until):
+                row.wakeNotBefore = until
+                reschedule()
+                return []
+            case .exhausted: return dropWake(.superseded) + [.alertPending]
+            case .allowed: break
+            }
+        } else {
+            guard !isRefreshOff, let due = usefulDue(now: now) else {
+                return dropWake(.superseded)
+            }
+            if due > now {
+                // Not in `wakeNotBefore`: a visible change meanwhile need not wait for it.
+                row.wakeDue = due
+                reschedule()
+                return []
+            }
         }
+        row.isUsefulOnly = !isBehind
         budget.spend(now: now, policy: policy)
         let wake = row.wake ?? claim.id
         row.phase = .sending
@@ -206,25 +230,25 @@ public struct Reachability: Equatable, Sendable {
         return [.note(wake, .sent(.silent, badge: nil)), .send(.silent)]
     }
 
-    /// - Parameters:
-    ///   - message: the oldest queued alert that is neither covered nor read; `nil`: there is none.
-    ///   - id: its `apns-id` if it was sent before.
+    /// - Parameter choice: a queued alert that is neither covered nor read; `nil`: there is none.
     public mutating func claimAlert(
-        _ message: MessageID?, id: WakeID?, unread: UInt64, claim: Claim, now: Timestamp
+        _ choice: AlertChoice?, unread: UInt64, claim: Claim, now: Timestamp
     ) -> [WakeAction] {
         precondition(row.flight == nil, "a push is in flight: \(row)")
-        guard let message, let generation = tokenGeneration else {
+        guard let choice, let generation = tokenGeneration else {
             row.alertsQueued = 0
             reschedule()
             return []
         }
-        if isSessionCounted {
-            row.alertDue = now + WakePolicy.connectedDelay
-            reschedule()
+        if isSessionCounted, !choice.isUrgent {
+            putOffAlerts(until: now + WakePolicy.connectedDelay)
             return []
         }
-        let wake = id ?? claim.id
-        row.flightMessage = message
+        if isQuiet(before: choice.waitsSince) { row.alertBurst = 0 }
+        row.alertBurst = min(row.alertBurst + 1, WakePolicy.alertBurst)
+        row.lastAlertAt = now
+        let wake = choice.id ?? claim.id
+        row.flightMessage = choice.message
         row.flightBadge = unread
         row.alertsQueued = row.alertsQueued > 0 ? row.alertsQueued - 1 : 0
         take(.alert, id: wake, generation: generation, claim: claim, now: now)
@@ -245,57 +269,6 @@ public struct Reachability: Equatable, Sendable {
         row.flightBadge = unread
         take(.badge, id: claim.id, generation: generation, claim: claim, now: now)
         return [.note(claim.id, .sent(.badge, badge: unread)), .send(.badge)]
-    }
-
-    // MARK: Times without a push
-
-    /// Grace is over. `isBehind` as for `claimWake`.
-    public mutating func graceEnded(isBehind: Bool, now: Timestamp) -> [WakeAction] {
-        guard row.phase == .waiting, let until = row.graceUntil, until <= now else { return [] }
-        guard tokenGeneration != nil, isBehind else { return dropWake(.superseded) }
-        if row.connectedAt != nil || isSessionCounted {
-            return dropWake(.connectedNotSynced) + [.alertPending]
-        }
-        isUnreachable = true
-        return dropWake(.noShow) + [.demoted, .alertPending]
-    }
-
-    /// The service could not answer for a while in which the app may have come: that is no
-    /// no-show of the device.
-    public mutating func serviceWasAway(now: Timestamp) -> [WakeAction] {
-        guard row.phase == .waiting else { return [] }
-        let actions = row.wake.map { [WakeAction.note($0, .outcome(.expired))] } ?? []
-        newWake(now: now)
-        reschedule()
-        return actions
-    }
-
-    /// A process has started; the one before it was last known alive at `lastAlive`, not so long
-    /// ago that the service counts as away. Grace counts only while somebody could answer: what
-    /// was left of it then is left now.
-    public mutating func serviceStarted(lastAlive: Timestamp, now: Timestamp) {
-        guard row.phase == .waiting, let until = row.graceUntil else { return }
-        let counted = max(lastAlive, row.waitingSince ?? .zero, row.connectedAt ?? .zero)
-        row.graceUntil = max(until, now + until.since(counted))
-        reschedule()
-    }
-
-    /// The credential cannot send: look again at `time`.
-    public mutating func putOff(until time: Timestamp) {
-        row.notBefore = max(row.notBefore, time)
-        reschedule()
-    }
-
-    /// The store's clock was set back: nothing waits for longer than it would have from now.
-    public mutating func clockSetBack(now: Timestamp) {
-        row.wakeDue = min(row.wakeDue, now)
-        row.wakeNotBefore = min(row.wakeNotBefore, now + policy.silentSpacing)
-        row.notBefore = min(row.notBefore, now + PushAnswer.longDelay)
-        row.alertDue = min(row.alertDue, now + PushAnswer.longDelay)
-        row.badgeDue = row.badgeDue.map { min($0, now + PushAnswer.longDelay) }
-        row.lease = row.lease.map { min($0, now + WakePolicy.lease) }
-        row.graceUntil = row.graceUntil.map { min($0, now + policy.grace) }
-        reschedule()
     }
 
     // MARK: Tokens
@@ -327,28 +300,6 @@ public struct Reachability: Equatable, Sendable {
         }
         reschedule()
         return actions
-    }
-
-    // MARK: Alerts and badges
-
-    /// Alert rows were written, settled or closed by the caller: how their numbers changed.
-    public mutating func alertsChanged(queued: Int, open: Int, due: Timestamp? = nil) {
-        func sum(_ count: UInt64, _ change: Int) -> UInt64 {
-            change >= 0 ? count + UInt64(change) : count - min(count, UInt64(change.magnitude))
-        }
-        row.alertsQueued = sum(row.alertsQueued, queued)
-        row.alertsOpen = sum(row.alertsOpen, open)
-        if let due { row.alertDue = due }
-        reschedule()
-    }
-
-    /// The icon may show more than there is to read.
-    public mutating func badgeMayBeWrong(unread: UInt64, now: Timestamp) {
-        guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil,
-            unread < row.badgeShown
-        else { return }
-        row.badgeDue = now + WakePolicy.badgeDelay
-        reschedule()
     }
 }
 
@@ -485,6 +436,7 @@ extension Reachability {
             return []
         case .alert:
             row.alertDue = due
+            row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
             return [.settleAlert(row.flightMessage, .queuedAgain)]
         case .badge:
             row.badgeDue = due
@@ -533,7 +485,7 @@ extension Reachability {
         reschedule()
     }
 
-    private mutating func newWake(now: Timestamp) {
+    mutating func newWake(now: Timestamp) {
         forgetWake()
         row.phase = .due
         row.wakeDue = now
@@ -541,23 +493,24 @@ extension Reachability {
 
     /// What came after the push goes on: the session's row is its record, or a wake of its own.
     private mutating func afterSync(now: Timestamp) {
-        if row.visibleTarget > applied, !isSessionCounted {
+        if max(row.visibleTarget, row.usefulTarget) > applied, !isSessionCounted {
             newWake(now: now)
         } else {
             forgetWake()
         }
     }
 
-    private mutating func forgetWake() {
+    mutating func forgetWake() {
         row.phase = .none
         row.wake = nil
         row.waitingSince = nil
         row.graceUntil = nil
         row.connectedAt = nil
         row.isSynced = false
+        row.isUsefulOnly = false
     }
 
-    private mutating func dropWake(_ outcome: WakeOutcome) -> [WakeAction] {
+    mutating func dropWake(_ outcome: WakeOutcome) -> [WakeAction] {
         var actions: [WakeAction] = []
         if let wake = row.wake, row.phase != .none, !row.isSynced {
             actions = [.note(wake, .outcome(outcome))]
@@ -580,7 +533,7 @@ extension Reachability {
     }
 
     /// Derives `due` and `deadline`.
-    private mutating func reschedule() {
+    mutating func reschedule() {
         if row.phase == .none, row.flight == nil { row.wakeNotBefore = .zero }
         var needs: [(due: Timestamp, lane: PushClass)] = []
         if row.phase == .due { needs.append((max(row.wakeDue, row.wakeNotBefore), .wake)) }

@@ -50,6 +50,25 @@ public struct SilentBudget: Equatable, Sendable {
         return .allowed
     }
 
+    /// When a silent push may leave that must leave a token to others: at once, or when tokens
+    /// have come back. `nil`: never, the budget is too small.
+    public func spareTime(now: Timestamp, policy: WakePolicy) -> Timestamp? {
+        let most = min(policy.silentBudget, UInt64(Self.capacity))
+        guard most > 1 else { return nil }
+        let recent = times.filter { isRecent($0, now: now, policy: policy) }
+        var earliest = now
+        if UInt64(recent.count) + 1 >= most {
+            // So many must have become old that two tokens are left.
+            let index = recent.count + 1 - Int(most)
+            earliest = max(earliest, recent[index] + policy.silentWindow)
+        }
+        if let last = recent.last { earliest = max(earliest, last + policy.silentSpacing) }
+        return earliest
+    }
+
+    /// When a silent push last left.
+    public var last: Timestamp? { times.last }
+
     /// Spends a token; times that do not count any more go.
     public mutating func spend(now: Timestamp, policy: WakePolicy) {
         let recent = times.filter { isRecent($0, now: now, policy: policy) }

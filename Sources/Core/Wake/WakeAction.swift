@@ -38,6 +38,32 @@ public struct Claim: Equatable, Sendable {
     }
 }
 
+/// Whether the next alert may leave alone.
+public enum AlertPace: Equatable, Sendable {
+    case single
+    /// The burst is used up: one summary for each conversation, `WakePolicy.summaryDelay` apart.
+    case summary
+}
+
+/// The alert a claim takes.
+public struct AlertChoice: Equatable, Sendable {
+    public var message: MessageID
+    /// Its `apns-id` if it was sent before.
+    public var id: WakeID?
+    public var isUrgent: Bool
+    /// When the oldest alert that waits was queued.
+    public var waitsSince: Timestamp
+
+    public init(
+        message: MessageID, id: WakeID? = nil, isUrgent: Bool = false, waitsSince: Timestamp
+    ) {
+        self.message = message
+        self.id = id
+        self.isUrgent = isUrgent
+        self.waitsSince = waitsSince
+    }
+}
+
 /// The push a device's next claim is for.
 public enum WakeNeed: Equatable, Sendable {
     case wake
@@ -49,10 +75,10 @@ public enum WakeNeed: Equatable, Sendable {
 public enum WakeAction: Equatable, Sendable {
     /// Hand the push in flight (`WakeRecord.flight`) to the gateway.
     case send(PushKind)
-    /// Write the alert row of the change that was told.
-    case queueAlert
+    /// Write the alert row of the change that was told: due then, or when those before it are.
+    case queueAlert(due: Timestamp, isUrgent: Bool)
     /// Write alert rows for what is uncovered, unread and not alerted yet: the newest
-    /// `WakePolicy.demotionAlerts` queued, the older ones counted.
+    /// `WakePolicy.demotionAlerts` singly, the one below as a summary of the older ones.
     case alertPending
     /// The alert row of this message leaves `sending`, unless it was cancelled or covered.
     case settleAlert(MessageID, AlertSettlement)

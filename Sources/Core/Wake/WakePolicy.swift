@@ -44,6 +44,13 @@ public struct WakePolicy: Equatable, Sendable {
     public static let pausedDelay: Milliseconds = 60_000
     /// More than any badge: what the icon shows is not known.
     public static let badgeUnknown = UnreadRecord.countMax + 1
-    /// Demotion alerts so many messages singly; the newest names the rest in its count.
+    /// Demotion alerts so many messages singly; what is older is told in one summary before.
     public static let demotionAlerts = 3
+    /// An urgent alert beside a session leaves after this, unless an ACK covers it before.
+    public static let urgentDelay: Milliseconds = 2_000
+    /// Alerts that leave one by one; then each conversation is summed up, once in `summaryDelay`.
+    public static let alertBurst: UInt64 = 5
+    public static let summaryDelay: Milliseconds = 60_000
+    /// An unreachable device with nothing but useful changes is tried silently this often.
+    public static let probeDelay: Milliseconds = 24 * 3_600_000
 }

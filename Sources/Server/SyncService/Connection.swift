@@ -190,9 +190,9 @@ final class Connection {
         headMoved(to: head, kinds: .max)
     }
 
-    func headMoved(to head: UInt64, kinds: UInt32) {
+    func headMoved(to head: UInt64, kinds: UInt32, isUrgent: Bool = false) {
         knownHead = max(knownHead, head)
-        with { $0.headMoved(to: head, kinds: kinds, now: $1) }
+        with { $0.headMoved(to: head, kinds: kinds, isUrgent: isUrgent, now: $1) }
         shell.settle(self)
     }
 

@@ -14,7 +14,7 @@ struct ConnectionPlace: Hashable, Sendable {
 
 /// What the hub tells a loop about its connections.
 enum HubMessage: Sendable {
-    case headMoved(connection: UInt64, head: UInt64, kinds: UInt32)
+    case headMoved(connection: UInt64, head: UInt64, kinds: UInt32, isUrgent: Bool)
     case ended(connection: UInt64, generation: UInt64, code: Code)
     case challenged(connection: UInt64, generation: UInt64)
     /// `mark`: of its audience when that was read.
@@ -101,7 +101,8 @@ final class Hub: Sendable {
             for (member, mailbox) in found(key) {
                 mailbox.post(
                     .headMoved(
-                        connection: member.place.number, head: change.head, kinds: change.kinds))
+                        connection: member.place.number, head: change.head, kinds: change.kinds,
+                        isUrgent: change.isUrgent))
             }
         }
         for session in committed.challenged {

@@ -198,8 +198,8 @@ final class SyncLoop {
     private func received(_ messages: [HubMessage]) {
         for message in messages {
             switch message {
-            case .headMoved(let number, let head, let kinds):
-                connections[number]?.headMoved(to: head, kinds: kinds)
+            case .headMoved(let number, let head, let kinds, let isUrgent):
+                connections[number]?.headMoved(to: head, kinds: kinds, isUrgent: isUrgent)
             case .ended(let number, let generation, let code):
                 connections[number]?.ended(code, generation: generation)
             case .challenged(let number, let generation):

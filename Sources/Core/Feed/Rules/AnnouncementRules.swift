@@ -56,7 +56,7 @@ extension Work {
             var feed = try openFeed(announcement.app, user)
             try append(
                 .announcement(announcement, isRead: false), to: &feed,
-                isVisible: announcement.alerts)
+                attention: announcement.attention)
             try close(feed)
         }
     }
@@ -171,8 +171,10 @@ extension AnnouncementRecord {
 
     var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
 
-    /// Whether it may alert.
-    var alerts: Bool { hasPushText && urgency != .passive }
+    var attention: Attention {
+        if urgency == .passive { return .useful }
+        return hasPushText ? .visible(urgency) : .none
+    }
 }
 
 extension StoreSnapshot {

@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 /// A user's feed, its row locked: entries appended to it get the next numbers.
@@ -7,7 +8,8 @@ struct OpenFeed {
     /// As stored; `nil`: not yet.
     fileprivate let before: UserRecord?
     fileprivate(set) var kinds: UInt32 = 0
-    fileprivate(set) var visible: [EntryRecord] = []
+    fileprivate(set) var visible: [(entry: EntryRecord, urgency: Urgency)] = []
+    fileprivate(set) var useful: [EntryRecord] = []
     fileprivate(set) var replaced: [(older: EntryRecord, newer: EntryRecord)] = []
 }
 
@@ -148,10 +150,19 @@ extension Work {
     /// Writes the user's row if it changed and notes the change for the hub.
     func close(_ feed: OpenFeed) throws(RuleFailure) {
         if feed.user != feed.before { try put(feed.user) }
-        for entry in feed.visible {
+        for (entry, urgency) in feed.visible {
             effects.note(
                 try waking { () throws(StoreError) in
-                    try WakeRules.feedGrew(entry, in: self.transaction, now: self.now)
+                    try WakeRules.feedGrew(
+                        entry, urgency: urgency, in: self.transaction, now: self.now)
+                })
+        }
+        for entry in feed.useful {
+            effects.note(
+                try waking { () throws(StoreError) in
+                    try WakeRules.usefulCame(
+                        feed.user.app, feed.user.user, seq: entry.seq, in: self.transaction,
+                        now: self.now)
                 })
         }
         for (older, newer) in feed.replaced {
@@ -165,7 +176,7 @@ extension Work {
         effects.note(
             FeedChange(
                 app: feed.user.app, user: feed.user.user, head: feed.user.head,
-                kinds: feed.kinds))
+                kinds: feed.kinds, isUrgent: feed.visible.contains { $0.urgency == .urgent }))
     }
 
     /// Appends the object's state. An older entry of the same object is superseded: deleted in
@@ -173,7 +184,7 @@ extension Work {
     ///
     /// - Parameter tellsReceipts: it is a message whose delivery the author is told of.
     func append(
-        _ object: FeedObject, to feed: inout OpenFeed, isVisible: Bool = false,
+        _ object: FeedObject, to feed: inout OpenFeed, attention: Attention = .none,
         tellsReceipts: Bool = false
     ) throws(RuleFailure) {
         if feed.user.deletingSince != nil { return }
@@ -184,9 +195,14 @@ extension Work {
                 }
             }
         }
-        let entry = try write(object, to: &feed, isVisible: isVisible, firstSeq: nil)
+        let entry = try write(
+            object, to: &feed, isVisible: attention.isVisible, firstSeq: nil)
         if tellsReceipts { feed.user.awaitReceipt() }
-        if isVisible { feed.visible.append(entry) }
+        switch attention {
+        case .none: break
+        case .useful: feed.useful.append(entry)
+        case .visible(let urgency): feed.visible.append((entry, urgency))
+        }
     }
 
     /// The newest entry is a message of this participant's, or the conversation a user joins:
@@ -262,16 +278,35 @@ extension Work {
         ).first
     }
 
-    /// Whether a message may alert: somebody else's, with push text, in a conversation that is
-    /// not muted, not already read.
-    func isVisible(_ message: MessageRecord, to user: UserID) throws(RuleFailure) -> Bool {
-        guard message.alerts(user) else { return false }
-        if try isMuted(message.conversation, for: user, message.app) { return false }
+    /// What a message asks for: one that alerts, or is passive, in a conversation that is not
+    /// muted, not already read.
+    func attention(
+        of message: MessageRecord, for user: UserID
+    ) throws(RuleFailure) -> Attention {
+        let alerts = message.alerts(user)
+        guard alerts || message.isUseful(user) else { return .none }
+        if try isMuted(message.conversation, for: user, message.app) {
+            return .none
+        }
         let mark = try record(
             ReadMarkRecord.self,
             [.app(message.app), .user(user), .identifier(message.conversation)])
-        return try
-            !(mark.map { mark throws(RuleFailure) in try positions(of: mark) }?
-            .contains(message.position) ?? false)
+        let isRead =
+            try mark.map { mark throws(RuleFailure) in try positions(of: mark) }?
+            .contains(message.position) ?? false
+        if isRead { return .none }
+        return alerts ? .visible(message.urgency) : .useful
+    }
+}
+
+/// What an entry asks for on devices without a session.
+enum Attention {
+    case none
+    /// A silent push, where one can be spared.
+    case useful
+    case visible(Urgency)
+
+    var isVisible: Bool {
+        if case .visible = self { true } else { false }
     }
 }

@@ -77,7 +77,8 @@ extension Work {
         effects.note(
             try waking { () throws(StoreError) in
                 try WakeRules.readElsewhere(
-                    mark.app, mark.user, mark.conversation, in: self.transaction, now: self.now)
+                    mark.app, mark.user, mark.conversation, head: feed.user.head,
+                    in: self.transaction, now: self.now)
             })
         if isPresent, after.through > before.through {
             try raiseReceipt(of: participant, in: conversation) { $0.read = after.through }

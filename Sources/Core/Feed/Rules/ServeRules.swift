@@ -90,7 +90,7 @@ extension Work {
             }
             try self.append(
                 .present(message), to: &feed,
-                isVisible: try self.isVisible(message, to: recipient.user),
+                attention: try self.attention(of: message, for: recipient.user),
                 tellsReceipts: tellsReceipts && message.deletedAt == nil)
             try self.moveToFront(recipient, in: &feed)
             try self.close(feed)

@@ -35,6 +35,7 @@ struct Effects {
         }
         changes[known].head = max(changes[known].head, change.head)
         changes[known].kinds |= change.kinds
+        changes[known].isUrgent = changes[known].isUrgent || change.isUrgent
     }
 }
 

@@ -98,6 +98,37 @@ extension StoreSnapshot {
         return set
     }
 
+    /// Of one conversation.
+    func unreadCount(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
+    ) throws(StoreError) -> UInt64 {
+        try record(UnreadRecord.self, [.app(app), .user(user), .identifier(conversation)])?.count
+            ?? 0
+    }
+
+    /// Where the newest message up to a position stands in a user's feed; `nil`: it does not.
+    func newestSeq(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, through position: UInt64
+    ) throws(StoreError) -> UInt64? {
+        let message = try records(
+            MessageRecord.self,
+            Scan(
+                index: "message_by_position", prefix: [.app(app), .identifier(conversation)],
+                through: [.unsigned(position)], descending: true, limit: 1)
+        ).first
+        guard let message else { return nil }
+        return try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(app), .user(user), .unsigned(EntryKind.message.rawValue),
+                    .identifier(conversation), .blob(message.message.bytes),
+                ],
+                limit: 1)
+        ).first?.seq
+    }
+
     /// The number for the icon: unread visible messages of all conversations.
     func unread(_ app: AppID, _ user: UserID) throws(StoreError) -> UInt64 {
         let rows = try records(
@@ -212,5 +243,10 @@ extension MessageRecord {
     /// Whether it may alert the user: somebody else's, with a push text, and not passive.
     func alerts(_ user: UserID) -> Bool {
         sender != user.name && hasPushText && urgency != .passive
+    }
+
+    /// Whether it is worth a silent push and no more: somebody else's, passive.
+    func isUseful(_ user: UserID) -> Bool {
+        sender != user.name && urgency == .passive && deletedAt == nil
     }
 }

@@ -100,16 +100,27 @@ extension WakeRules {
         _ step: inout WakeStep, _ claim: Claim
     ) throws(StoreError) -> PushRequest? {
         let unread = try step.transaction.unread(step.device.app, step.device.user)
-        let next = try step.nextAlert()
+        let (alert, shown, since): (AlertRecord, AlertContent, Timestamp)
+        switch try step.nextAlert() {
+        case .none:
+            try step.perform(
+                step.machine.claimAlert(nil, unread: unread, claim: claim, now: step.now))
+            return nil
+        case .later(let time):
+            step.machine.putOffAlerts(until: time)
+            return nil
+        case .take(let next, let content, let waitsSince):
+            (alert, shown, since) = (next, content, waitsSince)
+        }
+        let choice = AlertChoice(
+            message: alert.message, id: alert.push, isUrgent: alert.isUrgent, waitsSince: since)
         try step.perform(
-            step.machine.claimAlert(
-                next?.0.message, id: next?.0.push, unread: unread, claim: claim, now: step.now))
-        guard step.sends == .alert, let (alert, shown) = next else { return nil }
+            step.machine.claimAlert(choice, unread: unread, claim: claim, now: step.now))
+        guard step.sends == .alert else { return nil }
         try step.markSending(alert)
         let standing = try step.standing(of: alert)
         let text = step.text(
-            shown,
-            others: standing.isNewest ? step.row.alertsOpen - min(1, step.row.alertsOpen) : 0)
+            shown, others: try step.others(than: alert, isNewest: standing.isNewest))
         let subject = PushPayload.Subject(
             of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         // APNs stores one notification: an older one must not take the place of a newer.
@@ -213,17 +224,6 @@ extension WakeStep {
     /// Until when APNs may store an alert; `nil`: one attempt.
     fileprivate var expiration: Timestamp? {
         machine.policy.alertExpiration == 0 ? nil : now + machine.policy.alertExpiration
-    }
-
-    /// Alert rows looked at from the newest on.
-    private static var newestMax: Int { 64 }
-
-    private func newestAlerts() throws(StoreError) -> [AlertRecord] {
-        try transaction.records(
-            AlertRecord.self,
-            Scan(
-                index: "alert_by_seq", prefix: device.wakeKey, descending: true,
-                limit: Self.newestMax))
     }
 
     /// Whether `alert` is the newest that is open, and whether a newer open one was sent.

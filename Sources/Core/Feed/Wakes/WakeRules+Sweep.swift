@@ -13,6 +13,8 @@ extension WakeRules {
     static let gapTolerance: Milliseconds = 5_000
     /// Waiting wakes made due again in one step.
     private static let gapStep = 500
+    /// Entries looked at for one that was not alerted.
+    private static let pendingLook = 16
     /// Batches looked at when the clock was set back.
     private static let setBackRounds = 200
     /// No push waits longer than this for its moment; more means that the clock was set back.
@@ -226,12 +228,16 @@ extension WakeRules {
     private static func newestPending(
         of device: DeviceRecord, in transaction: any StoreTransaction
     ) throws(StoreError) -> VisibleChange? {
-        let pending = try transaction.pending(device, atMost: 1)
-        if let entry = pending.entries.first, let message = MessageID(entry.object) {
+        let pending = try transaction.pending(device, atMost: pendingLook)
+        for entry in pending.entries {
+            guard let message = MessageID(entry.object) else { continue }
+            // An urgent one was alerted beside the session.
+            let key = device.wakeKey + [.identifier(message)]
+            if try transaction.record(AlertRecord.self, key)?.isUrgent ?? false { continue }
             return VisibleChange(
                 seq: entry.seq, conversation: entry.conversation, message: message)
         }
-        guard pending.isCut,
+        guard pending.isCut || pending.entries.count == pendingLook,
             let user = try transaction.record(
                 UserRecord.self, [.app(device.app), .user(device.user)])
         else { return nil }

@@ -55,7 +55,8 @@ public enum WakeRules {
     /// a session that counts is owed a wake, or an alert if it is unreachable.
     @discardableResult
     public static func feedGrew(
-        _ entry: EntryRecord, in transaction: any StoreTransaction, now: Timestamp
+        _ entry: EntryRecord, urgency: Urgency = .normal, in transaction: any StoreTransaction,
+        now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         guard entry.isVisible, let message = MessageID(entry.object) else { return effects }
@@ -64,10 +65,35 @@ public enum WakeRules {
             seq: entry.seq, conversation: entry.conversation, message: message)
         for device in try devices(entry.app, entry.user, in: transaction)
         where device.pushToken != nil {
-            // With one that counts the record is the session's row.
+            // With one that counts the record is the session's row, but for what is urgent.
+            if urgency != .urgent, try transaction.isSessionCounted(of: device, now: now) {
+                continue
+            }
+            var step = try WakeStep(device, in: transaction, now: now)
+            try step.perform(
+                step.machine.changed(change, urgency: urgency, now: now), entry: entry)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
+    /// An entry came that a device without a session would like to know of, and no more.
+    ///
+    /// - Parameter through: only devices that have applied this much may be showing what it is
+    ///   about; 0: it is new to all of them.
+    static func usefulCame(
+        _ app: AppID, _ user: UserID, seq: UInt64, shownFrom through: UInt64 = 0,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        for device in try devices(app, user, in: transaction)
+        where device.pushToken != nil && device.applied >= through {
             if try transaction.isSessionCounted(of: device, now: now) { continue }
             var step = try WakeStep(device, in: transaction, now: now)
-            try step.perform(step.machine.changed(change, now: now), entry: entry)
+            // A badge push wakes the app as well.
+            if through > 0, step.row.badgeDue != nil { continue }
+            step.machine.usefulCame(seq: seq, now: now)
             try step.save()
             effects += step.effects
         }
@@ -130,17 +156,28 @@ public enum WakeRules {
     }
 
     /// A read mark of the user moved; it is written already. Alerts of what was read are
-    /// cancelled everywhere, and icons that show too much are owed a badge push.
+    /// cancelled everywhere, icons that show too much are owed a badge push, and an app that may
+    /// be showing what was read would like to know.
+    ///
+    /// - Parameter head: of the user's feed, the mark's entry included.
     @discardableResult
     public static func readElsewhere(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, head: UInt64,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         let read = try transaction.readPositions(app, user, conversation)
-        return try takeBack(app, user, conversation, in: transaction, now: now) {
+        let before = try transaction.unreadCount(app, user, conversation)
+        var effects = try takeBack(app, user, conversation, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             try step.cancelAlerts(of: conversation, read: read)
         }
+        guard try transaction.unreadCount(app, user, conversation) < before,
+            let seq = try transaction.newestSeq(
+                app, user, conversation, through: read.ranges.last?.last ?? read.through)
+        else { return effects }
+        effects += try usefulCame(
+            app, user, seq: head, shownFrom: seq, in: transaction, now: now)
+        return effects
     }
 
     /// An entry of a message was superseded by a newer state. A device that has the message is
@@ -151,11 +188,18 @@ public enum WakeRules {
     ) throws(StoreError) -> WakeEffects {
         guard older.isVisible, let message = MessageID(older.object) else { return WakeEffects() }
         guard entry.isVisible else {
-            return try takeBack(
+            var effects = try takeBack(
                 older.app, older.user, older.conversation, in: transaction, now: now
             ) { (step: inout WakeStep) throws(StoreError) in
                 try step.cancelAlert(of: message)
             }
+            let read = try transaction.readPositions(older.app, older.user, older.conversation)
+            if entry.kind == .tombstone, !read.contains(older.position) {
+                effects += try usefulCame(
+                    entry.app, entry.user, seq: entry.seq, shownFrom: older.seq,
+                    in: transaction, now: now)
+            }
+            return effects
         }
         var effects = WakeEffects()
         for device in try devices(entry.app, entry.user, in: transaction)

@@ -70,7 +70,8 @@ struct WakeStep {
         for action in actions {
             switch action {
             case .send(let kind): sends = kind
-            case .queueAlert: if let entry { try queueAlert(entry) }
+            case .queueAlert(let due, let isUrgent):
+                if let entry { try queueAlert(entry, due: due, isUrgent: isUrgent) }
             case .alertPending: try alertPending()
             case .settleAlert(let message, let settlement): try settle(message, settlement)
             case .dropAlerts: try dropAlerts()
@@ -91,11 +92,11 @@ struct WakeStep {
 extension WakeStep {
     private static let alertLifetime: Milliseconds = 30 * 86_400_000
     /// Rows looked at or written at a time.
-    private static let chunk = 128
+    static let chunk = 128
     /// The most alert rows one demotion writes; older messages are told by none.
-    private static let pendingMax = 256
+    static let pendingMax = 256
 
-    private func alertKey(_ message: MessageID) -> [ColumnValue] {
+    func alertKey(_ message: MessageID) -> [ColumnValue] {
         device.wakeKey + [.identifier(message)]
     }
 
@@ -110,20 +111,24 @@ extension WakeStep {
     }
 
     /// One alert a (device, message) by whatever path: a row that exists only learns the seq.
-    private mutating func queueAlert(_ entry: EntryRecord) throws(StoreError) {
+    private mutating func queueAlert(
+        _ entry: EntryRecord, due: Timestamp, isUrgent: Bool
+    ) throws(StoreError) {
         guard let message = MessageID(entry.object) else { return }
         if var known = try transaction.record(AlertRecord.self, alertKey(message)) {
             known.seq = max(known.seq, entry.seq)
             try transaction.put(known)
             return
         }
-        try transaction.put(makeAlert(entry, message, .queued))
-        let due = row.alertsQueued == 0 ? now : min(row.alertDue, now)
+        var alert = makeAlert(entry, message, .queued)
+        alert.isUrgent = isUrgent
+        try transaction.put(alert)
+        let due = row.alertsQueued == 0 ? due : min(row.alertDue, due)
         machine.alertsChanged(queued: 1, open: 1, due: due)
     }
 
-    /// The newest few are sent, oldest first, so that the newest holds APNs' one slot; it names
-    /// the older ones by their number.
+    /// The newest few are sent singly, oldest first, so that the newest holds APNs' one slot;
+    /// before them one that stands for all the older ones.
     private mutating func alertPending() throws(StoreError) {
         let pending = try transaction.pending(device, atMost: Self.pendingMax)
         var queued = 0
@@ -132,10 +137,13 @@ extension WakeStep {
             guard let message = MessageID(entry.object),
                 try transaction.record(AlertRecord.self, alertKey(message)) == nil
             else { continue }
-            let phase: AlertPhase = queued < WakePolicy.demotionAlerts ? .queued : .counted
+            let isSummary = queued == WakePolicy.demotionAlerts
+            let phase: AlertPhase = queued <= WakePolicy.demotionAlerts ? .queued : .counted
             if phase == .queued { queued += 1 }
             open += 1
-            try transaction.put(makeAlert(entry, message, phase))
+            var alert = makeAlert(entry, message, phase)
+            if isSummary { alert.summary = .everything }
+            try transaction.put(alert)
         }
         machine.alertsChanged(queued: queued, open: open, due: now)
     }
@@ -150,8 +158,11 @@ extension WakeStep {
         case .sent:
             alert.phase = .sent
             alert.sentAt = now
+            try settleOlder(than: alert)
         case .queuedAgain:
             alert.phase = .queued
+            // Who waits by then is decided then.
+            if alert.summary == .conversation { alert.summary = .none }
             machine.alertsChanged(queued: 1, open: 0)
         case .refused:
             alert.phase = .cancelled
@@ -295,36 +306,6 @@ extension WakeStep {
             queued: alert.phase == .queued ? -1 : 0, open: alert.phase.isOpen ? -1 : 0)
     }
 
-    /// The oldest queued alert that is still worth sending; others are cancelled on the way.
-    mutating func nextAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
-        while true {
-            let rows = try transaction.records(
-                AlertRecord.self,
-                Scan(
-                    index: "alert_queued",
-                    prefix: device.wakeKey + [.unsigned(AlertPhase.queued.rawValue)], limit: 16))
-            if rows.isEmpty { return nil }
-            for var alert in rows {
-                // Its deletion may still be on its way into this feed.
-                if let content = try content(of: alert), alert.seq > device.applied,
-                    !(try transaction.isRead(alert))
-                {
-                    return (alert, content)
-                }
-                close(alert)
-                alert.phase = .cancelled
-                alert.openPosition = nil
-                try transaction.put(alert)
-            }
-        }
-    }
-
-    mutating func markSending(_ alert: AlertRecord) throws(StoreError) {
-        var alert = alert
-        alert.phase = .sending
-        alert.push = row.flightWake
-        try transaction.put(alert)
-    }
 }
 
 // MARK: The record
@@ -411,22 +392,6 @@ extension WakeStep {
             if record.kind == .silent { effects.outcomes.append(.late) }
         }
         try transaction.put(record)
-    }
-}
-
-/// What an alert shows, in all languages.
-struct AlertContent {
-    let title: String
-    let body: String
-    let options: PushOptions
-
-    init(_ title: String, _ body: String, _ encoded: [UInt8]) throws(StoreError) {
-        guard let options = PushOptions(encoded: encoded) else {
-            throw .corrupt("push options: cut off")
-        }
-        self.title = title
-        self.body = body
-        self.options = options
     }
 }
 

@@ -50,8 +50,10 @@ extension Session {
         guard askedHead == nil, headToAsk > max(told, applied) else { return }
         askedHead = head
         told = max(told, head)
-        actions.append(.send(Frame(.syncRequest(SyncRequest(head: head, kinds: kindsToAsk)))))
+        let request = SyncRequest(head: head, kinds: kindsToAsk, urgent: isAskUrgent)
+        actions.append(.send(Frame(.syncRequest(request))))
         kindsToAsk = 0
+        isAskUrgent = false
         watch.update(isCovered: applied >= told, rose: false, limits: limits, now: now)
     }
 

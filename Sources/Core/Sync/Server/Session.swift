@@ -74,6 +74,7 @@ public struct Session: Sendable {
     /// The highest head that is worth a SYNC_REQUEST: receipts alone are not.
     var headToAsk: UInt64 = 0
     var kindsToAsk: UInt32 = 0
+    var isAskUrgent = false
     /// The highest `applied` taken.
     var applied: UInt64 = 0
     var persisted: UInt64 = 0
@@ -249,7 +250,7 @@ public struct Session: Sendable {
 
     /// The hub heard of a longer feed. `kinds`: bits by `EntryKind.rawValue`.
     public mutating func headMoved(
-        to newHead: UInt64, kinds: UInt32, now: Instant
+        to newHead: UInt64, kinds: UInt32, isUrgent: Bool = false, now: Instant
     ) -> [SessionAction] {
         guard phase == .open else { return [] }
         var actions: [SessionAction] = []
@@ -257,6 +258,7 @@ public struct Session: Sendable {
         if kinds & ~(1 << UInt32(EntryKind.receipt.rawValue)) != 0 {
             headToAsk = max(headToAsk, newHead)
             kindsToAsk |= kinds
+            isAskUrgent = isAskUrgent || isUrgent
         }
         settle(now: now, &actions)
         return actions

@@ -16,6 +16,7 @@ public struct AlertRecord: Record, Equatable {
             Column("phase", .integer), Column("open_position", .integer, optional: true),
             Column("queued_at", .integer), Column("sent_at", .integer, optional: true),
             Column("push", .blob, optional: true), Column("expires_at", .integer),
+            Column("summary", .integer), Column("is_urgent", .integer),
         ],
         indexes: [
             TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
@@ -42,6 +43,10 @@ public struct AlertRecord: Record, Equatable {
     public var push: WakeID?
     /// 30 days after it was queued.
     public var expiresAt: Timestamp
+    /// What is told with it.
+    public var summary: AlertSummary
+    /// It leaves beside a session too.
+    public var isUrgent: Bool
 
     public init(
         app: AppID,
@@ -56,7 +61,9 @@ public struct AlertRecord: Record, Equatable {
         queuedAt: Timestamp,
         sentAt: Timestamp? = nil,
         push: WakeID? = nil,
-        expiresAt: Timestamp
+        expiresAt: Timestamp,
+        summary: AlertSummary = .none,
+        isUrgent: Bool = false
     ) {
         self.app = app
         self.user = user
@@ -71,6 +78,8 @@ public struct AlertRecord: Record, Equatable {
         self.sentAt = sentAt
         self.push = push
         self.expiresAt = expiresAt
+        self.summary = summary
+        self.isUrgent = isUrgent
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -88,6 +97,8 @@ public struct AlertRecord: Record, Equatable {
         sentAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         push = try reader.optional { reader throws(StoreError) in try reader.identifier() }
         expiresAt = try reader.timestamp()
+        summary = try reader.value(AlertSummary.self)
+        isUrgent = try reader.flag()
     }
 
     public var row: [ColumnValue] {
@@ -105,6 +116,8 @@ public struct AlertRecord: Record, Equatable {
             .optional(sentAt) { .timestamp($0) },
             .optional(push) { .identifier($0) },
             .timestamp(expiresAt),
+            .unsigned(summary.rawValue),
+            .flag(isUrgent),
         ]
     }
 }

@@ -59,7 +59,7 @@ public enum AlertPhase: UInt64, Sendable, CaseIterable {
     case queued = 1
     case sending = 2
     case sent = 3
-    /// Not sent alone: the newest alert names it in its count.
+    /// Not sent alone: told with a newer one.
     case counted = 4
     /// Read on another device, or it cannot be sent; not alerted again.
     case cancelled = 5
@@ -73,6 +73,15 @@ public enum AlertPhase: UInt64, Sendable, CaseIterable {
         case .cancelled, .covered: false
         }
     }
+}
+
+/// Which older alerts become sent with one.
+public enum AlertSummary: UInt64, Sendable, CaseIterable {
+    case none = 0
+    /// Those of its conversation that wait.
+    case conversation = 1
+    /// All that were counted: at a demotion.
+    case everything = 2
 }
 
 /// What came of a push.

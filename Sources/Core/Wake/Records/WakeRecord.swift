@@ -27,6 +27,8 @@ public struct WakeRecord: Record, Equatable {
             Column("owner", .blob, optional: true), Column("lease", .integer, optional: true),
             Column("attempt", .integer), Column("failures", .integer),
             Column("lane", .integer), Column("environment", .integer), Column("topic", .text),
+            Column("useful_target", .integer), Column("is_useful_only", .integer),
+            Column("alert_burst", .integer), Column("last_alert_at", .integer),
         ],
         indexes: [
             TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 3], presentColumn: 3),
@@ -99,6 +101,13 @@ public struct WakeRecord: Record, Equatable {
     public var environment: UInt64 = 0
     /// The topic of the device's token.
     public var topic = ""
+    /// The highest `seq` of a change that is useful and not visible; only rises.
+    public var usefulTarget: UInt64 = 0
+    /// The wake in flight or waited for was sent for useful changes alone.
+    public var isUsefulOnly = false
+    /// Alerts that left one by one since the last quiet minute.
+    public var alertBurst: UInt64 = 0
+    public var lastAlertAt: Timestamp = .zero
 
     /// A device that is owed nothing.
     public init(app: AppID, user: UserID, device: DeviceID) {
@@ -147,6 +156,10 @@ public struct WakeRecord: Record, Equatable {
         lane = try reader.value(PushClass.self)
         environment = try reader.unsigned()
         topic = try reader.text()
+        usefulTarget = try reader.unsigned()
+        isUsefulOnly = try reader.flag()
+        alertBurst = try reader.unsigned()
+        lastAlertAt = try reader.timestamp()
     }
 
     public var row: [ColumnValue] {
@@ -188,6 +201,10 @@ public struct WakeRecord: Record, Equatable {
             .unsigned(lane.rawValue),
             .unsigned(environment),
             .text(topic),
+            .unsigned(usefulTarget),
+            .flag(isUsefulOnly),
+            .unsigned(alertBurst),
+            .timestamp(lastAlertAt),
         ]
     }
 }

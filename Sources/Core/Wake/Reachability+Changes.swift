@@ -1,0 +1,86 @@
+public import Model
+
+// MARK: Useful changes
+
+extension Reachability {
+    /// The feed grew by an entry that the app would like to know of: a passive message, or
+    /// something it may be showing that is read or gone.
+    public mutating func usefulCame(seq: UInt64, now: Timestamp) {
+        guard tokenGeneration != nil, !isSessionCounted, !isRefreshOff else { return }
+        row.target = max(row.target, seq)
+        row.usefulTarget = max(row.usefulTarget, seq)
+        guard row.phase == .none else { return }
+        newWake(now: now)
+        guard let due = usefulDue(now: now) else { return forgetWake() }
+        row.wakeDue = due
+        reschedule()
+    }
+
+    /// When a silent push may leave for useful changes alone; `nil`: never.
+    func usefulDue(now: Timestamp) -> Timestamp? {
+        guard isUnreachable else { return budget.spareTime(now: now, policy: policy) }
+        guard policy.silentBudget > 0 else { return nil }
+        return max(now, budget.last.map { $0 + WakePolicy.probeDelay } ?? now)
+    }
+
+    /// Nothing anybody would see was told: that is no reason to give the device up, and what
+    /// came meanwhile gets a wake of its own.
+    mutating func usefulEnded(isBehind: Bool, now: Timestamp) -> [WakeAction] {
+        let came = row.connectedAt != nil || isSessionCounted
+        let actions = dropWake(came ? .connectedNotSynced : .noShow)
+        if isBehind, !isSessionCounted { newWake(now: now) }
+        reschedule()
+        return actions
+    }
+}
+
+// MARK: The rate of alerts
+
+extension Reachability {
+    /// How the next alert leaves, unless it is urgent. A burst begins anew with the first alert
+    /// that nothing held back after a quiet minute.
+    ///
+    /// - Parameter oldest: when the alert that waits longest was queued.
+    public func alertPace(oldest: Timestamp) -> AlertPace {
+        row.alertBurst < WakePolicy.alertBurst || isQuiet(before: oldest) ? .single : .summary
+    }
+
+    /// No alert left in the minute before `time`.
+    func isQuiet(before time: Timestamp) -> Bool {
+        time >= row.lastAlertAt + WakePolicy.summaryDelay
+    }
+
+    /// Alerts wait, and none may leave before `time`.
+    public mutating func putOffAlerts(until time: Timestamp) {
+        row.alertDue = time
+        reschedule()
+    }
+}
+
+// MARK: Alerts and badges
+
+extension Reachability {
+    /// Alert rows were written, settled or closed by the caller: how their numbers changed.
+    public mutating func alertsChanged(
+        queued: Int, open: Int, due: Timestamp? = nil
+    ) {
+        func sum(_ count: UInt64, _ change: Int) -> UInt64 {
+            change >= 0
+                ? count + UInt64(change)
+                : count - min(count, UInt64(change.magnitude))
+        }
+        row.alertsQueued = sum(row.alertsQueued, queued)
+        row.alertsOpen = sum(row.alertsOpen, open)
+        if let due { row.alertDue = due }
+        reschedule()
+    }
+
+    /// The icon may show more than there is to read.
+    public mutating func badgeMayBeWrong(unread: UInt64, now: Timestamp) {
+        guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil,
+            unread < row.badgeShown
+        else { return }
+        row.badgeDue = now + WakePolicy.badgeDelay
+        reschedule()
+    }
+}
