@@ -129,6 +129,32 @@ import Testing
         }
     }
 
+    @Test("a policy beyond the classic one is shown and kept, and nonsense is named")
+    func learnedPolicies() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        _ = try server.makeApp("shop")
+        let classic = try server.admin("GET", "/apps/shop").json
+        #expect(classic["grace_quantile"].number == 0)
+        #expect(classic["demotion_misses"].number == 1)
+        let body =
+            #"{"grace_quantile":95,"grace_min_seconds":5,"demotion_misses":2,"#
+            + #""demotion_of":3,"silent_budget_min":1,"silent_budget_max":6,"gone_after_days":28}"#
+        #expect(try server.admin("PATCH", "/apps/shop", body).status == 200)
+        let shown = try server.admin("GET", "/apps/shop").json
+        #expect(shown["grace_quantile"].number == 95)
+        #expect(shown["grace_min_seconds"].number == 5)
+        #expect(shown["grace_max_seconds"].number == 300)
+        #expect(shown["demotion_of"].number == 3)
+        #expect(shown["silent_budget_max"].number == 6)
+        #expect(shown["gone_after_days"].number == 28)
+        let refused = try server.admin("PATCH", "/apps/shop", #"{"demotion_of":1}"#)
+        #expect(refused.status == 400)
+        #expect(try refused.json["detail"].string?.contains("demotion takes") ?? false)
+        #expect(try server.admin("GET", "/apps/shop").json["demotion_of"].number == 3)
+        #expect(try server.admin("PATCH", "/apps/shop", #"{"grace_quantile":101}"#).status == 400)
+    }
+
     @Test("push credentials are checked, and the private key is never told")
     func pushCredentials() throws {
         try with { server throws in

@@ -71,19 +71,25 @@ final class WakeModel {
     var counts: [String: Int] = [:]
     var position: [ConversationID: UInt64] = [:]
 
-    static let policy = AppRecord(
+    static let classic = AppRecord(
         app: World.app, createdAt: Timestamp(milliseconds: 0), grace: 20_000,
         silentWindow: 600_000, silentSpacing: 20_000)
+    let policy: AppRecord
 
     var world: World { pushes.world }
     var now: Timestamp { world.now }
 
-    init(seed: UInt64, sabotage: Sabotage? = nil) throws {
+    init(
+        seed: UInt64, sabotage: Sabotage? = nil, adaptive: AdaptivePolicy = AdaptivePolicy()
+    ) throws {
+        var policy = Self.classic
+        policy.adaptive = adaptive
+        self.policy = policy
         pushes = try Pushes()
         self.sabotage = sabotage
         random = SeededGenerator(seed: seed)
         let world = pushes.world
-        try world.expectDone(.putApp(Self.policy))
+        try world.expectDone(.putApp(policy))
         rooms = [try world.converse(["anna", "bob"]), try world.converse(["anna", "bob"])]
         phones = [1, 2].map { Phone(id: DeviceID(high: 2, low: UInt64($0)), token: UInt8($0)) }
         for index in phones.indices { try connect(index) }
@@ -175,7 +181,7 @@ final class WakeModel {
             }
         case (.helloIsForgotten, .openSession), (.helloIsForgotten, .acknowledge):
             for var row in after where row.phase == .waiting && row.connectedAt != nil {
-                let grace = row.waitingSince.map { $0 + Self.policy.grace }
+                let grace = row.waitingSince.map { $0 + policy.grace }
                 row.connectedAt = nil
                 row.graceUntil = grace
                 row.deadline = grace
@@ -239,10 +245,11 @@ final class WakeModel {
     }
 
     private func spend(_ index: Int) {
-        let policy = Self.policy
         phones[index].silents.append(now)
         let recent = phones[index].silents.filter { now.since($0) < policy.silentWindow }
-        if recent.count > Int(policy.silentBudget) { fail("budget of phone \(index)") }
+        if recent.count > Int(max(policy.silentBudget, policy.adaptive.budgetMax)) {
+            fail("budget of phone \(index)")
+        }
         if recent.count > 1, now.since(recent[recent.count - 2]) < policy.silentSpacing {
             fail("two silent pushes at once to phone \(index)")
         }
@@ -276,7 +283,7 @@ final class WakeModel {
         guard let wake = try pushes.wakes(phone.id).last(where: { $0.outcome == .noShow }),
             let accepted = wake.acceptedAt
         else { return fail("phone \(index) was demoted without a no-show") }
-        if now < accepted + Self.policy.grace { fail("phone \(index) was demoted early") }
+        if now < accepted + policy.grace { fail("phone \(index) was demoted early") }
         if phone.lastConnected > wake.sentAt { fail("phone \(index) came and was demoted") }
         if phone.session != nil, phone.cutAt == nil {
             fail("phone \(index) is online and was demoted")

@@ -1,4 +1,5 @@
 import Testing
+import Wake
 
 @Suite struct WakeModelTests {
     /// Random lives keep every promise of waking.
@@ -19,6 +20,27 @@ import Testing
         #expect(
             model.counts["badge", default: 0]
                 <= 2 * read + model.counts["alert", default: 0] + connects + 4)
+    }
+
+    /// Nor do they depend on the policy: what a device learns is only when, not whether.
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func learningDevicesKeepThePromises(seed: UInt64) throws {
+        var adaptive = AdaptivePolicy()
+        adaptive.graceQuantile = 90
+        // Not below the classic one: the model holds demotions to it.
+        adaptive.graceMin = 20_000
+        adaptive.graceMax = 60_000
+        adaptive.graceSamples = 4
+        adaptive.budgetMin = 1
+        adaptive.budgetMax = 6
+        adaptive.demotionMisses = seed % 2 + 1
+        adaptive.demotionOf = 3
+        let model = try WakeModel(seed: seed, adaptive: adaptive)
+        try model.run(steps: 800)
+        #expect(model.violations == [])
+        for word in ["publish", "connect", "read", "silent"] {
+            #expect(model.counts[word, default: 0] > 0, "\(word)")
+        }
     }
 
     /// Over all seeds everything occurs.

@@ -87,13 +87,28 @@ final class Simulation {
         try prepare()
     }
 
+    /// Every third world lives by a policy beyond the classic one.
+    private static var learning: AdaptivePolicy {
+        var adaptive = AdaptivePolicy()
+        adaptive.graceQuantile = 95
+        adaptive.graceMin = 20_000
+        adaptive.graceMax = 60_000
+        adaptive.graceSamples = 3
+        adaptive.budgetMin = 1
+        adaptive.budgetMax = 6
+        adaptive.demotionMisses = 2
+        adaptive.demotionOf = 3
+        return adaptive
+    }
+
     private func prepare() throws {
         try server.start()
         let setup: [Administration] = [
             .putApp(
                 AppRecord(
                     app: Self.app, createdAt: clock.wall, grace: 20_000, silentBudget: 3,
-                    receiptParticipantsMax: 4, silentWindow: 120_000, silentSpacing: 5_000)),
+                    receiptParticipantsMax: 4, silentWindow: 120_000, silentSpacing: 5_000,
+                    adaptive: seed % 3 == 0 ? Self.learning : AdaptivePolicy())),
             .putPushCredential(
                 PushCredentialRecord(
                     app: Self.app, environment: .development, keyID: "K", team: "T",

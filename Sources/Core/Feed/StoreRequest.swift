@@ -517,16 +517,23 @@ public struct DeviceView: Equatable, Sendable {
     public var visibleHead: UInt64
     public var sessions: [SessionRecord]
     public var reachability: ReachabilityState
+    /// Not heard of for as long as the app's policy says.
+    public var isPresumedGone: Bool
+    /// What it has of its own, or of the app.
+    public var policy: WakePolicy
 
     public init(
         device: DeviceRecord, head: UInt64, visibleHead: UInt64, sessions: [SessionRecord],
-        reachability: ReachabilityState
+        reachability: ReachabilityState, isPresumedGone: Bool = false,
+        policy: WakePolicy = WakePolicy()
     ) {
         self.device = device
         self.head = head
         self.visibleHead = visibleHead
         self.sessions = sessions
         self.reachability = reachability
+        self.isPresumedGone = isPresumedGone
+        self.policy = policy
     }
 }
 

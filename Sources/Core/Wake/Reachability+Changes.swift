@@ -6,7 +6,8 @@ extension Reachability {
     /// The feed grew by an entry that the app would like to know of: a passive message, or
     /// something it may be showing that is read or gone.
     public mutating func usefulCame(seq: UInt64, now: Timestamp) {
-        guard tokenGeneration != nil, !isSessionCounted, !isRefreshOff else { return }
+        guard tokenGeneration != nil, !isSessionCounted, !isRefreshOff, !isGone(now: now)
+        else { return }
         row.target = max(row.target, seq)
         row.usefulTarget = max(row.usefulTarget, seq)
         guard row.phase == .none else { return }
@@ -43,6 +44,22 @@ extension Reachability {
     /// - Parameter oldest: when the alert that waits longest was queued.
     public func alertPace(oldest: Timestamp) -> AlertPace {
         row.alertBurst < WakePolicy.alertBurst || isQuiet(before: oldest) ? .single : .summary
+    }
+
+    /// The device has not been heard of for so long that it is presumed gone.
+    public func isGone(now: Timestamp) -> Bool {
+        let after = appPolicy.adaptive.goneAfter
+        return after > 0 && !isSessionCounted && heardAt + after <= now
+    }
+
+    /// When a device that is presumed gone may get its next alert.
+    public func goneAlertDue(now: Timestamp) -> Timestamp {
+        max(now, row.lastAlertAt + AdaptivePolicy.goneInterval)
+    }
+
+    /// HELLO named a push whose grace was over: it came after all.
+    public mutating func cameLate(after latency: Milliseconds) {
+        habit.came(after: latency)
     }
 
     /// No alert left in the minute before `time`.

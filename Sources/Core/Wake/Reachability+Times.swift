@@ -12,6 +12,11 @@ extension Reachability {
         if row.connectedAt != nil || isSessionCounted {
             return dropWake(.connectedNotSynced) + [.alertPending]
         }
+        habit.ended(missed: true, policy: appPolicy)
+        guard habit.isDemoted(by: appPolicy.adaptive) else {
+            // Missed, and not given up: what it was for is told all the same.
+            return dropWake(.noShow) + [.alertPending]
+        }
         isUnreachable = true
         return dropWake(.noShow) + [.demoted, .alertPending]
     }

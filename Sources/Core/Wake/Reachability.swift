@@ -37,7 +37,14 @@ public import Model
 /// | service has started, was hardly away | - | - | - | deadline later by as much | - |
 /// | token gone | tokenless in any state: nothing is owed any more | | | | |
 public struct Reachability: Equatable, Sendable {
-    public let policy: WakePolicy
+    /// The app's, with the grace and the budget that this device has.
+    public var policy: WakePolicy {
+        var own = appPolicy
+        own.grace = habit.grace(appPolicy)
+        own.silentBudget = habit.silentBudget(appPolicy)
+        return own
+    }
+    let appPolicy: WakePolicy
     /// Of the token the device holds; `nil`: none.
     public var tokenGeneration: UInt64?
     /// When a HELLO last presented the token.
@@ -54,6 +61,9 @@ public struct Reachability: Equatable, Sendable {
     /// The device's `applied`.
     public var applied: UInt64
     public var budget: SilentBudget
+    public internal(set) var habit: WakeHabit
+    /// When the device was last heard of, in whatever way.
+    public var heardAt: Timestamp
     public internal(set) var row: WakeRecord
 
     public init(
@@ -61,9 +71,10 @@ public struct Reachability: Equatable, Sendable {
         isTokenProven: Bool = true, isUnreachable: Bool = false, wasAlerted: Bool = false,
         isRefreshOff: Bool = false,
         isSessionCounted: Bool = false, applied: UInt64 = 0,
-        budget: SilentBudget = SilentBudget(), row: WakeRecord
+        budget: SilentBudget = SilentBudget(), habit: WakeHabit = WakeHabit(),
+        heardAt: Timestamp = Timestamp(milliseconds: .max >> 1), row: WakeRecord
     ) {
-        self.policy = policy
+        appPolicy = policy
         self.tokenGeneration = tokenGeneration
         self.tokenConfirmedAt = tokenConfirmedAt
         self.isTokenProven = isTokenProven
@@ -73,6 +84,8 @@ public struct Reachability: Equatable, Sendable {
         self.isSessionCounted = isSessionCounted
         self.applied = applied
         self.budget = budget
+        self.habit = habit
+        self.heardAt = heardAt
         self.row = row
     }
 
@@ -101,7 +114,9 @@ public struct Reachability: Equatable, Sendable {
             return [.queueAlert(due: due, isUrgent: true)]
         }
         if isSessionCounted { return [] }
-        if isUnreachable || isRefreshOff { return [.queueAlert(due: now, isUrgent: false)] }
+        if isUnreachable || isRefreshOff || isGone(now: now) {
+            return [.queueAlert(due: now, isUrgent: false)]
+        }
         oweWake(change, now: now)
         return []
     }
@@ -130,7 +145,14 @@ public struct Reachability: Equatable, Sendable {
     }
 
     /// The app said HELLO, or a socket of it that survived counts again.
-    public mutating func connected(now: Timestamp) -> [WakeAction] {
+    ///
+    /// - Parameter cause: the push that HELLO says has caused it.
+    public mutating func connected(cause: WakeID? = nil, now: Timestamp) -> [WakeAction] {
+        heardAt = max(now, heardAt)
+        if let cause, cause == row.wake, row.connectedAt == nil, row.phase != .none {
+            habit.came(after: row.waitingSince.map { now.since($0) } ?? 0)
+        }
+
         guard let wake = row.wake, row.connectedAt == nil else { return [] }
         switch row.phase {
         case .none: return []
@@ -151,6 +173,7 @@ public struct Reachability: Equatable, Sendable {
         self.applied = applied
         if isComplete {
             if isUnreachable { actions.append(.recovered) }
+            if isUnreachable { habit.forgive() }
             isUnreachable = false
             wasAlerted = false
             row.badgeDue = nil
@@ -161,6 +184,7 @@ public struct Reachability: Equatable, Sendable {
         if let wake = row.wake, !row.isSynced, applied >= row.sentTarget, row.phase != .none {
             actions += [.note(wake, .synced), .note(wake, .outcome(.synced))]
             row.isSynced = true
+            habit.ended(missed: false, policy: appPolicy)
         }
         switch row.phase {
         case .none, .sending: break
@@ -197,7 +221,9 @@ public struct Reachability: Equatable, Sendable {
             return dropWake(.superseded)
         }
         if isBehind {
-            if isUnreachable || isRefreshOff { return dropWake(.superseded) + [.alertPending] }
+            if isUnreachable || isRefreshOff || isGone(now: now) {
+                return dropWake(.superseded) + [.alertPending]
+            }
             switch budget.verdict(now: now, policy: policy) {
             case .wait(let until):
                 row.wakeNotBefore = until
@@ -245,7 +271,7 @@ public struct Reachability: Equatable, Sendable {
             return []
         }
         if isQuiet(before: choice.waitsSince) { row.alertBurst = 0 }
-        row.alertBurst = min(row.alertBurst + 1, WakePolicy.alertBurst)
+        row.alertBurst += 1
         row.lastAlertAt = now
         let wake = choice.id ?? claim.id
         row.flightMessage = choice.message
@@ -261,7 +287,7 @@ public struct Reachability: Equatable, Sendable {
         precondition(row.flight == nil, "a push is in flight: \(row)")
         row.badgeDue = nil
         guard let generation = tokenGeneration, wasAlerted, !isSessionCounted,
-            unread != row.badgeShown
+            !isGone(now: now), unread != row.badgeShown
         else {
             reschedule()
             return []

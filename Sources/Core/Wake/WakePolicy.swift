@@ -11,17 +11,20 @@ public struct WakePolicy: Equatable, Sendable {
     public var silentSpacing: Milliseconds
     /// How long APNs may store an alert; 0: one attempt.
     public var alertExpiration: Milliseconds
+    /// What differs from device to device.
+    public var adaptive: AdaptivePolicy
 
     public init(
         grace: Milliseconds = 60_000, silentBudget: UInt64 = 3,
         silentWindow: Milliseconds = 3_600_000, silentSpacing: Milliseconds = 60_000,
-        alertExpiration: Milliseconds = 86_400_000
+        alertExpiration: Milliseconds = 86_400_000, adaptive: AdaptivePolicy = AdaptivePolicy()
     ) {
         self.grace = grace
         self.silentBudget = silentBudget
         self.silentWindow = silentWindow
         self.silentSpacing = silentSpacing
         self.alertExpiration = alertExpiration
+        self.adaptive = adaptive
     }
 
     /// Once the app has connected it has what iOS lets it run, 30 s; half the grace where that is

@@ -1,4 +1,5 @@
 public import Model
+public import Wake
 
 /// An app: its policy. Keys and push credentials are rows of their own.
 public struct AppRecord: Record, Equatable {
@@ -12,6 +13,7 @@ public struct AppRecord: Record, Equatable {
             Column("receipt_participants_max", .integer),
             Column("silent_window", .integer), Column("silent_spacing", .integer),
             Column("is_suspended", .integer), Column("locale", .text),
+            Column("adaptive", .blob),
         ])
 
     public var app: AppID
@@ -35,6 +37,8 @@ public struct AppRecord: Record, Equatable {
     /// A BCP 47 tag: the language of push texts for devices that speak none of theirs; empty:
     /// the text that was given for all.
     public var locale: String
+    /// What its devices may have of their own.
+    public var adaptive: AdaptivePolicy
 
     public init(
         app: AppID,
@@ -47,7 +51,8 @@ public struct AppRecord: Record, Equatable {
         silentWindow: UInt64 = 3_600_000,
         silentSpacing: UInt64 = 60_000,
         isSuspended: Bool = false,
-        locale: String = ""
+        locale: String = "",
+        adaptive: AdaptivePolicy = AdaptivePolicy()
     ) {
         self.app = app
         self.createdAt = createdAt
@@ -60,6 +65,7 @@ public struct AppRecord: Record, Equatable {
         self.silentSpacing = silentSpacing
         self.isSuspended = isSuspended
         self.locale = locale
+        self.adaptive = adaptive
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -75,6 +81,10 @@ public struct AppRecord: Record, Equatable {
         silentSpacing = try reader.unsigned()
         isSuspended = try reader.flag()
         locale = try reader.text()
+        guard let adaptive = AdaptivePolicy(encoded: try reader.blob()) else {
+            throw .corrupt("app: a policy that is cut off")
+        }
+        self.adaptive = adaptive
     }
 
     public var row: [ColumnValue] {
@@ -90,6 +100,7 @@ public struct AppRecord: Record, Equatable {
             .unsigned(silentSpacing),
             .flag(isSuspended),
             .text(locale),
+            .blob(adaptive.encoded),
         ]
     }
 }

@@ -133,6 +133,7 @@ public struct DeviceRecord: Record, Equatable {
             Column("reset_base", .integer), Column("locale", .text),
             Column("time_zone", .text), Column("utc_offset", .integer),
             Column("token_proven_at", .integer, optional: true),
+            Column("wake_habit", .blob),
         ],
         indexes: [
             TableIndex("device_by_id", columns: [0, 2]),
@@ -189,6 +190,8 @@ public struct DeviceRecord: Record, Equatable {
     public var utcOffset: UInt64
     /// When APNs first accepted a push to the token; `nil`: it never has.
     public var tokenProvenAt: Timestamp?
+    /// `WakeHabit`, encoded: what its wakes came to of late.
+    public var wakeHabit: [UInt8]
 
     public init(
         app: AppID,
@@ -220,7 +223,8 @@ public struct DeviceRecord: Record, Equatable {
         locale: String = "",
         timeZone: String = "",
         utcOffset: UInt64 = 0,
-        tokenProvenAt: Timestamp? = nil
+        tokenProvenAt: Timestamp? = nil,
+        wakeHabit: [UInt8] = []
     ) {
         self.app = app
         self.user = user
@@ -252,6 +256,7 @@ public struct DeviceRecord: Record, Equatable {
         self.timeZone = timeZone
         self.utcOffset = utcOffset
         self.tokenProvenAt = tokenProvenAt
+        self.wakeHabit = wakeHabit
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -287,6 +292,7 @@ public struct DeviceRecord: Record, Equatable {
         timeZone = try reader.text()
         utcOffset = try reader.unsigned()
         tokenProvenAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        wakeHabit = try reader.blob()
     }
 
     public var row: [ColumnValue] {
@@ -321,6 +327,7 @@ public struct DeviceRecord: Record, Equatable {
             .text(timeZone),
             .unsigned(utcOffset),
             .optional(tokenProvenAt) { .timestamp($0) },
+            .blob(wakeHabit),
         ]
     }
 }

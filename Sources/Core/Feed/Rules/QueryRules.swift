@@ -117,7 +117,9 @@ extension PageReader {
                 DeviceView(
                     device: device, head: user?.head ?? 0, visibleHead: user?.visibleHead ?? 0,
                     sessions: sessions,
-                    reachability: try WakeRules.state(of: device, in: snapshot, now: now)))
+                    reachability: try WakeRules.state(of: device, in: snapshot, now: now),
+                    isPresumedGone: try WakeRules.isPresumedGone(device, in: snapshot, now: now),
+                    policy: try WakeRules.policy(of: device, in: snapshot)))
         }
         return views
     }

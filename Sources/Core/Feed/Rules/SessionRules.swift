@@ -60,7 +60,7 @@ extension Work {
         device.lastSeenAt = now
         try put(device)
         try close(feed)
-        let hadPushRows = try openedWake(request, device)
+        let hadPushRows = try openedWake(request, &device)
         try put(
             SessionRecord(
                 app: app.app, user: user, device: request.device, role: request.role,
@@ -96,14 +96,17 @@ extension Work {
     ///
     /// - Returns: whether it had push rows; an extension's session changes none.
     private func openedWake(
-        _ request: OpenSession, _ device: DeviceRecord
+        _ request: OpenSession, _ device: inout DeviceRecord
     ) throws(RuleFailure) -> Bool {
         guard request.role == .app else { return false }
+        var opened = device
         let (hadRow, wakes) = try waking { () throws(StoreError) in
             try WakeRules.sessionOpened(
-                device, wake: request.wake, in: self.transaction, now: self.now)
+                &opened, wake: request.wake, in: self.transaction, now: self.now)
         }
         effects.note(wakes)
+        if opened != device { try put(opened) }
+        device = opened
         return hadRow
     }
 

@@ -132,16 +132,19 @@ public enum WakeRules {
 
     /// The app's session row was written.
     ///
-    /// - Parameter wake: the push that HELLO says has caused it.
+    /// - Parameters:
+    ///   - device: written by the caller afterwards.
+    ///   - wake: the push that HELLO says has caused it.
     /// - Returns: whether the device had a wake or alert row: its `applied` is persisted at once.
     public static func sessionOpened(
-        _ device: DeviceRecord, wake: WakeID?, in transaction: any StoreTransaction,
+        _ device: inout DeviceRecord, wake: WakeID?, in transaction: any StoreTransaction,
         now: Timestamp
     ) throws(StoreError) -> (hadRow: Bool, effects: WakeEffects) {
         var step = try WakeStep(device, in: transaction, now: now)
-        try step.perform(step.machine.connected(now: now))
+        try step.perform(step.machine.connected(cause: wake, now: now))
         if let wake { try step.attribute(wake) }
         try step.save(keepsDevice: false)
+        device = step.device
         return (step.hadRow, step.effects)
     }
 
@@ -326,6 +329,28 @@ public enum WakeRules {
     }
 
     // MARK: Reading
+
+    /// The app's policy with the grace and the budget of this device.
+    static func policy(
+        of device: DeviceRecord, in snapshot: any StoreSnapshot
+    ) throws(StoreError) -> WakePolicy {
+        let app = try snapshot.record(AppRecord.self, [.app(device.app)])
+        var policy = app.map { WakePolicy($0) } ?? WakePolicy()
+        let habit = WakeHabit(encoded: device.wakeHabit)
+        (policy.grace, policy.silentBudget) = (habit.grace(policy), habit.silentBudget(policy))
+        return policy
+    }
+
+    /// Whether the device is presumed gone: it has not been heard of for as long as its app's
+    /// policy says. Campaigns leave it out.
+    public static func isPresumedGone(
+        _ device: DeviceRecord, in snapshot: any StoreSnapshot, now: Timestamp
+    ) throws(StoreError) -> Bool {
+        guard let app = try snapshot.record(AppRecord.self, [.app(device.app)]),
+            app.adaptive.goneAfter > 0, device.lastSeenAt + app.adaptive.goneAfter <= now
+        else { return false }
+        return try !snapshot.isSessionCounted(of: device, now: now)
+    }
 
     /// How the device can be reached now.
     public static func state(

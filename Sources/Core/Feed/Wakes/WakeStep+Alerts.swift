@@ -82,6 +82,13 @@ extension WakeStep {
         if machine.isSessionCounted {
             return .failure(Later(time: now + WakePolicy.connectedDelay))
         }
+        if machine.isGone(now: now) {
+            let due = machine.goneAlertDue(now: now)
+            guard due <= now else { return .failure(Later(time: due)) }
+            var newest = try queue(newestFirst: true, limit: 1).first ?? oldest
+            newest.summary = .device
+            return .success(newest)
+        }
         if machine.alertPace(oldest: oldest.queuedAt) == .single { return .success(oldest) }
         let known = try newestAlerts()
         var next: Timestamp?
@@ -107,7 +114,7 @@ extension WakeStep {
     private mutating func cancel(_ alert: AlertRecord) throws(StoreError) {
         var alert = alert
         close(alert)
-        let stoodForAll = alert.summary == .everything
+        let stoodForAll = alert.summary == .everything || alert.summary == .device
         alert.phase = .cancelled
         alert.openPosition = nil
         alert.summary = .none
@@ -126,7 +133,7 @@ extension WakeStep {
         if isNewest { return row.alertsOpen - min(1, row.alertsOpen) }
         switch alert.summary {
         case .none: return 0
-        case .everything:
+        case .everything, .device:
             let newer = try newestAlerts().filter { $0.seq > alert.seq && $0.phase.isOpen }
             return row.alertsOpen - min(row.alertsOpen, UInt64(newer.count) + 1)
         case .conversation:
@@ -142,12 +149,19 @@ extension WakeStep {
 
     /// APNs has taken a summary: what it stands for is told.
     mutating func settleOlder(than alert: AlertRecord) throws(StoreError) {
-        let phase: AlertPhase
         switch alert.summary {
         case .none: return
-        case .conversation: phase = .queued
-        case .everything: phase = .counted
+        case .conversation: try settleOlder(than: alert, in: .queued)
+        case .everything: try settleOlder(than: alert, in: .counted)
+        case .device:
+            try settleOlder(than: alert, in: .queued)
+            try settleOlder(than: alert, in: .counted)
         }
+    }
+
+    private mutating func settleOlder(
+        than alert: AlertRecord, in phase: AlertPhase
+    ) throws(StoreError) {
         var after: [ColumnValue]?
         while true {
             let rows = try transaction.records(

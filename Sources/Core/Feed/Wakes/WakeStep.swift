@@ -42,6 +42,7 @@ struct WakeStep {
             isRefreshOff: device.backgroundRefresh == .off,
             isSessionCounted: try transaction.isSessionCounted(of: device, now: now),
             applied: device.applied, budget: SilentBudget(encoded: device.lastSilentAt),
+            habit: WakeHabit(encoded: device.wakeHabit), heardAt: device.lastSeenAt,
             row: row)
     }
 
@@ -55,6 +56,7 @@ struct WakeStep {
         device.wasAlerted = machine.wasAlerted
         device.lastSilentAt = machine.budget.encoded
         device.tokenProvenAt = machine.isTokenProven ? device.tokenProvenAt ?? now : nil
+        device.wakeHabit = machine.habit.encoded
         if keepsDevice, device != deviceBefore { try transaction.put(device) }
         if machine.isIdle(now: now) {
             if before != nil { try transaction.delete(WakeRecord.self, device.wakeKey) }
@@ -162,7 +164,9 @@ extension WakeStep {
         case .queuedAgain:
             alert.phase = .queued
             // Who waits by then is decided then.
-            if alert.summary == .conversation { alert.summary = .none }
+            if alert.summary == .conversation || alert.summary == .device {
+                alert.summary = .none
+            }
             machine.alertsChanged(queued: 1, open: 0)
         case .refused:
             alert.phase = .cancelled
@@ -390,6 +394,7 @@ extension WakeStep {
         if record.outcome == .noShow {
             record.outcome = .late
             if record.kind == .silent { effects.outcomes.append(.late) }
+            if let accepted = record.acceptedAt { machine.cameLate(after: now.since(accepted)) }
         }
         try transaction.put(record)
     }
@@ -404,6 +409,7 @@ extension WakePolicy {
     init(_ app: AppRecord) {
         self.init(
             grace: app.grace, silentBudget: app.silentBudget, silentWindow: app.silentWindow,
-            silentSpacing: app.silentSpacing, alertExpiration: app.alertExpiration)
+            silentSpacing: app.silentSpacing, alertExpiration: app.alertExpiration,
+            adaptive: app.adaptive)
     }
 }

@@ -82,6 +82,8 @@ public enum AlertSummary: UInt64, Sendable, CaseIterable {
     case conversation = 1
     /// All that were counted: at a demotion.
     case everything = 2
+    /// All that wait, too: to a device that is presumed gone.
+    case device = 3
 }
 
 /// What came of a push.

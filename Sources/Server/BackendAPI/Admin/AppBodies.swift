@@ -1,6 +1,7 @@
 import Crypto
 import Feed
 import Model
+import Wake
 
 /// The policy of an app, as `rouse app create` and `set` give it; what is left out stays.
 struct AppPolicy: Decodable {
@@ -14,6 +15,15 @@ struct AppPolicy: Decodable {
         case sessionTokenSeconds = "session_token_seconds"
         case receiptParticipantsMax = "receipt_participants_max"
         case locale
+        case graceQuantile = "grace_quantile"
+        case graceMinSeconds = "grace_min_seconds"
+        case graceMaxSeconds = "grace_max_seconds"
+        case graceSamples = "grace_samples"
+        case silentBudgetMin = "silent_budget_min"
+        case silentBudgetMax = "silent_budget_max"
+        case demotionMisses = "demotion_misses"
+        case demotionOf = "demotion_of"
+        case goneAfterDays = "gone_after_days"
     }
 
     /// Only where an app is made.
@@ -27,6 +37,8 @@ struct AppPolicy: Decodable {
     let receiptParticipantsMax: UInt64?
     /// The language of push texts for devices that speak none of theirs; empty: none.
     let locale: String?
+    /// Changes of what devices may have of their own.
+    private let adaptive: [(inout AdaptivePolicy) -> Void]
 
     init(from decoder: any Decoder) throws {
         let fields = try Fields<Key>(decoder)
@@ -43,9 +55,36 @@ struct AppPolicy: Decodable {
         sessionTokenSeconds = try fields.number(.sessionTokenSeconds, in: 60...31_536_000)
         receiptParticipantsMax = try fields.number(.receiptParticipantsMax, in: 0...10_000)
         locale = try fields.text(.locale, bytes: 0...35)
+        adaptive = try Self.adaptive(fields)
     }
 
-    func apply(to record: inout AppRecord) {
+    private static func adaptive(
+        _ fields: Fields<Key>
+    ) throws -> [(inout AdaptivePolicy) -> Void] {
+        var changes: [(inout AdaptivePolicy) -> Void] = []
+        func change(
+            _ key: Key, _ range: ClosedRange<UInt64>,
+            _ path: WritableKeyPath<AdaptivePolicy, UInt64>, times factor: UInt64 = 1
+        ) throws {
+            guard let number = try fields.number(key, in: range) else { return }
+            changes.append { $0[keyPath: path] = number * factor }
+        }
+        try change(.graceQuantile, 0...100, \.graceQuantile)
+        try change(.graceMinSeconds, 1...3_600, \.graceMin, times: 1_000)
+        try change(.graceMaxSeconds, 1...3_600, \.graceMax, times: 1_000)
+        try change(.graceSamples, 1...32, \.graceSamples)
+        try change(.silentBudgetMin, 0...32, \.budgetMin)
+        try change(.silentBudgetMax, 0...32, \.budgetMax)
+        try change(.demotionMisses, 1...16, \.demotionMisses)
+        try change(.demotionOf, 1...16, \.demotionOf)
+        try change(.goneAfterDays, 0...3_650, \.goneAfter, times: 86_400_000)
+        return changes
+    }
+
+    /// Throws if what comes of it makes no sense.
+    func apply(to record: inout AppRecord) throws(Problem) {
+        for change in adaptive { change(&record.adaptive) }
+        if let problem = record.adaptive.problem { throw .malformed(problem) }
         if let graceSeconds { record.grace = graceSeconds * 1000 }
         if let silentBudget { record.silentBudget = silentBudget }
         if let silentWindowSeconds { record.silentWindow = silentWindowSeconds * 1000 }
@@ -74,6 +113,15 @@ struct AppBody: Encodable {
     let sessionTokenSeconds: UInt64
     let receiptParticipantsMax: UInt64
     let locale: String
+    let graceQuantile: UInt64
+    let graceMinSeconds: UInt64
+    let graceMaxSeconds: UInt64
+    let graceSamples: UInt64
+    let silentBudgetMin: UInt64
+    let silentBudgetMax: UInt64
+    let demotionMisses: UInt64
+    let demotionOf: UInt64
+    let goneAfterDays: UInt64
     let issuerKeys: [IssuerKeyBody]
     let apiKeys: [APIKeyBody]
     let push: [PushCredentialBody]
@@ -91,6 +139,16 @@ struct AppBody: Encodable {
         sessionTokenSeconds = record.sessionTokenLifetime / 1000
         receiptParticipantsMax = record.receiptParticipantsMax
         locale = record.locale
+        let adaptive = record.adaptive
+        graceQuantile = adaptive.graceQuantile
+        graceMinSeconds = adaptive.graceMin / 1_000
+        graceMaxSeconds = adaptive.graceMax / 1_000
+        graceSamples = adaptive.graceSamples
+        silentBudgetMin = adaptive.budgetMin
+        silentBudgetMax = adaptive.budgetMax
+        demotionMisses = adaptive.demotionMisses
+        demotionOf = adaptive.demotionOf
+        goneAfterDays = adaptive.goneAfter / 86_400_000
         issuerKeys = configuration.issuerKeys.map { IssuerKeyBody($0) }
         apiKeys = configuration.apiKeys.map { APIKeyBody($0) }
         push = configuration.pushCredentials.map { PushCredentialBody($0) }

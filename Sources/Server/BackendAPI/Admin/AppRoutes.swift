@@ -25,7 +25,7 @@ enum AppRoutes {
             throw Problem(.conflict, "the app \(app) exists; change it with set")
         }
         var record = AppRecord(app: app, createdAt: call.now)
-        policy.apply(to: &record)
+        try policy.apply(to: &record)
         return put(record, call, status: 201)
     }
 
@@ -37,7 +37,7 @@ enum AppRoutes {
         let policy = try call.body(AppPolicy.self)
         guard policy.app == nil else { throw .malformed("app: an app keeps its name") }
         var record = try call.configuration().app
-        policy.apply(to: &record)
+        try policy.apply(to: &record)
         return put(record, call, status: 200)
     }
 

@@ -58,6 +58,10 @@ struct DeviceBody: Encodable {
     let id: String
     let user: String
     let reachability: String
+    let isPresumedGone: Bool
+    /// What holds for it now: learned, or the app's.
+    let graceSeconds: UInt64
+    let silentBudget: UInt64
     let feed: Feed
     let pushToken: PushToken
     let client: Client
@@ -72,6 +76,9 @@ struct DeviceBody: Encodable {
         id = device.device.description
         user = device.user.name
         reachability = view.reachability.rawValue
+        isPresumedGone = view.isPresumedGone
+        graceSeconds = (view.policy.grace + 999) / 1_000
+        silentBudget = view.policy.silentBudget
         feed = Feed(
             applied: device.applied, head: view.head, visibleHead: view.visibleHead,
             isBehind: device.applied < view.head)

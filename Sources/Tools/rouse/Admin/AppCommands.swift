@@ -12,6 +12,21 @@ extension Rouse {
             "app set", "change an app's policy", ["APP"], policyOptions, setApp,
             examples: ["rouse app set shop --grace 90 --silent-budget 2"]),
         command(
+            "app policy", "show or change what an app's devices learn", ["APP"],
+            learnedOptions, changePolicy,
+            examples: [
+                "rouse app policy shop",
+                "rouse app policy shop --grace-quantile 95 --demotion-misses 2 --demotion-of 3",
+                "rouse app policy shop --classic",
+            ],
+            notes: """
+                The classic policy is one grace and one silent budget for all devices, and one
+                missed wake demotes. Beyond it a device may have a grace of its own (a quantile
+                of the latencies of its wakes, once enough are known), a budget of its own (halved
+                by a missed wake, one more for each that synced), and k of n misses to its
+                demotion; and one not heard of for long gets one alert a week.
+                """),
+        command(
             "app remove", "remove an app and everything of it", ["APP"],
             [CommandOption("yes", nil, "really: it cannot be undone")], removeApp),
     ]
@@ -50,6 +65,52 @@ extension Rouse {
             "no delivered receipts in larger conversations (default 8)"
         ),
     ]
+
+    private static let learned: [(option: String, field: String, help: String)] = [
+        ("grace-quantile", "grace_quantile", "per cent of its wakes; 0: the app's grace (default)"),
+        ("grace-min", "grace_min_seconds", "least seconds of a learned grace (default 20)"),
+        ("grace-max", "grace_max_seconds", "most seconds of a learned grace (default 300)"),
+        ("grace-samples", "grace_samples", "wakes that must be known before (default 8)"),
+        ("budget-min", "silent_budget_min", "least silent budget of a device (default 0)"),
+        ("budget-max", "silent_budget_max", "most of it; 0: the app's budget (default)"),
+        ("demotion-misses", "demotion_misses", "missed wakes that demote (default 1)"),
+        ("demotion-of", "demotion_of", "among so many (default 1)"),
+        ("gone-after", "gone_after_days", "days unheard of until presumed gone; 0: never"),
+    ]
+
+    private static let learnedOptions =
+        learned.map { CommandOption($0.option, "N", $0.help) } + [
+            CommandOption("classic", nil, "back to the classic policy; others may be beside it")
+        ]
+
+    /// The classic policy, as the API's fields.
+    private static var classic: [String: JSONValue] {
+        [
+            "grace_quantile": .number(0), "grace_min_seconds": .number(20),
+            "grace_max_seconds": .number(300), "grace_samples": .number(8),
+            "silent_budget_min": .number(0), "silent_budget_max": .number(0),
+            "demotion_misses": .number(1), "demotion_of": .number(1), "gone_after_days": .number(0),
+        ]
+    }
+
+    private static func changePolicy(_ arguments: Arguments) throws {
+        var fields = arguments.has("classic") ? classic : [:]
+        for (option, field, _) in learned {
+            if let number = try arguments.number(option, in: Int64(0)...Int64.max) {
+                fields[field] = .number(number)
+            }
+        }
+        let connection = try AdminConnection(arguments)
+        let path = ["apps", arguments.operands[0]]
+        let app =
+            try fields.isEmpty
+            ? connection.ask("GET", path) : connection.ask("PATCH", path, .object(fields))
+        var lines = ["policy of \(app["app"].words)"]
+        for (option, field, _) in policy + learned {
+            lines.append("  \(option): \(app[field].words)")
+        }
+        connection.say(lines.joined(separator: "\n"))
+    }
 
     private static let policyOptions =
         policy.map { CommandOption($0.option, "N", $0.help) } + [
