@@ -83,7 +83,7 @@ import Wire
             "/v1/devices/\(device)/wakes", "/v1/devices/\(device)", here,
             here + "/participants", here + "/messages", here + "/receipts",
             "/v1/messages/\(messageID)", "/v1/users/anna", "/v1/users/anna/conversations",
-            "/v1/users/anna/devices", "/v1/push/feedback",
+            "/v1/messages/\(messageID)/explain", "/v1/users/anna/devices", "/v1/push/feedback",
         ]
     }
 

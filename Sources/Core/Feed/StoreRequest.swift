@@ -437,6 +437,8 @@ public enum StoreQuery: Equatable, Sendable {
     case webhookBacklog
     /// Who gets a signal of this user in this conversation.
     case audience(AppID, UserID, ConversationID)
+    /// Why devices were pushed to for a message, or were not.
+    case explain(AppID, ExplainQuery)
 }
 
 /// One page of a feed for one device, ascending, or with `newestFirst` from the head down.
@@ -553,6 +555,7 @@ public enum StoreReading: Equatable, Sendable {
     case webhookBacklog(WebhookBacklog)
     /// Ascending; empty also where the user takes no part.
     case audience([UserID])
+    case explained(Explanation)
     /// The user or object is unknown.
     case nothing
 }

@@ -124,6 +124,7 @@ public final class BackendAPI: Sendable {
     static let backendRoutes = RouteTable(
         routes: ConversationRoutes.all + AnnouncementRoutes.all + UserRoutes.all + ReadRoutes.all
             + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
+            + ExplainRoutes.all
             + HealthRoutes.all)
     static let adminRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all

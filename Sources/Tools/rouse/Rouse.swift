@@ -19,6 +19,7 @@ enum Rouse {
         + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
         + accessCommands
         + developmentCommands
+        + explainCommands
 
     static func main() {
         // A parent may have blocked signals for its threads, and a child inherits that: a server

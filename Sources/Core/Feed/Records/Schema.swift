@@ -16,7 +16,7 @@ public enum Schema {
         MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
         MetadataRecord.table, DistinctRecord.table, AliasRecord.table, SettingsRecord.table,
         BlockRecord.table, AnnouncementRecord.table, AnnouncementBatchRecord.table,
-        UserDeletionRecord.table, NameErasureRecord.table,
+        UserDeletionRecord.table, RefusalRecord.table, NameErasureRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
         WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
         TokenFeedbackRecord.table,

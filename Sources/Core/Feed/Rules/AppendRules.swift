@@ -286,7 +286,7 @@ extension Work {
         let alerts = message.alerts(user)
         guard alerts || message.isUseful(user) else { return .none }
         if try isMuted(message.conversation, for: user, message.app) {
-            return .none
+            return try refuse(message, to: user, .muted)
         }
         let mark = try record(
             ReadMarkRecord.self,
@@ -294,8 +294,27 @@ extension Work {
         let isRead =
             try mark.map { mark throws(RuleFailure) in try positions(of: mark) }?
             .contains(message.position) ?? false
-        if isRead { return .none }
+        if isRead { return try refuse(message, to: user, .readAlready) }
         return alerts ? .visible(message.urgency) : .useful
+    }
+}
+
+extension Work {
+    /// Notes why a message asks for nothing, for whoever asks.
+    private func refuse(
+        _ message: MessageRecord, to user: UserID, _ reason: RefusalRecord.Reason
+    ) throws(RuleFailure) -> Attention {
+        try note(reason, message, user)
+        return .none
+    }
+
+    func note(
+        _ reason: RefusalRecord.Reason, _ message: MessageRecord, _ user: UserID
+    ) throws(RuleFailure) {
+        try put(
+            RefusalRecord(
+                app: message.app, user: user, message: message.message, reason: reason,
+                refusedAt: now))
     }
 }
 

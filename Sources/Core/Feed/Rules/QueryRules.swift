@@ -38,6 +38,9 @@ extension PageReader {
                 try snapshot.record(ConversationRecord.self, key), participants: participants)
         case .audience(let app, let user, let conversation):
             return .audience(try audience(app, user, conversation, limits: limits))
+        case .explain(let app, let query):
+            guard let explanation = try explain(query, of: app, limits) else { return .nothing }
+            return .explained(explanation)
         case .wakes(let app, let id, let limit):
             let devices = try snapshot.records(
                 DeviceRecord.self,

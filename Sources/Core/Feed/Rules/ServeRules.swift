@@ -76,9 +76,12 @@ extension Work {
         let tellsReceipts = try tellsReceipts(conversation)
         return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
             guard recipient.receives(message.revision),
-                recipient.clearedPosition < message.position,
-                try !self.isUnwanted(message, by: recipient.user)
+                recipient.clearedPosition < message.position
             else { return 0 }
+            if try self.isUnwanted(message, by: recipient.user) {
+                try self.note(.senderBlocked, message, recipient.user)
+                return 0
+            }
             var feed = try self.openFeed(message.app, recipient.user)
             var recipient = recipient
             if recipient.isGone, message.deletedAt == nil {

@@ -189,6 +189,7 @@ extension WakeStep {
         var alert = alert
         alert.phase = .sending
         alert.push = row.flightWake
+        alert.isOwnPush = true
         try transaction.put(alert)
     }
 }

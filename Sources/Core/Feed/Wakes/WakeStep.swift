@@ -69,12 +69,16 @@ struct WakeStep {
     mutating func perform(
         _ actions: [WakeAction], entry: EntryRecord? = nil
     ) throws(StoreError) {
+        let cause = cause(of: actions)
         for action in actions {
             switch action {
             case .send(let kind): sends = kind
             case .queueAlert(let due, let isUrgent):
-                if let entry { try queueAlert(entry, due: due, isUrgent: isUrgent) }
-            case .alertPending: try alertPending()
+                if let entry {
+                    try queueAlert(
+                        entry, due: due, isUrgent: isUrgent, isUrgent ? .urgent : cause)
+                }
+            case .alertPending: try alertPending(cause)
             case .settleAlert(let message, let settlement): try settle(message, settlement)
             case .dropAlerts: try dropAlerts()
             case .detachToken:
@@ -86,6 +90,23 @@ struct WakeStep {
             case .note(let wake, let note): try record(wake, note)
             }
         }
+    }
+}
+
+extension WakeStep {
+    /// What alerts of these actions are made for.
+    private func cause(of actions: [WakeAction]) -> AlertCause {
+        for case .note(_, .outcome(let outcome)) in actions {
+            switch outcome {
+            case .noShow: return .missed
+            case .connectedNotSynced: return .notSynced
+            case .rejected: return .wakeRejected
+            default: break
+            }
+        }
+        if machine.isUnreachable { return .unreachable }
+        if machine.isRefreshOff { return .refreshOff }
+        return machine.isGone(now: now) ? .gone : .noBudget
     }
 }
 
@@ -114,7 +135,7 @@ extension WakeStep {
 
     /// One alert a (device, message) by whatever path: a row that exists only learns the seq.
     private mutating func queueAlert(
-        _ entry: EntryRecord, due: Timestamp, isUrgent: Bool
+        _ entry: EntryRecord, due: Timestamp, isUrgent: Bool, _ cause: AlertCause
     ) throws(StoreError) {
         guard let message = MessageID(entry.object) else { return }
         if var known = try transaction.record(AlertRecord.self, alertKey(message)) {
@@ -124,6 +145,7 @@ extension WakeStep {
         }
         var alert = makeAlert(entry, message, .queued)
         alert.isUrgent = isUrgent
+        alert.cause = cause
         try transaction.put(alert)
         let due = row.alertsQueued == 0 ? due : min(row.alertDue, due)
         machine.alertsChanged(queued: 1, open: 1, due: due)
@@ -131,7 +153,7 @@ extension WakeStep {
 
     /// The newest few are sent singly, oldest first, so that the newest holds APNs' one slot;
     /// before them one that stands for all the older ones.
-    private mutating func alertPending() throws(StoreError) {
+    private mutating func alertPending(_ cause: AlertCause) throws(StoreError) {
         let pending = try transaction.pending(device, atMost: Self.pendingMax)
         var queued = 0
         var open = 0
@@ -145,6 +167,7 @@ extension WakeStep {
             open += 1
             var alert = makeAlert(entry, message, phase)
             if isSummary { alert.summary = .everything }
+            alert.cause = cause
             try transaction.put(alert)
         }
         machine.alertsChanged(queued: queued, open: open, due: now)

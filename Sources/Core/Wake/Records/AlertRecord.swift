@@ -17,6 +17,7 @@ public struct AlertRecord: Record, Equatable {
             Column("queued_at", .integer), Column("sent_at", .integer, optional: true),
             Column("push", .blob, optional: true), Column("expires_at", .integer),
             Column("summary", .integer), Column("is_urgent", .integer),
+            Column("cause", .integer), Column("is_own_push", .integer),
         ],
         indexes: [
             TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
@@ -47,6 +48,9 @@ public struct AlertRecord: Record, Equatable {
     public var summary: AlertSummary
     /// It leaves beside a session too.
     public var isUrgent: Bool
+    public var cause: AlertCause
+    /// `push` was its own, not a newer one's that stood for it.
+    public var isOwnPush: Bool
 
     public init(
         app: AppID,
@@ -63,7 +67,9 @@ public struct AlertRecord: Record, Equatable {
         push: WakeID? = nil,
         expiresAt: Timestamp,
         summary: AlertSummary = .none,
-        isUrgent: Bool = false
+        isUrgent: Bool = false,
+        cause: AlertCause = .unknown,
+        isOwnPush: Bool = false
     ) {
         self.app = app
         self.user = user
@@ -80,6 +86,8 @@ public struct AlertRecord: Record, Equatable {
         self.expiresAt = expiresAt
         self.summary = summary
         self.isUrgent = isUrgent
+        self.cause = cause
+        self.isOwnPush = isOwnPush
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -99,6 +107,8 @@ public struct AlertRecord: Record, Equatable {
         expiresAt = try reader.timestamp()
         summary = try reader.value(AlertSummary.self)
         isUrgent = try reader.flag()
+        cause = try reader.value(AlertCause.self)
+        isOwnPush = try reader.flag()
     }
 
     public var row: [ColumnValue] {
@@ -118,6 +128,8 @@ public struct AlertRecord: Record, Equatable {
             .timestamp(expiresAt),
             .unsigned(summary.rawValue),
             .flag(isUrgent),
+            .unsigned(cause.rawValue),
+            .flag(isOwnPush),
         ]
     }
 }

@@ -75,6 +75,24 @@ public enum AlertPhase: UInt64, Sendable, CaseIterable {
     }
 }
 
+/// Why an alert was made.
+public enum AlertCause: UInt64, Sendable, CaseIterable {
+    case unknown = 0
+    case urgent = 1
+    case unreachable = 2
+    /// The device does not wake its app for silent pushes.
+    case refreshOff = 3
+    case gone = 4
+    /// No silent push was left.
+    case noBudget = 5
+    /// A silent wake was missed.
+    case missed = 6
+    /// The app came and did not sync.
+    case notSynced = 7
+    /// APNs would not take the silent push.
+    case wakeRejected = 8
+}
+
 /// Which older alerts become sent with one.
 public enum AlertSummary: UInt64, Sendable, CaseIterable {
     case none = 0

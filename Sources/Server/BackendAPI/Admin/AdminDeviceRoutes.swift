@@ -8,6 +8,8 @@ enum AdminDeviceRoutes {
         Route("GET", "/apps/{app}/users/{user}/devices", .open(list)),
         Route("GET", "/apps/{app}/devices/{device}", .open(show)),
         Route("DELETE", "/apps/{app}/devices/{device}", .open(remove)),
+        Route("GET", "/apps/{app}/messages/{message}/explain", .open(explain)),
+        Route("GET", "/apps/{app}/users/{user}/messages/{message}/explain", .open(explain)),
     ]
 
     static func list(_ call: Call) throws(Problem) -> Step {
@@ -16,6 +18,10 @@ enum AdminDeviceRoutes {
 
     static func show(_ call: Call) throws(Problem) -> Step {
         try DeviceRoutes.show(call, try call.configuration().app.app)
+    }
+
+    static func explain(_ call: Call) throws(Problem) -> Step {
+        try ExplainRoutes.explain(call, try call.configuration().app.app)
     }
 
     /// Ends its sessions and detaches its push token; the installation may log in anew.
