@@ -213,7 +213,8 @@ import Wire
             try pushes.end(session, within: 0)
             try pushes.run(2_000)
         case .noCredential:
-            try world.expectDone(.removePushCredential(World.app, .development))
+            try world.expectDone(
+                .removePushCredential(CredentialKey(app: World.app, environment: .development)))
         case .presumedGone:
             try change(pushes) { $0.adaptive.goneAfter = 86_400_000 }
             world.pass(2 * 86_400_000)
