@@ -17,15 +17,16 @@ extension ConformanceMutants {
         }
         guard !mutants.isEmpty else { throw MutantError("no mutant of that name") }
         // Without a defect everything passes: else nothing below means anything.
-        let sound = try report(program, "none", timers: false, options)
-        guard sound.isGood, sound.count(.fail) == 0 else {
-            let faults = sound.faults.map { "\($0.name): \($0.reason ?? "")" }
+        let sound = try judged(program, "none", timers: false, options)
+        guard sound.failed.isEmpty, sound.unclear.isEmpty else {
             throw MutantError(
-                "without a defect: \(sound.summary)\n\(faults.joined(separator: "\n"))")
+                "without a defect these fail: \(sound.failed.sorted()), "
+                    + "and nothing is known of \(sound.unclear)")
         }
         var wrong = 0
         for mutant in mutants {
             let caught = try judged(program, mutant.name, timers: mutant.needsTimers, options)
+                .failed
             if options.printsData {
                 let names = caught.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
                 say("\(mutant.name): [\(names)]")
@@ -40,24 +41,27 @@ extension ConformanceMutants {
         return wrong == 0 ? 0 : 1
     }
 
-    /// The cases that fail against a client with that defect.
+    /// The cases that fail against a client with that defect, and those that could not be carried
+    /// through.
     private static func judged(
         _ program: String, _ defect: String, timers: Bool, _ options: Options
-    ) throws -> Set<String> {
+    ) throws -> (failed: Set<String>, unclear: [String]) {
         let whole = try report(program, defect, timers: timers, options)
         var failed = Set(whole.results.filter { $0.verdict == .fail }.map(\.name))
-        let unclear = whole.results.filter { $0.verdict == .inconclusive }.map(\.name)
-        guard !unclear.isEmpty else { return failed }
+        let names = whole.results.filter { $0.verdict == .inconclusive }.map(\.name)
+        guard !names.isEmpty else { return (failed, []) }
         // On a busy machine a step may take longer than it has: once more, with less beside it.
         var calm = options
         calm.jobs = 4
-        let again = try report(program, defect, timers: timers, calm, only: unclear)
-        for result in again.results {
+        let again = try report(program, defect, timers: timers, calm, only: names)
+        var unclear: [String] = []
+        // A part of a name may mean other cases, too.
+        for result in again.results where names.contains(result.name) {
             if result.verdict == .fail { failed.insert(result.name) }
             guard result.verdict == .inconclusive else { continue }
-            say("       inconclusive: \(result.name): \(result.reason ?? "")")
+            unclear.append("\(result.name): \(result.reason ?? "")")
         }
-        return failed
+        return (failed, unclear)
     }
 
     private static func report(
@@ -71,7 +75,8 @@ extension ConformanceMutants {
         var conform = ClientConformanceOptions(client: words)
         conform.only = only
         conform.skipsTimers = !timers
-        conform.jobs = options.jobs
+        // Each case is a process of its own.
+        conform.jobs = min(options.jobs, 8)
         return try ClientConformance.run(conform)
     }
 }
