@@ -58,11 +58,14 @@ extension Simulation {
     func checkConvergence() throws {
         let messages = try rows(MessageRecord.self)
         let stored = Set(messages.map(\.message))
+        let conversations = try rows(ConversationRecord.self)
+        // The content of a conversation deleted for everyone goes.
+        let deleted = Set(conversations.filter { $0.deletedAt != nil }.map(\.conversation))
         for id in acknowledged.sorted() where !stored.contains(id) {
+            if let place = sentTo[id], deleted.contains(place) { continue }
             throw Violation("P1: \(id) was acknowledged and is not stored")
         }
         let memberships = try rows(ParticipantRecord.self)
-        let conversations = try rows(ConversationRecord.self)
         let hidden = Set(
             try rows(HiddenRecord.self).map { "\($0.user.name) \($0.message)" })
         for device in devices {
@@ -74,8 +77,7 @@ extension Simulation {
             for membership in memberships
             where membership.user.name == device.user && membership.leftRevision == nil {
                 let id = membership.conversation
-                guard conversations.first(where: { $0.conversation == id })?.deletedAt == nil
-                else { continue }
+                if deleted.contains(id) { continue }
                 let user = device.user
                 let wanted = messages.filter {
                     $0.conversation == id && $0.position > membership.joinedPosition
@@ -103,13 +105,19 @@ extension Simulation {
 
     /// Every device's digest is that of the server, over more than nothing.
     func checkDigests() throws {
+        let deleted = Set(
+            try rows(ConversationRecord.self).filter { $0.deletedAt != nil }.map(\.conversation))
         for device in devices {
             guard let digest = device.digest else {
                 throw Violation("\(device.user) \(device.id) was not compared")
             }
-            // Two who hold nothing prove nothing.
+            // Two who hold nothing prove nothing, unless there is nothing to hold.
+            let held = try device.held()
             let isEmpty = try rows(ParticipantRecord.self).allSatisfy {
                 $0.user.name != device.user || $0.leftRevision != nil
+                    || deleted.contains($0.conversation)
+                    // Deleted for oneself, and nothing since.
+                    || (held[$0.conversation] ?? []).allSatisfy { $0.hasSuffix(" deleted") }
             }
             guard digest.isEqual, isEmpty || digest.objects > 0 else {
                 throw Violation("\(device.user) \(device.id) differs: \(digest)")

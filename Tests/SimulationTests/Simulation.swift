@@ -62,6 +62,8 @@ final class Simulation {
     private var results: [String: MutationResult] = [:]
     /// Messages whose sender was told that they are stored.
     private(set) var acknowledged: Set<MessageID> = []
+    /// Where each message was sent.
+    private(set) var sentTo: [MessageID: ConversationID] = [:]
     /// "blocker blocked", also of blocks that have ended: what was said meanwhile never comes.
     private(set) var blocks: Set<String> = []
     /// Out until the backend lets them in again.
@@ -222,10 +224,12 @@ final class Simulation {
 
     private func send(_ device: SimulatedDevice) throws {
         guard let conversation = chance.one(of: device.conversations) else { return }
+        let message: MessageID = fresh()
+        sentTo[message] = conversation
         try device.mutate(
             .sendMessage(
                 SendMessage(
-                    conversation: conversation, message: fresh(), parts: content("hello"),
+                    conversation: conversation, message: message, parts: content("hello"),
                     push: PushText(title: device.user, body: "hello"))))
     }
 
@@ -384,6 +388,7 @@ final class Simulation {
         let message = SendMessage(
             conversation: conversation, message: fresh(), parts: content("news"),
             push: PushText(title: "", body: "news"))
+        if let id = message.message { sentTo[id] = conversation }
         untilAnswered {
             .publish(
                 app: Self.app, Publication(message: message, sender: ""), idempotency: $0)
