@@ -67,6 +67,21 @@ struct SessionTests {
         #expect(world.ended.map(\.session) == [anna.session])
     }
 
+    @Test("an abandoned opening ends the session of its own connection only")
+    func abandoned() throws {
+        try world.login("anna", phone)
+        let row = try #require(try world.all(SessionRecord.self).first)
+        func abandon(_ connectedAt: UInt64) throws -> Timestamp? {
+            let request = AbandonSession(
+                app: World.app, device: phone, role: .app, boot: row.boot,
+                connectedAt: connectedAt, expectedWithin: 10_000)
+            #expect(try world.ask(.abandonSession(request)) == .done)
+            return try world.all(SessionRecord.self).first?.expectedUntil
+        }
+        #expect(try abandon(row.connectedAt + 1) == nil)
+        #expect(try abandon(row.connectedAt) == world.now + 10_000)
+    }
+
     @Test func aNewerSessionSupersedesOfItsOwnRoleOnly() throws {
         let first = try world.login("anna", phone)
         try world.login("anna", tablet)

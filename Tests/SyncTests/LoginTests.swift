@@ -193,6 +193,24 @@ import Wire
         #expect(desk.session.nextDeadline == nil)
     }
 
+    @Test("an opening whose outcome is unknown is given up in the store, until it says so")
+    func anUnknownOpeningIsAbandoned() {
+        var desk = Desk()
+        desk.receive(.hello(Desk.hello()), request: 1)
+        let opening = desk.tag
+        #expect(
+            desk.run { $0.storeFailed(opening, .unavailable(""), now: $1) } == [
+                "send CLOSE 1001 applied 0", "close 1001", "store abandon within 10000",
+            ])
+        desk.run { $0.closed(now: $1) }
+        let abandoning = desk.tag
+        desk.run { $0.storeFailed(abandoning, .unavailable(""), now: $1) }
+        #expect(!desk.session.isFinished)
+        #expect(desk.pass(1_000) == ["store abandon within 10000"])
+        desk.answer(.done)
+        #expect(desk.session.isFinished)
+    }
+
     @Test func aFailingStoreClosesTheOpening() {
         var desk = Desk()
         desk.receive(.hello(Desk.hello()), request: 1)

@@ -257,6 +257,7 @@ func line(_ request: StoreRequest) -> String {
     case .mutate(let mutate): return "mutate \(mutate.mutation.number)"
     case .reauthenticate(let request):
         return "reauthenticate dormant \(within(request.dormantAfter))"
+    case .abandonSession(let end): return "abandon within \(end.expectedWithin)"
     case .endSession(let end): return "end \(end.applied) within \(end.expectedWithin)"
     default: return "\(request)"
     }

@@ -11,6 +11,7 @@ public enum StoreRequest: Equatable, Sendable {
     case changeAppState(ChangeAppState)
     case mutate(Mutate)
     case endSession(EndSession)
+    case abandonSession(AbandonSession)
     /// AUTHENTICATE on an open session.
     case reauthenticate(Reauthenticate)
 
@@ -222,6 +223,30 @@ public struct EndSession: Equatable, Sendable {
     public init(session: SessionKey, applied: UInt64, expectedWithin: Milliseconds) {
         self.session = session
         self.applied = applied
+        self.expectedWithin = expectedWithin
+    }
+}
+
+/// Whatever session a connection may have opened ends: the answer to its `OpenSession` was lost,
+/// and a row that nobody ends would count for ever.
+public struct AbandonSession: Equatable, Sendable {
+    public var app: AppID
+    public var device: DeviceID
+    public var role: RoleKind
+    public var boot: BootID
+    /// That of the `OpenSession`.
+    public var connectedAt: UInt64
+    public var expectedWithin: Milliseconds
+
+    public init(
+        app: AppID, device: DeviceID, role: RoleKind, boot: BootID, connectedAt: UInt64,
+        expectedWithin: Milliseconds
+    ) {
+        self.app = app
+        self.device = device
+        self.role = role
+        self.boot = boot
+        self.connectedAt = connectedAt
         self.expectedWithin = expectedWithin
     }
 }

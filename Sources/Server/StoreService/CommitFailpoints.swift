@@ -81,7 +81,7 @@ extension StoreRequest {
             request.reads.isEmpty ? [.acknowledge] : [.acknowledge, .read]
         case .changeAppState: [.appState]
         case .mutate(let request): request.mutation.commitKinds
-        case .endSession: [.endSession]
+        case .endSession, .abandonSession: [.endSession]
         case .reauthenticate: [.reauthenticate]
         case .createConversation: [.createConversation]
         case .addParticipants: [.addParticipants]

@@ -62,6 +62,7 @@ extension StoreRequest {
         case .changeAppState(let request): request.session.app
         case .mutate(let request): request.session.app
         case .endSession(let request): request.session.app
+        case .abandonSession(let request): request.app
         case .reauthenticate(let request): request.session.app
         case .createConversation(let app, _, _): app
         case .addParticipants(let app, _, _): app

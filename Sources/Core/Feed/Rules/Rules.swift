@@ -71,6 +71,7 @@ extension Work {
         case .acknowledge(let request): return try acknowledge(request)
         case .changeAppState(let request): return try changeAppState(request)
         case .endSession(let request): return try endSession(request)
+        case .abandonSession(let request): return try abandonSession(request)
         case .reauthenticate(let request): return try reauthenticate(request)
         case .createConversation(let app, let request, let idempotency):
             return try once(app, idempotency) { () throws(RuleFailure) in

@@ -280,6 +280,31 @@ extension Work {
         try put(row)
         return .done
     }
+
+    /// The session of one connection, if it was opened and is still the newest of its device.
+    func abandonSession(_ request: AbandonSession) throws(RuleFailure) -> StoreAnswer {
+        let devices = try records(
+            DeviceRecord.self,
+            Scan(
+                index: "device_by_id", prefix: [.app(request.app), .identifier(request.device)],
+                limit: limits.listRows))
+        for device in devices {
+            let found = try record(
+                SessionRecord.self,
+                [
+                    .app(device.app), .user(device.user), .identifier(device.device),
+                    .unsigned(request.role.rawValue),
+                ])
+            guard let found, found.boot == request.boot,
+                found.connectedAt == request.connectedAt & .halfMask
+            else { continue }
+            return try endSession(
+                EndSession(
+                    session: SessionKey(found), applied: 0,
+                    expectedWithin: request.expectedWithin))
+        }
+        return .done
+    }
 }
 
 /// A device of a known app, in the lock order.

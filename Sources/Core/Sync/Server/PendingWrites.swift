@@ -101,6 +101,7 @@ struct WriteInFlight: Equatable, Sendable {
         case appState(PendingAppState)
         case reauthenticate
         case end(EndSession)
+        case abandon(AbandonSession)
     }
 
     var tag: RequestTag

@@ -302,11 +302,13 @@ extension Session {
 
     /// Asks the store the next thing, if it is not at work for this session.
     mutating func pumpWrites(now: Instant, _ actions: inout [SessionAction]) {
-        guard write == nil, let key else { return }
+        guard write == nil, key != nil || abandoned != nil else { return }
         if let storeRetryAt {
             guard now >= storeRetryAt else { return }
             self.storeRetryAt = nil
         }
+        if let abandoned { return ask(.abandonSession(abandoned), .abandon(abandoned), &actions) }
+        guard let key else { return }
         if let state = appState {
             appState = nil
             let request = ChangeAppState(
@@ -407,6 +409,7 @@ extension Session {
         case (.reauthenticate, .opened(let opened)):
             reauthenticated(opened, now: now, wall: wall, &actions)
         case (.end, _): end = nil
+        case (.abandon, _): abandoned = nil
         case (_, .superseded):
             ack = PendingAck()
             appState = nil
@@ -480,7 +483,13 @@ extension Session {
             case .unavailable: .unavailable
             case .corrupt: .internal
             }
-        return [.log(.storeFailed(error))] + failed(tag, code, retryAfter: nil, now: now)
+        let log = [SessionAction.log(.storeFailed(error))]
+        if case .unavailable = error, write?.subject == .open, let device = hello.device {
+            abandoned = AbandonSession(
+                app: AppID(hello.app), device: device, role: role, boot: configuration.boot,
+                connectedAt: connectedAt.milliseconds, expectedWithin: limits.returnTime)
+        }
+        return log + failed(tag, code, retryAfter: nil, now: now)
     }
 
     /// The shell did not ask the store, for this user or app asks too much (CON-15).
@@ -527,6 +536,9 @@ extension Session {
             storeRetryAt = now + limits.storeRetry
         case .end(let request):
             end = request
+            storeRetryAt = now + limits.storeRetry
+        case .abandon(let request):
+            abandoned = request
             storeRetryAt = now + limits.storeRetry
         }
         settle(now: now, &actions)

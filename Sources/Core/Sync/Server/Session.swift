@@ -118,6 +118,8 @@ public struct Session: Sendable {
     var heldAt: UInt64?
     var persistAt: Instant?
     var storeRetryAt: Instant?
+    /// The store may have opened a session for this connection and could not say so.
+    var abandoned: AbandonSession?
 
     // The socket.
     let keepalive: Milliseconds
@@ -158,7 +160,7 @@ public struct Session: Sendable {
 
     /// Nothing is left to do: the socket is closed and every write is answered.
     public var isFinished: Bool {
-        isClosed && phase == .ended && write == nil && end == nil
+        isClosed && phase == .ended && write == nil && end == nil && abandoned == nil
     }
 
     /// Whether WELCOME was sent and the connection has not ended.
