@@ -30,11 +30,15 @@ PROTOCOL = os.path.join(HERE, "..", "..", "Protocol")
 
 def schema():
     """The bodies, compiled from sync.proto."""
-    folder = tempfile.mkdtemp(prefix="rouse-proto-")
-    subprocess.run(
-        ["protoc", f"--proto_path={PROTOCOL}", f"--python_out={folder}", "sync.proto"], check=True)
-    sys.path.insert(0, folder)
-    return importlib.import_module("sync_pb2")
+    with tempfile.TemporaryDirectory(prefix="rouse-proto-") as folder:
+        subprocess.run(
+            ["protoc", f"--proto_path={PROTOCOL}", f"--python_out={folder}", "sync.proto"],
+            check=True)
+        sys.path.insert(0, folder)
+        try:
+            return importlib.import_module("sync_pb2")
+        finally:
+            sys.path.remove(folder)
 
 
 pb = schema()
