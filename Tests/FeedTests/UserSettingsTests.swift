@@ -112,6 +112,16 @@ struct UserSettingsTests {
         #expect(try world.page("anna").entries.last?.word == "message 3")
     }
 
+    @Test("what came before a block changes with its author's edits, and calls nobody")
+    func editsOfWhatCameBeforeABlock() throws {
+        let id = try world.converse(["anna", "bert"])
+        let message = try world.publish("from bert", to: id, from: "bert").message
+        #expect(try world.mutate(anna, 1, block("bert")).code == 0)
+        try world.edit(message, "better")
+        let row = try #require(try world.rows("anna").last { $0.kind == .message })
+        #expect(row.version == 2 && !row.isVisible)
+    }
+
     @Test func blocksAreBoundedAndOfOthers() throws {
         world.limits.blocks = 2
         let malformed = Code.malformed.rawValue

@@ -136,16 +136,16 @@ extension Work {
             guard recipient.receives(message.revision), sees || message.deletedAt != nil,
                 recipient.clearedPosition < message.position
             else { return 0 }
-            if message.deletedAt == nil, try self.isUnwanted(message, by: recipient.user) {
-                return 0
-            }
+            // MSG-27: what came before the block stays, and changes; nobody is called to it.
+            let isUnwanted = try self.isUnwanted(message, by: recipient.user)
             var feed = try self.openFeed(message.app, recipient.user)
             let object = FeedObject.present(message)
             guard let older = try self.entry(of: .message, like: object, in: feed.user),
                 older.version < message.version
             else { return 0 }
             try self.replace(
-                older, with: object, isVisible: message.alerts(recipient.user), in: &feed)
+                older, with: object, isVisible: message.alerts(recipient.user) && !isUnwanted,
+                in: &feed)
             try self.close(feed)
             return 1
         }
