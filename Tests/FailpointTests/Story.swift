@@ -12,7 +12,7 @@ import Model
 /// devices in the simulator. Whatever is asked of it is asked again after its death. Lives on
 /// one thread.
 final class Story {
-    static let patience = 60.0
+    static let patience = 180.0
 
     let world: World
     let name: String
