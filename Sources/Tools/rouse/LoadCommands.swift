@@ -72,13 +72,7 @@ extension Rouse {
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }
         let report = try FirstSyncLoad.run(options)
-        if arguments.has("json") {
-            Terminal.complain(report.text)
-            Terminal.print(report.json)
-        } else {
-            Terminal.print(report.text)
-        }
-        return ExitStatus.success
+        return tell(report.text, json: report.json, arguments)
     }
 
     private static func loadPush(_ arguments: Arguments) throws -> Int32 {
@@ -90,13 +84,7 @@ extension Rouse {
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }
         let report = try PushLoad.run(options)
-        if arguments.has("json") {
-            Terminal.complain(report.text)
-            Terminal.print(report.json)
-        } else {
-            Terminal.print(report.text)
-        }
-        return ExitStatus.success
+        return tell(report.text, json: report.json, arguments)
     }
 
     private static func loadIdle(_ arguments: Arguments) throws -> Int32 {
@@ -107,11 +95,16 @@ extension Rouse {
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }
         let report = try IdleLoad.run(options)
+        return tell(report.text, json: report.json, arguments)
+    }
+
+    /// With `--json` standard output holds nothing but the object.
+    private static func tell(_ text: String, json: String, _ arguments: Arguments) -> Int32 {
         if arguments.has("json") {
-            Terminal.complain(report.text)
-            Terminal.print(report.json)
+            Terminal.complain(text)
+            Terminal.print(json)
         } else {
-            Terminal.print(report.text)
+            Terminal.print(text)
         }
         return ExitStatus.success
     }
