@@ -10,8 +10,10 @@ public enum DeliveryDocument {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Only a number that is no number could fail, and no body holds a floating one.
-        guard let data = try? encoder.encode(DeliveryBody(job)) else { return [] }
+        // Only a number that is no number could fail: JSON, of which metadata was read, has none.
+        guard let data = try? encoder.encode(DeliveryBody(job)) else {
+            preconditionFailure("delivery \(job.delivery) is not JSON")
+        }
         return Array(data)
     }
 }
