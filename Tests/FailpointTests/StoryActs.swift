@@ -197,6 +197,11 @@ extension Story {
         }
         _ = try operate("POST", dora + "/suspend")
         try waitServer("dora", "kept out") { $0.reachability != "online" }
+        // Told to open before it has read CLOSE 2005 it would take that for the answer, and 2005
+        // is not tried again (SES-24).
+        try wait("dora has read that she is kept out") {
+            try status("dora").app?.isOnline == false
+        }
         _ = try operate("POST", dora + "/resume")
         try tell("dora", .deviceOpen)
         try waitServer("dora", "let in again") { $0.reachability == "online" }
