@@ -99,6 +99,7 @@ import Wire
         let gets = Self.reads(device)
         try succeed(server, key, gets)
         try refuse(server, key, gets, other: try server.makeApp("other"))
+        try schedule(server, key, other: try server.makeApp("fifth"))
         try deleteUser(server, key, other: try server.makeApp("third"))
         try administerWebhooks(server, key, other: try server.makeApp("fourth"))
         try refuseBeforeRouting(server, key)
@@ -338,6 +339,76 @@ import Wire
         server.reasons.set([])
     }
 
+    static let scheduledPath = "/v1/scheduled/0190a1b2-c3d4-7123-8456-789abcdef019"
+
+    /// What is published at a time: asked for, listed, shown, published and taken back.
+    private func schedule(_ server: TestServer, _ key: String, other: String) throws {
+        let soon = Date().addingTimeInterval(2).formatted(.iso8601)
+        let later = Date().addingTimeInterval(3_600).formatted(.iso8601)
+        let parts = #""parts":[{"mime_type":"text/plain","text":"hi"}]"#
+        let id = Self.scheduledPath.split(separator: "/").last ?? ""
+        let messages = Self.writes[2].path
+        func ask(_ path: String, _ rest: String) throws -> Exchange {
+            try server.send("POST", path, key: key, #"{"# + parts + "," + rest + "}")
+        }
+        let made = try ask(
+            messages, #""id":"\#(id)","sender":"anna","send_at":"\#(later)","push":{"body":"x"}"#)
+        #expect(made.status == 202)
+        #expect(try made.json["state"].string == "pending")
+        #expect(try made.json["parts"].count == 0)
+        #expect(
+            try ask("/v1/announcements", #""users":["anna"],"send_at":"\#(later)""#).status == 202)
+        #expect(try ask(messages, #""send_at":"2026-01-01T00:00:00Z""#).status == 400)
+        #expect(try ask(messages, #""send_at":"tomorrow""#).status == 400)
+        let first = try server.send("GET", "/v1/scheduled?limit=1", key: key)
+        #expect(try first.json["scheduled"].count == 1)
+        let next = try #require(try first.json["next"].string)
+        let rest = try server.send("GET", "/v1/scheduled?cursor=\(next)", key: key)
+        #expect(try rest.json["scheduled"].count == 1)
+        let shown = try server.send("GET", Self.scheduledPath, key: key)
+        #expect(shown.status == 200)
+        #expect(try shown.json["parts"][0]["text"].string == "hi")
+        try refuseScheduled(server, key, other: other)
+        #expect(try server.send("DELETE", Self.scheduledPath, key: key).status == 204)
+        #expect(try server.send("DELETE", Self.scheduledPath, key: key).status == 404)
+        let due = try #require(try ask(messages, #""send_at":"\#(soon)""#).json["id"].string)
+        let lost = try #require(
+            try ask(messages, #""sender":"ben","send_at":"\#(soon)""#).json["id"].string)
+        let ben = #"{"users":["ben"]}"#
+        let members = "/v1/conversations/\(Self.conversation)/participants"
+        #expect(try server.send("POST", members + "/remove", key: key, ben).status == 200)
+        try wait {
+            _ = try server.commit([.schedules(.publishDue(rows: 8))])
+            let published = try server.send("GET", "/v1/scheduled?state=published", key: key)
+            return try published.json["scheduled"].count == 1
+        }
+        #expect(try server.send("DELETE", "/v1/scheduled/\(due)", key: key).status == 409)
+        #expect(try server.send("GET", "/v1/messages/\(due)", key: key).status == 200)
+        let failed = try server.send("GET", "/v1/scheduled?state=failed", key: key)
+        #expect(try failed.json["scheduled"][0]["id"].string == lost)
+        #expect(try failed.json["scheduled"][0]["failure"]["name"].string == "forbidden")
+        #expect(try server.send("POST", members, key: key, ben).status == 200)
+    }
+
+    private func refuseScheduled(
+        _ server: TestServer, _ key: String, other: String
+    ) throws {
+        let (path, list) = (Self.scheduledPath, "/v1/scheduled")
+        for (method, path) in [("GET", path), ("DELETE", path), ("GET", list)] {
+            #expect(try server.send(method, path).status == 401)
+            #expect(try server.send(method, path + "?x=1", key: key).status == 400)
+        }
+        for method in ["GET", "DELETE"] {
+            #expect(try server.send(method, path, key: other).status == 404)
+        }
+        #expect(try server.send("GET", list + "?state=gone", key: key).status == 400)
+        #expect(try server.send("GET", list + "?cursor=AAAA", key: key).status == 400)
+        let once = ["idempotency-key": "end"]
+        #expect(try server.send("DELETE", path, key: key, headers: once).status == 409)
+        let big = String(repeating: " ", count: 600 * 1024)
+        #expect(try server.send("DELETE", path, key: key, big).status == 413)
+    }
+
     private static let doomed = "/v1/users/doomed"
 
     private func deleteUser(_ server: TestServer, _ key: String, other: String) throws {
@@ -443,7 +514,7 @@ import Wire
                         == status)
             }
             #expect(try server.send("DELETE", Self.doomed, key: key).status == status)
-            for path in Self.deletions {
+            for path in Self.deletions + [Self.scheduledPath] {
                 #expect(try server.send("DELETE", path, key: key).status == status)
             }
             for path in Self.bare {
@@ -454,7 +525,7 @@ import Wire
         server.faults.failWrites(nil)
         for (error, status) in [(StoreError.unavailable("test"), 503), (.corrupt("test"), 500)] {
             server.faults.failReads(error)
-            for path in gets {
+            for path in gets + ["/v1/scheduled", Self.scheduledPath] {
                 #expect(try server.send("GET", path, key: key).status == status)
             }
         }

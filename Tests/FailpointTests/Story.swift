@@ -26,6 +26,8 @@ final class Story {
     private(set) var devices: [String: String] = [:]
     /// The conversation that a client made.
     var talk = ""
+    /// The message that is published at a time.
+    var scheduled = ""
     /// The simulator's log up to here is not about this story.
     let logStart: UInt64
     /// What was published, in the order of the answers.

@@ -29,6 +29,7 @@ extension Story {
         try readElsewhere()
         try comeBack()
         try farewell()
+        try waitScheduled()
         if point != nil, !hasDied { try waitForDeath() }
         try judge()
     }
@@ -77,6 +78,7 @@ extension Story {
             "POST", "/v1/conversations", New(id: Self.memory, participants: ["zoe"]),
             key: "memory")
         _ = try ask("DELETE", "/v1/users/zoe", or: 404)
+        try scheduleChanges()
         if isAbout(.fanOut) {
             // Everybody is told of everybody: too many entries for the request itself.
             try ask(

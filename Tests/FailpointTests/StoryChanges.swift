@@ -41,6 +41,47 @@ extension Story {
         let parts = [Part()]
     }
 
+    static let scheduling = "0190a1b2-c3d4-7000-8000-000000000100"
+
+    private struct Later: Encodable {
+        let parts = [["mime_type": "text/plain", "text": "later"]]
+        let time: String
+
+        enum CodingKeys: String, CodingKey {
+            case parts
+            case time = "send_at"
+        }
+    }
+
+    private struct Scheduled: Decodable {
+        let id: String
+        let state: String
+    }
+
+    /// Two messages with a time, so far ahead that the same can be asked again after a death; one
+    /// is taken back.
+    func scheduleChanges() throws {
+        try change("POST", "/v1/conversations", New(id: Self.scheduling, participants: ["anna"]))
+        let time = Date().addingTimeInterval(15).formatted(.iso8601)
+        for isTaken in [true, false] {
+            let answer = try change(
+                "POST", "/v1/conversations/\(Self.scheduling)/messages", Later(time: time))
+            let id = try Self.decoded(Scheduled.self, answer).id
+            if isTaken { try change("DELETE", "/v1/scheduled/\(id)") } else { scheduled = id }
+        }
+    }
+
+    /// Once, whoever died meanwhile.
+    func waitScheduled() throws {
+        try wait("the scheduled message is published") {
+            let answer = try ask("GET", "/v1/scheduled/\(scheduled)")
+            return try Self.decoded(Scheduled.self, answer).state == "published"
+        }
+        try wait("anna holds it, and it alone") {
+            try messages("anna", in: Self.scheduling).map(\.text) == ["later"]
+        }
+    }
+
     /// By the backend, under keys of their own.
     func backendChanges() throws {
         for id in [Self.changing, Self.fleeting, Self.doomed] {

@@ -17,11 +17,13 @@ import Wire
             defer { for store in stores { store.close() } }
             var script = RequestScript(seed)
             var answered = 0
-            for round in 0..<300 {
+            var scheduled = 0
+            for round in 0..<360 {
                 let request = script.next()
                 let outcomes = try stores.map { try script.outcome(of: request, on: $0) }
                 try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")
                 script.take(outcomes[0].answer)
+                scheduled += outcomes[0].schedule.published.count
                 if case .refused = outcomes[0].answer {} else { answered += 1 }
                 for user in RequestScript.users {
                     let pages = try stores.map { try script.page(of: user, on: $0) }
@@ -41,6 +43,7 @@ import Wire
                 }
                 #expect(all[0] == all[1], "\(table.name)")
             }
+            #expect(scheduled > 0, "nothing scheduled came to its time")
             #expect(answered > 180, "most requests were refused: it proves little")
         }
     }
@@ -133,7 +136,14 @@ private struct RequestScript {
         case 5, 6: return createWebhook()
         default: break
         }
-        switch random.below(28) {
+        switch random.below(31) {
+        case 28: return .schedules(.publishDue(rows: 1 + random.below(3)))
+        case 29: return schedule()
+        case 30:
+            return .schedules(
+                .cancel(
+                    app: Self.app, MessageID(high: 3, low: UInt64(random.below(Int(number) + 1))),
+                    idempotency: nil))
         case 25: return random.below(9) == 0 ? createWebhook() : claimDeliveries()
         case 26, 27: return finishDelivery()
         case 18: return random.below(3) == 0 ? remove() : publish()
@@ -178,6 +188,22 @@ private struct RequestScript {
 
     private mutating func messageID() -> MessageID {
         messages.isEmpty ? fresh() : messages[random.below(messages.count)]
+    }
+
+    private mutating func schedule() -> StoreRequest {
+        let parts = [Part(mimeType: "text/plain", content: [65])]
+        let content: NewScheduled.Content =
+            random.below(2) == 0
+            ? .announcement(
+                Announcement(announcement: fresh(), users: [user(), user()], parts: parts))
+            : .message(
+                Publication(
+                    message: SendMessage(
+                        conversation: conversation(), message: fresh(), parts: parts),
+                    sender: random.below(2) == 0 ? "" : user()))
+        let delay = UInt64(random.below(20_000))
+        return .schedules(
+            .add(app: Self.app, NewScheduled(content, sendAt: now + delay), idempotency: nil))
     }
 
     private mutating func remove() -> StoreRequest {

@@ -85,12 +85,14 @@ public enum Failpoint: Hashable, Sendable {
         /// Requests of backends.
         case createConversation, addParticipants, publish, changeMetadata, announce, deleteUser
         case removeParticipants, editMessage, deleteMessage, deleteConversation
+        case schedule, cancelScheduled
         /// Requests of operators.
         case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey
         case putPushCredential, removePushCredential, removeDevice
         case revokeSessions, suspendUser, resumeUser, suspendApp, resumeApp
         /// What the server does by itself, when there is something to do.
         case fanOut, userDeletion, receipts, retention, sweep, keepAlive
+        case publishScheduled
         case claimSilent, claimAlert, claimBadge, finishPush
         case demotion, recovery
     }

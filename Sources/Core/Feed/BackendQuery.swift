@@ -19,6 +19,9 @@ public enum BackendQuery: Equatable, Sendable {
     case webhook(WebhookID)
     /// Tokens that APNs called dead or wrong, in the order in which they were dropped.
     case tokenFeedback(after: UInt64, limit: Int)
+    case scheduled(MessageID)
+    /// By the time they are for, then by id.
+    case schedule(ScheduledRecord.State, after: SchedulePlace?, limit: Int)
 }
 
 /// A piece of a conversation's messages.
@@ -53,6 +56,19 @@ public enum BackendReading: Equatable, Sendable {
     case webhook(WebhookRecord)
     /// `last`: where to go on later, when more have been dropped.
     case tokenFeedback([TokenFeedbackRecord], last: UInt64)
+    case scheduled(ScheduledRecord)
+    case schedule([ScheduledRecord], next: SchedulePlace?)
+}
+
+/// A place in the list of what is published at a time.
+public struct SchedulePlace: Equatable, Sendable {
+    public var sendAt: Timestamp
+    public var message: MessageID
+
+    public init(sendAt: Timestamp, message: MessageID) {
+        self.sendAt = sendAt
+        self.message = message
+    }
 }
 
 /// How far a participant got. Before anything was told it is where he joined.

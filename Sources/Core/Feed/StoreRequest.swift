@@ -31,6 +31,7 @@ public enum StoreRequest: Equatable, Sendable {
 
     case administer(Administration)
     case webhooks(WebhookRequest)
+    case schedules(ScheduleRequest)
 
     /// Serves at most `recipients` feeds from the oldest fan-out jobs.
     case continueFanOut(recipients: Int)
@@ -298,6 +299,8 @@ public enum StoreAnswer: Equatable, Sendable {
     /// Of a conversation, after the change.
     case metadata(MetadataRecord)
     case announced(AnnouncementRecord)
+    /// As it was asked for, whatever came of it since.
+    case scheduled(ScheduledRecord)
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)
@@ -424,12 +427,14 @@ public struct StoreOutcome: Equatable, Sendable {
     /// Demotions and recoveries, for the metrics.
     public var wakes: WakeEffects
     public var audiences: [AudienceChange]
+    /// Of what is published at a time, for the metrics.
+    public var schedule: ScheduleEffects
 
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
         challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
         hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
-        audiences: [AudienceChange] = []
+        audiences: [AudienceChange] = [], schedule: ScheduleEffects = ScheduleEffects()
     ) {
         self.answer = answer
         self.changes = changes
@@ -439,6 +444,7 @@ public struct StoreOutcome: Equatable, Sendable {
         self.hasDeliveries = hasDeliveries
         self.wakes = wakes
         self.audiences = audiences
+        self.schedule = schedule
     }
 }
 

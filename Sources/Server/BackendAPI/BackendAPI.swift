@@ -122,7 +122,8 @@ public final class BackendAPI: Sendable {
     }
 
     static let backendRoutes = RouteTable(
-        routes: ConversationRoutes.all + AnnouncementRoutes.all + UserRoutes.all + ReadRoutes.all
+        routes: ConversationRoutes.all + AnnouncementRoutes.all + ScheduleRoutes.all
+            + UserRoutes.all + ReadRoutes.all
             + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
             + ExplainRoutes.all
             + HealthRoutes.all)

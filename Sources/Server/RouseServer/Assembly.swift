@@ -29,6 +29,9 @@ extension Server {
             name: "sessions", request: .sweepWakes(rows: 256), interval: 1_000,
             followsCommits: false),
         StoreDuty(
+            name: "scheduled", request: .schedules(.publishDue(rows: 64)), interval: 1_000,
+            followsCommits: false),
+        StoreDuty(
             name: "alive", request: .keepAlive, interval: 2_000, followsCommits: false),
     ]
 

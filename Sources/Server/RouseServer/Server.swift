@@ -63,6 +63,7 @@ public final class Server: Sendable {
         let deliveries = Webhooks.Doorbell()
         let board = PushStatusBoard()
         let wakes = WakeMetrics(metrics)
+        let schedule = ScheduleMetrics(metrics)
         let path = configuration.storePath
         store = try StoreService.start(
             duties: Self.duties, boot: boot,
@@ -71,6 +72,7 @@ public final class Server: Sendable {
             onCommit: { committed in
                 doorbell.committed(committed)
                 wakes.note(committed.wakes)
+                schedule.note(committed.schedule)
                 if committed.hasBackgroundWork { pushes.ring() }
                 if committed.hasDeliveries { deliveries.ring() }
             })

@@ -47,6 +47,7 @@ extension StoreRequest {
         case (.continueFanOut, .progressed(0, _)), (.continueDeletions, .progressed(0, _)),
             (.coalesceReceipts, .progressed(0, _)),
             (.enforceRetention, .progressed(0, _)), (.sweepWakes, .progressed(0, _)),
+            (.schedules, .progressed(0, _)),
             (.finishPush, .pushFinished(nil)):
             break
         case (.openSession(let request), .opened(let opened)):
@@ -92,6 +93,9 @@ extension StoreRequest {
         case .deleteConversation: [.deleteConversation]
         // None has a point of its own yet.
         case .webhooks: []
+        case .schedules(.add): [.schedule]
+        case .schedules(.cancel): [.cancelScheduled]
+        case .schedules(.publishDue): [.publishScheduled]
         case .changeMetadata: [.changeMetadata]
         case .announce: [.announce]
         case .deleteUser: [.deleteUser]

@@ -75,6 +75,7 @@ extension StoreRequest {
         case .announce(let app, _, _): app
         case .deleteUser(let app, _, _): app
         case .webhooks(let request): request.app
+        case .schedules(let request): request.app
         default: nil
         }
     }

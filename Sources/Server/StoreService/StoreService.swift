@@ -119,6 +119,8 @@ public struct Committed: Sendable {
     public var hasDeliveries = false
     /// What came of wakes, for the metrics.
     public var wakes = WakeEffects()
+    /// What came of what is published at a time, for the metrics.
+    public var schedule = ScheduleEffects()
 }
 
 /// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.

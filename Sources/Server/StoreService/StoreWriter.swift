@@ -164,6 +164,7 @@ final class StoreWriter {
             committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
             committed.hasDeliveries = committed.hasDeliveries || outcome.hasDeliveries
             committed.wakes += outcome.wakes
+            committed.schedule += outcome.schedule
         }
         if committed.hasBackgroundWork {
             for index in duties.indices where duties[index].duty.followsCommits {
@@ -173,7 +174,7 @@ final class StoreWriter {
         if !committed.changes.isEmpty || !committed.ended.isEmpty
             || !committed.challenged.isEmpty || !committed.audiences.isEmpty
             || committed.hasBackgroundWork || committed.hasDeliveries
-            || committed.wakes != WakeEffects()
+            || committed.wakes != WakeEffects() || committed.schedule != ScheduleEffects()
         {
             onCommit(committed)
         }

@@ -20,6 +20,7 @@ public enum Schema {
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
         WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
         TokenFeedbackRecord.table,
+        ScheduledRecord.table, ScheduledRecipientRecord.table, ScheduleRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.

@@ -36,7 +36,7 @@ extension Work {
     }
 
     /// Sorted, each once: the lock order.
-    private func recipients(_ names: [String]) throws(RuleFailure) -> [UserID] {
+    func recipients(_ names: [String]) throws(RuleFailure) -> [UserID] {
         guard !names.isEmpty else { throw .refused(.missingField, "no users") }
         guard names.count <= limits.announcementRecipients else {
             throw .refused(.limit, "more than \(limits.announcementRecipients) users")

@@ -49,6 +49,21 @@ extension PageReader {
                     prefix: [.app(app)], after: [.unsigned(after)],
                     limit: min(limit, limits.listRows)))
             return .tokenFeedback(rows, last: rows.last?.number ?? after)
+        case .scheduled(let id):
+            return try snapshot.record(ScheduledRecord.self, [.app(app), .identifier(id)])
+                .map { .scheduled($0) }
+        case .schedule(let state, let after, let limit):
+            let (rows, last) = cut(
+                try snapshot.records(
+                    ScheduledRecord.self,
+                    Scan(
+                        index: "scheduled_by_state",
+                        prefix: [.app(app), .unsigned(state.rawValue)],
+                        after: after.map { [.timestamp($0.sendAt), .identifier($0.message)] },
+                        limit: min(limit, limits.listRows) + 1)),
+                to: min(limit, limits.listRows))
+            let next = last.map { SchedulePlace(sendAt: $0.sendAt, message: $0.message) }
+            return .schedule(rows, next: next)
         }
     }
 

@@ -56,6 +56,7 @@ extension Work {
             )
         case .done: (4, [])
         case .announced(let record): (6, record.announcement.bytes)
+        case .scheduled(let record): (7, record.answerBytes)
         default: nil
         }
     }
@@ -92,6 +93,11 @@ extension Work {
                 AnnouncementRecord.self, [.app(known.app), .identifier(id)])
         {
             return .announced(announcement)
+        }
+        if known.status == 7,
+            let scheduled = ScheduledRecord(answerBytes: bytes, app: known.app)
+        {
+            return .scheduled(scheduled)
         }
         throw .store(.corrupt("idempotency: no answer"))
     }

@@ -41,7 +41,7 @@ extension Work {
         return message
     }
 
-    private func checkSender(
+    func checkSender(
         _ sender: String, of conversation: ConversationRecord
     ) throws(RuleFailure) {
         guard !sender.isEmpty else { return }

@@ -99,6 +99,9 @@ public struct RuleLimits: Equatable, Sendable {
     public var nameLifetime: Milliseconds = 90 * 86_400_000
     /// When to look again at a tombstone that a device still needs.
     public var tombstoneDelay: Milliseconds = 86_400_000
+    /// Messages and announcements of one app that wait for their time, and how far ahead it is.
+    public var scheduled: UInt64 = 10_000
+    public var scheduleHorizon: Milliseconds = 366 * 86_400_000
     /// Webhooks of one app.
     public var webhooks = 16
     /// Events kept of one app for its webhooks, and how long.

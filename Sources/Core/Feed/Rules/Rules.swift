@@ -22,7 +22,7 @@ public enum Rules {
                 challenged: work.effects.challenged,
                 hasBackgroundWork: work.effects.hasBackgroundWork,
                 hasDeliveries: work.effects.hasDeliveries, wakes: work.effects.wakes,
-                audiences: work.effects.audiences)
+                audiences: work.effects.audiences, schedule: work.effects.schedule)
         } catch {
             switch error {
             case .answer(let answer):
@@ -31,7 +31,7 @@ public enum Rules {
                     challenged: work.effects.challenged,
                     hasBackgroundWork: work.effects.hasBackgroundWork,
                     hasDeliveries: work.effects.hasDeliveries, wakes: work.effects.wakes,
-                    audiences: work.effects.audiences)
+                    audiences: work.effects.audiences, schedule: work.effects.schedule)
             case .store(let error): throw error
             }
         }
@@ -60,6 +60,7 @@ extension Work {
         case .sweepWakes(let rows): try sweepWakes(rows: rows)
         case .enforceRetention(let rows): try enforceRetention(rows: rows)
         case .keepAlive: try keepAlive()
+        case .schedules(.publishDue(let rows)): try publishDue(rows: rows)
         default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
         }
     }
@@ -123,6 +124,7 @@ extension Work {
         case .restore(let half): return try restore(epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
         case .webhooks(let request): return try carryOut(request)
+        case .schedules(let request): return try carryOut(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
             .claimPushes,
             .sweepWakes, .keepAlive, .enforceRetention:

@@ -241,6 +241,10 @@ extension Work {
         deleted += try deleteRows(
             of: TokenFeedbackRecord.table,
             Scan(index: "token_feedback_by_user", prefix: key, limit: limit))
+        if deleted < limit {
+            deleted += try dropScheduled(
+                by: deletion.user, deletion.app, limit: limit - deleted)
+        }
         for table in Schema.tables where table.isOfUsers && deleted < limit {
             deleted += try deleteRows(of: table, Scan(prefix: key, limit: limit - deleted))
         }

@@ -21,6 +21,7 @@ struct Effects {
     var hasDeliveries = false
     var wakes = WakeEffects()
     var audiences: [AudienceChange] = []
+    var schedule = ScheduleEffects()
 
     mutating func note(_ more: WakeEffects) {
         wakes += more

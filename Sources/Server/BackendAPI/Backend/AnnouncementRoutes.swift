@@ -16,6 +16,10 @@ enum AnnouncementRoutes {
             announcement: body.id ?? .fresh(at: call.now), users: body.users,
             parts: body.parts.map(\.part), push: body.push?.text, options: body.options)
         let idempotency = try call.idempotency()
+        if let sendAt = body.sendAt {
+            return ScheduleRoutes.add(
+                NewScheduled(.announcement(request), sendAt: sendAt), app, idempotency)
+        }
         return .commit(.announce(app: app, request, idempotency: idempotency)) {
             answer throws(Problem) in
             guard case .announced(let record) = answer else { throw .unexpected(answer) }
@@ -25,13 +29,18 @@ enum AnnouncementRoutes {
 }
 
 struct NewAnnouncement: Decodable {
-    enum Key: String, CodingKey, CaseIterable { case id, users, parts, push, urgency }
+    enum Key: String, CodingKey, CaseIterable {
+        case id, users, parts, push, urgency
+        case sendAt = "send_at"
+    }
 
     let id: MessageID?
     let users: [String]
     let parts: [NewPart]
     let push: NewPush?
     let urgency: Urgency
+    /// `nil`: now.
+    let sendAt: Timestamp?
 
     /// How its alert shows itself, and how soon.
     var options: PushOptions {
@@ -47,6 +56,7 @@ struct NewAnnouncement: Decodable {
         parts = try fields.required(.parts)
         push = try fields.optional(.push)
         urgency = try fields.urgency(.urgency)
+        sendAt = try fields.time(.sendAt)
     }
 }
 

@@ -91,7 +91,10 @@ struct NamedUsers: Decodable {
 
 /// `POST /v1/conversations/{id}/messages`.
 struct NewMessage: Decodable {
-    enum Key: String, CodingKey, CaseIterable { case id, sender, parts, push, urgency }
+    enum Key: String, CodingKey, CaseIterable {
+        case id, sender, parts, push, urgency
+        case sendAt = "send_at"
+    }
 
     let id: MessageID?
     /// `nil`: the app itself.
@@ -99,6 +102,8 @@ struct NewMessage: Decodable {
     let parts: [NewPart]
     let push: NewPush?
     let urgency: Urgency
+    /// `nil`: now.
+    let sendAt: Timestamp?
 
     /// How its alert shows itself, and how soon.
     var options: PushOptions {
@@ -111,6 +116,7 @@ struct NewMessage: Decodable {
         let fields = try Fields<Key>(decoder)
         id = try fields.identifier(.id)
         urgency = try fields.urgency(.urgency)
+        sendAt = try fields.time(.sendAt)
         sender = try fields.text(.sender, bytes: 1...UserID.bytesMax)
         parts = try fields.required(.parts)
         push = try fields.optional(.push)
@@ -219,7 +225,7 @@ extension Fields {
         return id
     }
 
-    fileprivate func time(_ key: Key) throws -> Timestamp? {
+    func time(_ key: Key) throws -> Timestamp? {
         guard let text = try optional(key, String.self) else { return nil }
         guard let time = Timestamp(text: text) else {
             throw refusal(

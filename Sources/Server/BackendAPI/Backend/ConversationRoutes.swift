@@ -107,6 +107,10 @@ enum ConversationRoutes {
         let publication = Publication(
             message: message, sender: body.sender ?? "", options: body.options)
         let idempotency = try call.idempotency()
+        if let sendAt = body.sendAt {
+            return ScheduleRoutes.add(
+                NewScheduled(.message(publication), sendAt: sendAt), app, idempotency)
+        }
         return .commit(.publish(app: app, publication, idempotency: idempotency)) {
             answer throws(Problem) in
             guard case .published(let record) = answer else { throw .unexpected(answer) }

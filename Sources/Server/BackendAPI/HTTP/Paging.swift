@@ -14,6 +14,7 @@ struct PageCursor: Equatable {
         case messagesFalling = 3
         case receipts = 4
         case conversations = 5
+        case schedule = 6
     }
 
     let list: List
@@ -68,6 +69,15 @@ extension Call {
         return id
     }
 
+    func scheduleCursor(_ list: PageCursor.List) throws(Problem) -> SchedulePlace? {
+        guard let bytes = try cursor(list) else { return nil }
+        guard let time = Identifier<Never>(bytes.prefix(16)), time.high == 0,
+            time.low <= .max >> 1, let message = MessageID(bytes.dropFirst(16))
+        else { throw .badCursor }
+        return SchedulePlace(
+            sendAt: Timestamp(milliseconds: time.low), message: message)
+    }
+
     func positionCursor(_ list: PageCursor.List) throws(Problem) -> UInt64? {
         guard let bytes = try cursor(list) else { return nil }
         // Positions are stored as signed numbers.
@@ -79,6 +89,11 @@ extension Call {
 }
 
 extension PageCursor {
+    init(_ list: List, _ place: SchedulePlace) {
+        let time = Identifier<Never>(high: 0, low: place.sendAt.milliseconds)
+        self.init(list, time.bytes + place.message.bytes)
+    }
+
     init(_ list: List, position: UInt64) {
         self.init(list, Identifier<Never>(high: 0, low: position).bytes)
     }

@@ -1,0 +1,395 @@
+import Model
+import Wake
+import Wire
+
+// What is published at a time. Rows alone remember it: the transaction that takes a row publishes
+// it with everything a publish does, so a restart loses nothing and nobody publishes it twice.
+extension Work {
+    func carryOut(_ request: ScheduleRequest) throws(RuleFailure) -> StoreAnswer {
+        switch request {
+        case .add(let app, let new, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .scheduled(try self.schedule(app, new))
+            }
+        case .cancel(let app, let id, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                try self.cancelScheduled(app, id)
+                return .done
+            }
+        case .publishDue: preconditionFailure("\(request) takes steps of its own")
+        }
+    }
+
+    // MARK: Asking for it
+
+    /// Everything is checked that would be if it were published now, so that most mistakes are
+    /// told to who made them.
+    private func schedule(
+        _ app: AppID, _ new: NewScheduled
+    ) throws(RuleFailure) -> ScheduledRecord {
+        guard new.sendAt > now else { throw .refused(.malformed, "send_at has passed") }
+        guard new.sendAt <= now + limits.scheduleHorizon else {
+            let days = limits.scheduleHorizon / 86_400_000
+            throw .refused(.malformed, "send_at is more than \(days) days ahead")
+        }
+        let made: ScheduledRecord
+        switch new.content {
+        case .message(let publication): made = try scheduled(app, publication, new.sendAt)
+        case .announcement(let request): made = try scheduled(app, request, new.sendAt)
+        }
+        try changePending(app, by: 1)
+        try put(made)
+        return made
+    }
+
+    private func scheduled(
+        _ app: AppID, _ publication: Publication, _ sendAt: Timestamp
+    ) throws(RuleFailure) -> ScheduledRecord {
+        let message = publication.message
+        guard let id = message.message else { throw .refused(.missingField, "no message id") }
+        try checkContent(message.parts, message.push, publication.options)
+        let conversation = try reachableConversation(app, message.conversation, .backend)
+        try checkSender(publication.sender, of: conversation)
+        try checkUnused(app, id)
+        return ScheduledRecord(
+            app: app, message: id, sendAt: sendAt, createdAt: now,
+            conversation: conversation.conversation,
+            sender: publication.sender.isEmpty ? nil : UserID(publication.sender),
+            parts: MessageState(parts: message.parts).encoded,
+            pushTitle: message.push?.title ?? "", pushBody: message.push?.body ?? "",
+            pushOptions: publication.options.encoded)
+    }
+
+    private func scheduled(
+        _ app: AppID, _ request: Announcement, _ sendAt: Timestamp
+    ) throws(RuleFailure) -> ScheduledRecord {
+        let id = request.announcement
+        guard id != MessageID(high: 0, low: 0) else {
+            throw .refused(.malformed, "an id of zeros")
+        }
+        try checkContent(request.parts, request.push, request.options)
+        let users = try recipients(request.users)
+        try checkUnused(app, id)
+        for user in users {
+            try put(ScheduledRecipientRecord(app: app, user: user, message: id))
+        }
+        return ScheduledRecord(
+            app: app, message: id, sendAt: sendAt, createdAt: now, conversation: .none,
+            sender: nil, recipients: UInt64(users.count),
+            parts: AnnouncementState(parts: request.parts).encoded,
+            pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "",
+            pushOptions: request.options.encoded)
+    }
+
+    /// Nobody keeps the id for it: who takes it meanwhile makes it fail.
+    private func checkUnused(_ app: AppID, _ id: MessageID) throws(RuleFailure) {
+        let key: [ColumnValue] = [.app(app), .identifier(id)]
+        if try record(ScheduledRecord.self, key) != nil {
+            throw .refused(.idInUse, "something scheduled has this id")
+        }
+        if try record(MessageRecord.self, key) != nil {
+            throw .refused(.idInUse, "the message exists")
+        }
+        if try record(AnnouncementRecord.self, key) != nil {
+            throw .refused(.idInUse, "an announcement has this id")
+        }
+    }
+
+    private func changePending(_ app: AppID, by change: Int) throws(RuleFailure) {
+        var schedule =
+            try record(ScheduleRecord.self, [.app(app)], lock: .wait) ?? ScheduleRecord(app: app)
+        if change > 0 {
+            guard schedule.pending < limits.scheduled else {
+                throw .refused(.limit, "\(limits.scheduled) of the app wait for their time")
+            }
+            schedule.pending += 1
+        } else {
+            schedule.pending -= min(schedule.pending, 1)
+        }
+        if schedule.pending == 0 {
+            try delete(ScheduleRecord.self, [.app(app)])
+        } else {
+            try put(schedule)
+        }
+    }
+
+    // MARK: Taking it back
+
+    private func cancelScheduled(_ app: AppID, _ id: MessageID) throws(RuleFailure) {
+        let known = try record(
+            ScheduledRecord.self, [.app(app), .identifier(id)], lock: .wait)
+        guard let known else { throw .refused(.notFound, "nothing scheduled has this id") }
+        guard known.state != .published else {
+            let what = known.isAnnouncement ? "announcement" : "message"
+            throw .refused(.conflict, "it was published, as the \(what) \(id)")
+        }
+        try drop(known)
+        if known.state == .pending { effects.schedule.cancelled += 1 }
+    }
+
+    private func drop(_ scheduled: ScheduledRecord) throws(RuleFailure) {
+        if scheduled.state == .pending { try changePending(scheduled.app, by: -1) }
+        try dropRecipients(of: scheduled)
+        try delete(
+            ScheduledRecord.self, [.app(scheduled.app), .identifier(scheduled.message)])
+    }
+
+    private func recipients(
+        of scheduled: ScheduledRecord
+    ) throws(RuleFailure) -> [ScheduledRecipientRecord] {
+        guard scheduled.isAnnouncement else { return [] }
+        return try records(
+            ScheduledRecipientRecord.self,
+            Scan(
+                index: "scheduled_recipient_by_message",
+                prefix: [.app(scheduled.app), .identifier(scheduled.message)],
+                limit: Int(clamping: scheduled.recipients)))
+    }
+
+    private func dropRecipients(of scheduled: ScheduledRecord) throws(RuleFailure) {
+        for recipient in try recipients(of: scheduled) {
+            try delete(ScheduledRecipientRecord.self, recipient.row)
+        }
+    }
+
+    /// What a user who is deleted was to send; what he was to be told goes with his own rows.
+    ///
+    /// - Returns: how many were dropped.
+    func dropScheduled(
+        by user: UserID, _ app: AppID, limit: Int
+    ) throws(RuleFailure) -> Int {
+        let rows = try records(
+            ScheduledRecord.self,
+            Scan(index: "scheduled_by_sender", prefix: [.app(app), .user(user)], limit: limit))
+        for row in rows { try drop(row) }
+        return rows.count
+    }
+}
+
+// MARK: Publishing
+
+extension Work {
+    /// The name under which the app is kept of which something was published last.
+    private static let turn = "schedule_turn"
+    /// Apps looked at in one turn.
+    private static let appsMax = 1_000
+    /// What cannot be published for the time being is tried again after this.
+    static let scheduleDelay: Milliseconds = 1_000
+
+    /// Publishes what is due, each in a step of its own: apps take turns, and each gets its share
+    /// of `rows`.
+    func publishDue(rows: Int) throws(RuleFailure) -> StoreAnswer {
+        let apps = try appsWithDue()
+        var left = max(1, rows)
+        var isMore = false
+        for (index, app) in apps.enumerated() where left > 0 {
+            let share = (left - 1) / (apps.count - index) + 1
+            let due = try records(
+                ScheduledRecord.self,
+                Scan(
+                    index: "scheduled_by_due", prefix: [.app(app)], through: [.timestamp(now)],
+                    limit: share))
+            for row in due { try publish(row) }
+            left -= due.count
+            isMore = isMore || due.count == share
+            try step { () throws(RuleFailure) in
+                try self.put(MetaRecord(name: Self.turn, bytes: Array(app.name.utf8)))
+            }
+        }
+        effects.schedule.backlog = try backlog()
+        return .progressed(count: max(1, rows) - left, more: isMore)
+    }
+
+    /// Of those that may publish, beginning after the one that was served last. A suspended app
+    /// waits; one on its way out takes its rows along.
+    private func appsWithDue() throws(RuleFailure) -> [AppID] {
+        let turn = try record(MetaRecord.self, [.text(Self.turn)])
+        let start = String(decoding: turn?.bytes ?? [], as: UTF8.self)
+        var after: [ColumnValue] = [.text(start)]
+        var isWrapped = false
+        var ready: [AppID] = []
+        for _ in 0..<Self.appsMax {
+            let next = try records(
+                ScheduledRecord.self,
+                Scan(index: "scheduled_by_due", after: after, limit: 1)
+            ).first
+            guard let next, let due = next.due else {
+                if isWrapped { break }
+                isWrapped = true
+                // No app has an empty name.
+                after = [.text("")]
+                continue
+            }
+            let isBeyond = !next.app.name.utf8.lexicographicallyPrecedes(start.utf8)
+            if isWrapped, isBeyond, next.app.name != start { break }
+            after = [.app(next.app)]
+            let app = try record(AppRecord.self, [.app(next.app)])
+            if due <= now, app?.isSuspended == false { ready.append(next.app) }
+        }
+        return ready
+    }
+
+    private func backlog() throws(RuleFailure) -> ScheduleBacklog {
+        var backlog = ScheduleBacklog(pending: 0, lateness: 0)
+        let all = try records(ScheduleRecord.self, Scan(limit: Self.appsMax))
+        for schedule in all {
+            backlog.pending += schedule.pending
+            let first = try records(
+                ScheduledRecord.self,
+                Scan(
+                    index: "scheduled_by_state",
+                    prefix: [
+                        .app(schedule.app), .unsigned(ScheduledRecord.State.pending.rawValue),
+                    ], limit: 1)
+            ).first
+            backlog.lateness = max(backlog.lateness, first.map { now.since($0.sendAt) } ?? 0)
+        }
+        return backlog
+    }
+
+    /// One row, whatever comes of it: none keeps those behind it from their turn.
+    private func publish(_ found: ScheduledRecord) throws(RuleFailure) {
+        do throws(RuleFailure) {
+            return try step { () throws(RuleFailure) in try self.publishNow(found) }
+        } catch {
+            switch error {
+            case .answer(.refused(.rateLimited, _)), .store(.conflict): try putOff(found)
+            case .answer(.refused(let code, let detail)):
+                try fail(found, UInt64(code.rawValue), detail)
+            case .store(.corrupt(let detail)):
+                try fail(found, UInt64(Code.internal.rawValue), detail)
+            default: throw error
+            }
+        }
+    }
+
+    /// The row, unless it is gone or settled meanwhile, or another node is at it.
+    private func take(_ found: ScheduledRecord) throws(RuleFailure) -> ScheduledRecord? {
+        let row = try record(
+            ScheduledRecord.self, [.app(found.app), .identifier(found.message)], lock: .skip)
+        return row?.state == .pending ? row : nil
+    }
+
+    private func publishNow(_ found: ScheduledRecord) throws(RuleFailure) {
+        guard var scheduled = try take(found) else { return }
+        guard let options = PushOptions(encoded: scheduled.pushOptions) else {
+            throw .store(.corrupt("scheduled: push options"))
+        }
+        let push =
+            scheduled.pushTitle.isEmpty && scheduled.pushBody.isEmpty
+            ? nil : PushText(title: scheduled.pushTitle, body: scheduled.pushBody)
+        if scheduled.isAnnouncement {
+            try announce(scheduled, push, options)
+        } else {
+            scheduled.position = try send(scheduled, push, options)
+        }
+        try dropRecipients(of: scheduled)
+        try changePending(scheduled.app, by: -1)
+        effects.schedule.published.append(now.since(scheduled.sendAt))
+        scheduled.state = .published
+        // What it says stands in the message now.
+        scheduled.parts = []
+        scheduled.pushTitle = ""
+        scheduled.pushBody = ""
+        scheduled.pushOptions = []
+        try settle(scheduled)
+    }
+
+    private func send(
+        _ scheduled: ScheduledRecord, _ push: PushText?, _ options: PushOptions
+    ) throws(RuleFailure) -> UInt64 {
+        if let sender = scheduled.sender { try refuseDeleting([sender], scheduled.app) }
+        let parts = try decoded { () throws(WireError) in
+            try MessageState(encoded: scheduled.parts).parts
+        }
+        let request = SendMessage(
+            conversation: scheduled.conversation, message: scheduled.message, parts: parts,
+            push: push)
+        return try sendMessage(
+            scheduled.app, request, from: scheduled.sender?.name ?? "", by: .backend,
+            options: options
+        ).position
+    }
+
+    private func announce(
+        _ scheduled: ScheduledRecord, _ push: PushText?, _ options: PushOptions
+    ) throws(RuleFailure) {
+        var users: [String] = []
+        for recipient in try recipients(of: scheduled) {
+            // Nobody is brought back by being told something.
+            let user = try record(UserRecord.self, [.app(recipient.app), .user(recipient.user)])
+            if user?.deletingSince == nil { users.append(recipient.user.name) }
+        }
+        guard !users.isEmpty else { throw .refused(.gone, "everybody it was for is deleted") }
+        let parts = try decoded { () throws(WireError) in
+            try AnnouncementState(encoded: scheduled.parts).parts
+        }
+        _ = try announce(
+            scheduled.app,
+            Announcement(
+                announcement: scheduled.message, users: users, parts: parts, push: push,
+                options: options))
+    }
+
+    private func decoded(
+        _ read: () throws(WireError) -> [Part]
+    ) throws(RuleFailure) -> [Part] {
+        do throws(WireError) {
+            return try read()
+        } catch {
+            throw .store(.corrupt("scheduled: parts: \(error)"))
+        }
+    }
+
+    private func putOff(_ found: ScheduledRecord) throws(RuleFailure) {
+        try step { () throws(RuleFailure) in
+            guard var scheduled = try self.take(found) else { return }
+            scheduled.due = self.now + Self.scheduleDelay
+            try self.put(scheduled)
+        }
+    }
+
+    private func fail(
+        _ found: ScheduledRecord, _ code: UInt64, _ detail: String
+    ) throws(RuleFailure) {
+        try step { () throws(RuleFailure) in
+            guard var scheduled = try self.take(found) else { return }
+            scheduled.state = .failed
+            scheduled.code = code
+            scheduled.detail = detail
+            try self.dropRecipients(of: scheduled)
+            try self.changePending(scheduled.app, by: -1)
+            self.effects.schedule.failed += 1
+            try self.settle(scheduled)
+        }
+    }
+
+    private func settle(_ scheduled: ScheduledRecord) throws(RuleFailure) {
+        var scheduled = scheduled
+        scheduled.due = nil
+        scheduled.settledAt = now
+        try put(scheduled)
+    }
+}
+
+extension ScheduledRecord {
+    /// What the answer to the request is made of again, however it stands by then.
+    var answerBytes: [UInt8] {
+        let times = Identifier<Never>(high: sendAt.milliseconds, low: createdAt.milliseconds)
+        return message.bytes + conversation.bytes + times.bytes
+            + Identifier<Never>(high: 0, low: recipients).bytes + Array((sender?.name ?? "").utf8)
+    }
+
+    init?(answerBytes bytes: [UInt8], app: AppID) {
+        guard bytes.count >= 64, let id = MessageID(bytes[..<16]),
+            let conversation = ConversationID(bytes[16..<32]),
+            let times = Identifier<Never>(bytes[32..<48]),
+            let count = Identifier<Never>(bytes[48..<64])
+        else { return nil }
+        let sender = String(decoding: bytes[64...], as: UTF8.self)
+        self.init(
+            app: app, message: id, sendAt: Timestamp(milliseconds: times.high),
+            createdAt: Timestamp(milliseconds: times.low), conversation: conversation,
+            sender: sender.isEmpty ? nil : UserID(sender), recipients: count.low)
+    }
+}
