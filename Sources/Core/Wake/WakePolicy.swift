@@ -49,6 +49,8 @@ public struct WakePolicy: Equatable, Sendable {
     public static let badgeUnknown = UnreadRecord.countMax + 1
     /// Demotion alerts so many messages singly; what is older is told in one summary before.
     public static let demotionAlerts = 3
+    /// The most alert rows one demotion writes; older messages are told by none.
+    public static let pendingAlertsMax = 256
     /// An urgent alert beside a session leaves after this, unless an ACK covers it before.
     public static let urgentDelay: Milliseconds = 2_000
     /// Alerts that leave one by one; then each conversation is summed up, once in `summaryDelay`.

@@ -123,10 +123,9 @@ extension WakeRules {
             shown, others: try step.others(than: alert, isNewest: standing.isNewest))
         let subject = PushPayload.Subject(
             of: alert.message, in: alert.conversation, wake: step.row.flightWake)
-        // APNs stores one notification: an older one must not take the place of a newer.
         return .alert(
             text, options: shown.options, badge: unread, subject: subject,
-            expires: standing.isNewerSent ? nil : step.expiration,
+            expires: step.machine.alertExpires(isNewerSent: standing.isNewerSent, now: step.now),
             to: step.device.destination)
     }
 
@@ -137,8 +136,10 @@ extension WakeRules {
         try step.perform(step.machine.claimBadge(unread: unread, claim: claim, now: step.now))
         guard step.sends == .badge else { return nil }
         var subject = PushPayload.Subject(event: "badge", wake: step.row.flightWake)
-        let takesSlot = if unread == 0 { true } else { try step.isNewestAlertRead() }
-        guard takesSlot else {
+        let isRead = if unread == 0 { true } else { try step.isNewestAlertRead() }
+        let expires = step.machine.badgeExpires(
+            unread: unread, isNewestAlertRead: isRead, now: step.now)
+        guard isRead else {
             return .badge(
                 unread, text: nil, subject: subject, expires: nil, to: step.device.destination)
         }
@@ -153,7 +154,7 @@ extension WakeRules {
                 of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         }
         return .badge(
-            unread, text: text, options: options, subject: subject, expires: step.expiration,
+            unread, text: text, options: options, subject: subject, expires: expires,
             to: step.device.destination)
     }
 
@@ -221,11 +222,6 @@ extension DeviceRecord {
 }
 
 extension WakeStep {
-    /// Until when APNs may store an alert; `nil`: one attempt.
-    fileprivate var expiration: Timestamp? {
-        machine.policy.alertExpiration == 0 ? nil : now + machine.policy.alertExpiration
-    }
-
     /// Whether `alert` is the newest that is open, and whether a newer open one was sent.
     fileprivate func standing(
         of alert: AlertRecord

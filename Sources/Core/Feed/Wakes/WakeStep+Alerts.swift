@@ -52,14 +52,12 @@ extension WakeStep {
     }
 
     /// The queued alert to send; those that are not worth it any more are cancelled on the way.
-    /// Urgent ones first; then, while the burst lasts, the oldest; then the newest of the
-    /// conversation that waits longest, for all of it.
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         while true {
             let rows = try queue(limit: Self.queueMax)
             guard let oldest = rows.first else { return .none }
             let chosen: AlertRecord
-            switch try choose(among: rows, oldest: oldest) {
+            switch try choose(among: rows) {
             case .failure(let later): return .later(later.time)
             case .success(let alert): chosen = alert
             }
@@ -73,53 +71,46 @@ extension WakeStep {
         }
     }
 
-    private struct Later: Error { let time: Timestamp }
-
     private func choose(
-        among rows: [AlertRecord], oldest: AlertRecord
+        among rows: [AlertRecord]
     ) throws(StoreError) -> Result<AlertRecord, Later> {
-        if let urgent = rows.first(where: \.isUrgent) { return .success(urgent) }
-        if machine.isSessionCounted {
-            return .failure(Later(time: now + WakePolicy.connectedDelay))
+        var known: [AlertRecord]?
+        let turn = try machine.alertTurn(among: rows, now: now) {
+            conversation throws(StoreError) in
+            let newest: [AlertRecord]
+            if let known { newest = known } else { newest = try newestAlerts() }
+            known = newest
+            return newest.filter { $0.conversation == conversation }.compactMap(\.sentAt).max()
         }
-        if machine.isGone(now: now) {
-            let due = machine.goneAlertDue(now: now)
-            guard due <= now else { return .failure(Later(time: due)) }
-            var newest = try queue(newestFirst: true, limit: 1).first ?? oldest
+        switch turn {
+        case .later(let time): return .failure(Later(time: time))
+        case .single(let index): return .success(rows[index])
+        case .newest:
+            var newest = try queue(newestFirst: true, limit: 1).first ?? rows[0]
             newest.summary = .device
             return .success(newest)
-        }
-        if machine.alertPace(oldest: oldest.queuedAt) == .single { return .success(oldest) }
-        let known = try newestAlerts()
-        var next: Timestamp?
-        var seen: Set<ConversationID> = []
-        for row in rows where seen.insert(row.conversation).inserted {
-            let last = known.filter { $0.conversation == row.conversation }
-                .compactMap(\.sentAt).max()
-            let due = last.map { $0 + WakePolicy.summaryDelay } ?? now
-            if due <= now {
-                let newest = try queue(newestFirst: true, limit: Self.pendingMax).first {
-                    $0.conversation == row.conversation
-                }
-                var summary = newest ?? row
-                if summary.summary == .none { summary.summary = .conversation }
-                return .success(summary)
+        case .conversation(let index):
+            let newest = try queue(newestFirst: true, limit: WakePolicy.pendingAlertsMax).first {
+                $0.conversation == rows[index].conversation
             }
-            next = min(next ?? due, due)
+            var summary = newest ?? rows[index]
+            if summary.summary == .none { summary.summary = .conversation }
+            return .success(summary)
         }
-        return .failure(Later(time: max(next ?? now, now + 1)))
     }
+
+    private struct Later: Error { let time: Timestamp }
 
     /// A queued alert is told no more. What it would have told of falls to the next newest.
     private mutating func cancel(_ alert: AlertRecord) throws(StoreError) {
         var alert = alert
         close(alert)
-        let stoodForAll = alert.summary == .everything || alert.summary == .device
+        let needsHeir = alert.summary.needsHeir
         alert.phase = .cancelled
         alert.openPosition = nil
         alert.summary = .none
         try transaction.put(alert)
-        guard stoodForAll,
+        guard needsHeir,
             var heir = try queue(.counted, newestFirst: true, limit: 1).first
         else { return }
         heir.phase = .queued
@@ -130,10 +121,10 @@ extension WakeStep {
 
     /// How many older messages an alert names: the newest speaks for all that are not seen.
     func others(than alert: AlertRecord, isNewest: Bool) throws(StoreError) -> UInt64 {
-        if isNewest { return row.alertsOpen - min(1, row.alertsOpen) }
-        switch alert.summary {
-        case .none: return 0
-        case .everything, .device:
+        switch alert.summary.scope(isNewest: isNewest) {
+        case .all: return row.alertsOpen - min(1, row.alertsOpen)
+        case .own: return 0
+        case .older:
             let newer = try newestAlerts().filter { $0.seq > alert.seq && $0.phase.isOpen }
             return row.alertsOpen - min(row.alertsOpen, UInt64(newer.count) + 1)
         case .conversation:
@@ -142,21 +133,14 @@ extension WakeStep {
                 Scan(
                     index: "alert_open",
                     prefix: device.wakeKey + [.identifier(alert.conversation)],
-                    through: [.unsigned(alert.position)], limit: Self.pendingMax))
+                    through: [.unsigned(alert.position)], limit: WakePolicy.pendingAlertsMax))
             return UInt64(older.filter { $0.seq < alert.seq }.count)
         }
     }
 
     /// APNs has taken a summary: what it stands for is told.
     mutating func settleOlder(than alert: AlertRecord) throws(StoreError) {
-        switch alert.summary {
-        case .none: return
-        case .conversation: try settleOlder(than: alert, in: .queued)
-        case .everything: try settleOlder(than: alert, in: .counted)
-        case .device:
-            try settleOlder(than: alert, in: .queued)
-            try settleOlder(than: alert, in: .counted)
-        }
+        for phase in alert.summary.settledPhases { try settleOlder(than: alert, in: phase) }
     }
 
     private mutating func settleOlder(

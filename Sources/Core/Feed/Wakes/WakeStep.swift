@@ -116,8 +116,6 @@ extension WakeStep {
     private static let alertLifetime: Milliseconds = 30 * 86_400_000
     /// Rows looked at or written at a time.
     static let chunk = 128
-    /// The most alert rows one demotion writes; older messages are told by none.
-    static let pendingMax = 256
 
     func alertKey(_ message: MessageID) -> [ColumnValue] {
         device.wakeKey + [.identifier(message)]
@@ -151,22 +149,20 @@ extension WakeStep {
         machine.alertsChanged(queued: 1, open: 1, due: due)
     }
 
-    /// The newest few are sent singly, oldest first, so that the newest holds APNs' one slot;
-    /// before them one that stands for all the older ones.
+    /// Those that are sent leave oldest first, so that the newest holds APNs' one slot.
     private mutating func alertPending(_ cause: AlertCause) throws(StoreError) {
-        let pending = try transaction.pending(device, atMost: Self.pendingMax)
+        let pending = try transaction.pending(device, atMost: WakePolicy.pendingAlertsMax)
         var queued = 0
         var open = 0
         for entry in pending.entries {
             guard let message = MessageID(entry.object),
                 try transaction.record(AlertRecord.self, alertKey(message)) == nil
             else { continue }
-            let isSummary = queued == WakePolicy.demotionAlerts
-            let phase: AlertPhase = queued <= WakePolicy.demotionAlerts ? .queued : .counted
+            let (phase, summary) = AlertSummary.pending(place: queued)
             if phase == .queued { queued += 1 }
             open += 1
             var alert = makeAlert(entry, message, phase)
-            if isSummary { alert.summary = .everything }
+            alert.summary = summary
             alert.cause = cause
             try transaction.put(alert)
         }

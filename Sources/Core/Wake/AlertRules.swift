@@ -1,0 +1,115 @@
+public import Model
+
+// What the alerts of one device mean to each other, without the rows that keep them: which leaves
+// next, what is told with it, and how long APNs may store it.
+
+/// An alert that waits, as far as the rules look at it.
+public protocol WaitingAlert {
+    var conversation: ConversationID { get }
+    var queuedAt: Timestamp { get }
+    var isUrgent: Bool { get }
+}
+
+extension AlertRecord: WaitingAlert {}
+
+/// Which of the alerts that wait leaves next.
+public enum AlertTurn: Equatable, Sendable {
+    /// None may leave before.
+    case later(Timestamp)
+    /// The one at this index, alone.
+    case single(Int)
+    /// The newest of the conversation of the one at this index, for all of it.
+    case conversation(Int)
+    /// The newest of all, for all: `AlertSummary.device`.
+    case newest
+}
+
+/// What an alert's text speaks for.
+public enum AlertScope: Equatable, Sendable {
+    case own
+    /// Older ones of its conversation.
+    case conversation
+    /// All older ones.
+    case older
+    /// It is the newest that is open: all that are.
+    case all
+}
+
+extension Reachability {
+    /// Urgent ones first; then, while the burst lasts, the oldest; then the newest of the
+    /// conversation that waits longest, for all of it.
+    ///
+    /// - Parameters:
+    ///   - waiting: queued alerts, oldest first, at least one.
+    ///   - lastSent: when an alert of the conversation was last sent; asked only for summaries.
+    public func alertTurn<Alert: WaitingAlert, Failure: Error>(
+        among waiting: [Alert], now: Timestamp,
+        lastSent: (ConversationID) throws(Failure) -> Timestamp?
+    ) throws(Failure) -> AlertTurn {
+        if let urgent = waiting.firstIndex(where: \.isUrgent) { return .single(urgent) }
+        if isSessionCounted { return .later(now + WakePolicy.connectedDelay) }
+        if isGone(now: now) {
+            let due = goneAlertDue(now: now)
+            return due <= now ? .newest : .later(due)
+        }
+        precondition(!waiting.isEmpty, "no alert waits: \(row)")
+        if alertPace(oldest: waiting[0].queuedAt) == .single { return .single(0) }
+        var next: Timestamp?
+        var seen: Set<ConversationID> = []
+        for (index, alert) in waiting.enumerated()
+        where seen.insert(alert.conversation).inserted {
+            let due = try lastSent(alert.conversation).map { $0 + WakePolicy.summaryDelay } ?? now
+            if due <= now { return .conversation(index) }
+            next = min(next ?? due, due)
+        }
+        return .later(max(next ?? now, now + 1))
+    }
+
+    /// Until when APNs may store an alert; `nil`: one attempt. It stores one notification: an
+    /// older one must not take the place of a newer.
+    public func alertExpires(isNewerSent: Bool, now: Timestamp) -> Timestamp? {
+        isNewerSent || policy.alertExpiration == 0 ? nil : now + policy.alertExpiration
+    }
+
+    /// Until when APNs may store a badge push; `nil`: one attempt. Taking the place of an alert
+    /// is the wish when that has been read, and nothing is lost when all is.
+    public func badgeExpires(
+        unread: UInt64, isNewestAlertRead: Bool, now: Timestamp
+    ) -> Timestamp? {
+        unread == 0 || isNewestAlertRead ? alertExpires(isNewerSent: false, now: now) : nil
+    }
+}
+
+extension AlertSummary {
+    /// What becomes of one more message that is pending at a demotion, newest first, when so many
+    /// were queued before it: the newest few are sent singly, and one below stands for the rest.
+    public static func pending(
+        place queued: Int
+    ) -> (phase: AlertPhase, summary: AlertSummary) {
+        if queued < WakePolicy.demotionAlerts { return (.queued, .none) }
+        return queued == WakePolicy.demotionAlerts ? (.queued, .everything) : (.counted, .none)
+    }
+
+    /// The phases in which older alerts wait that become sent with it.
+    public var settledPhases: [AlertPhase] {
+        switch self {
+        case .none: []
+        case .conversation: [.queued]
+        case .everything: [.counted]
+        case .device: [.queued, .counted]
+        }
+    }
+
+    /// Whether what it would have told of needs another to tell it, if it is not sent.
+    public var needsHeir: Bool { self == .everything || self == .device }
+
+    /// - Parameter isNewest: no newer alert is open.
+    public func scope(isNewest: Bool) -> AlertScope {
+        if isNewest { return .all }
+        return switch self {
+        case .none: .own
+        case .conversation: .conversation
+        case .everything, .device: .older
+        }
+    }
+}
