@@ -134,6 +134,7 @@ let package = Package(
             path: "Sources/Client", swiftSettings: common),
 
         tool("DeviceModel", ["Model"]),
+        tool("Fleet", ["DeviceModel", "Sync", "Wake", "Model"], exclude: ["Fleet.md"]),
         tool(
             "APNsSimulator",
             [
@@ -151,7 +152,7 @@ let package = Package(
         .executableTarget(
             name: "rouse",
             dependencies: [
-                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Telemetry",
+                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Fleet", "Telemetry",
                 "EventLoop", "Crypto",
             ],
             path: "Sources/Tools/rouse", swiftSettings: common),
@@ -203,6 +204,7 @@ let package = Package(
             ]),
         test("ScenarioTests", ["rouse", "Scenario"]),
         test("DeviceModelTests", ["DeviceModel", "Model"]),
+        test("FleetTests", ["rouse", "Fleet", "DeviceModel", "Wake", "Model"]),
         test(
             "APNsSimulatorTests",
             ["rouse", "APNsSimulator", "DeviceModel", "Crypto", "EventLoop", "HTTP2", "Model"]),

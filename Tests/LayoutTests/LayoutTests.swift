@@ -58,6 +58,10 @@ import Testing
         ("Client", ["EventLoop", "Crypto", "Sync", "Wire", "Model"]),
         ("Tools/DeviceModel", ["Model"]),
         (
+            "Tools/Fleet",
+            ["DeviceModel", "Sync", "Wake", "Model", "Foundation", "Glibc"]
+        ),
+        (
             "Tools/APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
@@ -79,7 +83,7 @@ import Testing
         (
             "Tools/rouse",
             [
-                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Telemetry",
+                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Fleet", "Telemetry",
                 "EventLoop", "Crypto", "Foundation", "Glibc",
             ]
         ),

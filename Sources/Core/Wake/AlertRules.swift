@@ -65,6 +65,21 @@ extension Reachability {
         return .later(max(next ?? now, now + 1))
     }
 
+    /// What alerts are made for that these actions ask for, unless they are urgent.
+    public func alertCause(of actions: [WakeAction], now: Timestamp) -> AlertCause {
+        for case .note(_, .outcome(let outcome)) in actions {
+            switch outcome {
+            case .noShow: return .missed
+            case .connectedNotSynced: return .notSynced
+            case .rejected: return .wakeRejected
+            default: break
+            }
+        }
+        if isUnreachable { return .unreachable }
+        if isRefreshOff { return .refreshOff }
+        return isGone(now: now) ? .gone : .noBudget
+    }
+
     /// Until when APNs may store an alert; `nil`: one attempt. It stores one notification: an
     /// older one must not take the place of a newer.
     public func alertExpires(isNewerSent: Bool, now: Timestamp) -> Timestamp? {

@@ -17,7 +17,7 @@ enum Rouse {
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
         + conformCommands + conformClientCommands + backupCommands
         + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
-        + accessCommands
+        + fleetCommands + accessCommands
         + developmentCommands
         + explainCommands
 

@@ -69,7 +69,7 @@ struct WakeStep {
     mutating func perform(
         _ actions: [WakeAction], entry: EntryRecord? = nil
     ) throws(StoreError) {
-        let cause = cause(of: actions)
+        let cause = machine.alertCause(of: actions, now: now)
         for action in actions {
             switch action {
             case .send(let kind): sends = kind
@@ -90,23 +90,6 @@ struct WakeStep {
             case .note(let wake, let note): try record(wake, note)
             }
         }
-    }
-}
-
-extension WakeStep {
-    /// What alerts of these actions are made for.
-    private func cause(of actions: [WakeAction]) -> AlertCause {
-        for case .note(_, .outcome(let outcome)) in actions {
-            switch outcome {
-            case .noShow: return .missed
-            case .connectedNotSynced: return .notSynced
-            case .rejected: return .wakeRejected
-            default: break
-            }
-        }
-        if machine.isUnreachable { return .unreachable }
-        if machine.isRefreshOff { return .refreshOff }
-        return machine.isGone(now: now) ? .gone : .noBudget
     }
 }
 

@@ -91,6 +91,21 @@ public enum AlertCause: UInt64, Sendable, CaseIterable {
     case notSynced = 7
     /// APNs would not take the silent push.
     case wakeRejected = 8
+
+    /// As in results of simulations.
+    public var name: String {
+        switch self {
+        case .unknown: "unknown"
+        case .urgent: "urgent"
+        case .unreachable: "unreachable"
+        case .refreshOff: "refresh-off"
+        case .gone: "gone"
+        case .noBudget: "no-budget"
+        case .missed: "missed"
+        case .notSynced: "not-synced"
+        case .wakeRejected: "wake-rejected"
+        }
+    }
 }
 
 /// Which older alerts become sent with one.

@@ -1,0 +1,112 @@
+import DeviceModel
+import Foundation
+import Model
+import Wake
+
+/// What `rouse fleet` runs.
+public struct FleetOptions: Sendable {
+    public var devices = 10_000
+    public var days = 3
+    /// In the order of the report.
+    public var policies: [PolicyChoice] = []
+    /// `nil`: drawn from the model's distributions.
+    public var traffic: RecordedTraffic?
+    /// What the traffic is called in the report.
+    public var trafficName = "everyday"
+    public var seed: UInt64 = 1
+    public var threads = 1
+    public var model = FleetModel()
+    /// Devices that one thread takes at a time; another number draws other lives.
+    var shardDevices = 1_000
+    /// Devices done, of all; called from any thread, one call at a time.
+    public var progress: @Sendable (Int, Int) -> Void = { _, _ in }
+
+    public init() {}
+}
+
+/// A million lives under several policies, on one machine, in virtual time.
+///
+/// Users do not touch each other, so each is lived from beginning to end by itself, under one
+/// policy after the other, and memory does not grow with their number. A shard is so many devices
+/// by index; threads take shards as they come, and what comes of them are sums of whole numbers:
+/// neither order nor number of threads shows in the result.
+public enum Fleet {
+    public static func run(_ options: FleetOptions) -> FleetReport {
+        let work = FleetWork(options)
+        let done = DispatchGroup()
+        for _ in 0..<max(1, min(options.threads, work.shards)) {
+            done.enter()
+            let thread = Thread {
+                work.run()
+                done.leave()
+            }
+            thread.stackSize = 1 << 20
+            thread.start()
+        }
+        done.wait()
+        return FleetReport(options, tallies: work.tallies)
+    }
+
+    /// One shard: its users are drawn until it has its devices.
+    static func tallies(ofShard shard: Int, devices: Int, _ options: FleetOptions) -> [Tally] {
+        let maker = LifeMaker(
+            model: options.model, recorded: options.traffic, seed: options.seed,
+            days: options.days)
+        let end = fleetStart + UInt64(options.days) * DeviceRules.day
+        var tallies = [Tally](repeating: Tally(), count: options.policies.count)
+        var left = devices
+        var user = UInt64(shard) << 32
+        while left > 0 {
+            let life = maker.life(of: user, devicesMax: left)
+            for (index, choice) in options.policies.enumerated() {
+                var world = World(life: life, policy: choice.policy, model: options.model)
+                world.run(until: end)
+                tallies[index] += world.tally
+            }
+            left -= life.devices.count
+            user += 1
+        }
+        return tallies
+    }
+}
+
+/// The shards that are left, and the sums of those that are done.
+private final class FleetWork: Sendable {
+    private let options: FleetOptions
+    let shards: Int
+    // NSLock, because ThreadSanitizer reports false races around Synchronization's Mutex.
+    private let lock = NSLock()
+    // All guarded by `lock`.
+    private nonisolated(unsafe) var next = 0
+    private nonisolated(unsafe) var devicesDone = 0
+    private nonisolated(unsafe) var sums: [Tally]
+
+    init(_ options: FleetOptions) {
+        self.options = options
+        shards = (options.devices + options.shardDevices - 1) / options.shardDevices
+        sums = [Tally](repeating: Tally(), count: options.policies.count)
+    }
+
+    var tallies: [Tally] { lock.withLock { sums } }
+
+    private func take() -> Int? {
+        lock.withLock {
+            guard next < shards else { return nil }
+            next += 1
+            return next - 1
+        }
+    }
+
+    func run() {
+        while let shard = take() {
+            let first = shard * options.shardDevices
+            let devices = min(options.shardDevices, options.devices - first)
+            let found = Fleet.tallies(ofShard: shard, devices: devices, options)
+            lock.withLock {
+                for index in sums.indices { sums[index] += found[index] }
+                devicesDone += devices
+                options.progress(devicesDone, options.devices)
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+import DeviceModel
+import Model
+import Sync
+import Wake
+
+/// One user with all devices under one policy, from the start to the end of the simulated time.
+///
+/// Nothing passes between users but what is in their lives already, so there is no queue of
+/// events for all: a user's few timers are looked through for the next one.
+struct World {
+    /// An entry of the user's feed.
+    struct Entry {
+        let publishedAt: Timestamp
+        /// `nil`: a read mark.
+        let conversation: ConversationID?
+        let isAsleep: Bool
+        var isTold = false
+    }
+
+    static let limits = SessionLimits()
+    static let boot = BootID(high: 1, low: 1)
+    /// What the notification of a badge push is called; those of messages are called as their
+    /// `seq`.
+    static let badgeIdentifier: UInt64 = 1 << 62
+
+    let model: FleetModel
+    let policy: WakePolicy
+    let life: UserLife
+    var tally = Tally()
+    var devices: [FleetDevice] = []
+    var now = fleetStart
+    /// By `seq`, from 1 on.
+    var entries: [Entry] = []
+    var newestMessage: UInt64 = 0
+    /// The user has read up to here.
+    var readSeq: UInt64 = 0
+    var unread: UInt64 = 0
+    /// Everything before it is told.
+    var toldBelow = 0
+    var wakes: UInt64 = 0
+    var events: [PhoneEvent] = []
+
+    init(life: UserLife, policy: WakePolicy, model: FleetModel) {
+        self.life = life
+        self.policy = policy
+        self.model = model
+        for (number, traits) in life.devices.enumerated() {
+            devices.append(FleetDevice(traits, policy: policy, number: number))
+        }
+    }
+
+    var head: UInt64 { UInt64(entries.count) }
+    private var isDenied: Bool { life.devices.allSatisfy(\.areAlertsDenied) }
+
+    /// The result is `tally`.
+    mutating func run(until end: Timestamp) {
+        tally.users = 1
+        tally.devices = UInt64(devices.count)
+        var nextEvent = 0
+        while true {
+            var time = nextEvent < life.events.count ? life.events[nextEvent].at : .never
+            var device: Int?
+            for index in devices.indices where devices[index].next < time {
+                time = devices[index].next
+                device = index
+            }
+            guard time < end else { break }
+            now = time
+            if let device {
+                serve(device)
+            } else {
+                happen(life.events[nextEvent])
+                nextEvent += 1
+            }
+        }
+        finish()
+
+    }
+
+    /// What is due on one device, in a fixed order.
+    private mutating func serve(_ index: Int) {
+        arrivals(index)
+        if let at = devices[index].phone.nextDeadline, at <= now {
+            devices[index].phone.expire(
+                rules: life.devices[index].rules, now: now, into: &events)
+            react(index)
+        }
+        if devices[index].helloAt <= now { hello(index) }
+        if devices[index].ackAt <= now { acknowledge(index) }
+        if devices[index].sessionEndsAt <= now { sessionExpired(index) }
+        if let deadline = devices[index].machine.row.deadline, deadline <= now {
+            let isBehind = isBehind(index)
+            perform(devices[index].machine.graceEnded(isBehind: isBehind, now: now), on: index)
+        }
+        settle(index)
+    }
+
+    private mutating func happen(_ event: LifeEvent) {
+        let index = event.device
+        let rules = life.devices[index].rules
+        switch event.kind {
+        case .message(let conversation):
+            return publish(ConversationID(high: 0, low: conversation))
+        case .open:
+            guard devices[index].phone.state != .foreground else { return }
+            devices[index].wasUnderWay = devices.contains { $0.isUnderWay }
+            devices[index].openedAt = now
+            devices[index].phone.open(rules: rules, now: now, into: &events)
+        case .leave:
+            devices[index].phone.background(
+                now: now, runTime: rules.leaveTime, into: &events)
+        case .forceQuit: devices[index].phone.forceQuit(into: &events)
+        case .kill: devices[index].phone.kill(into: &events)
+        case .reboot: devices[index].phone.reboot(into: &events)
+        case .coverage(let isOn):
+            devices[index].phone.setCoverage(isOn, rules: rules, now: now, into: &events)
+        case .lowPower(let isOn):
+            devices[index].phone.setLowPower(isOn, rules: rules, now: now, into: &events)
+        }
+        react(index)
+        settle(index)
+    }
+
+    // MARK: Messages
+
+    /// A message is published: for each device as the rules of the feed have it.
+    private mutating func publish(_ conversation: ConversationID) {
+        let isAsleep = !devices.contains { $0.phone.state == .foreground }
+        let isDenied = isDenied
+        entries.append(
+            Entry(
+                publishedAt: now, conversation: conversation, isAsleep: isAsleep,
+                isTold: isDenied))
+        tally.messages += 1
+        if isDenied { tally.denied += 1 }
+        if isAsleep {
+            if !isDenied { tally.asleep += 1 }
+            tally.awaited += UInt64(devices.count)
+        }
+        newestMessage = head
+        unread += 1
+        for index in devices.indices {
+            switch devices[index].session {
+            case .live: devices[index].ackAt = min(devices[index].ackAt, now + syncTime(index))
+            case .broken:
+                // Told, and no sign of life: the server finds out.
+                devices[index].sessionEndsAt = min(
+                    devices[index].sessionEndsAt,
+                    now + Self.limits.suspectAfter + Self.limits.suspectPing)
+            case .expected: break
+            case .none:
+                let change = change(head)
+                perform(
+                    devices[index].machine.changed(change, now: now), on: index, entry: head)
+            }
+            settle(index)
+        }
+    }
+
+    func change(_ seq: UInt64) -> VisibleChange {
+        VisibleChange(
+            seq: seq,
+            conversation: entries[Int(seq) - 1].conversation ?? ConversationID(high: 0, low: 0),
+            message: MessageID(high: 0, low: seq))
+    }
+
+    /// A visible entry is neither applied nor read.
+    func isBehind(_ index: Int) -> Bool {
+        newestMessage > max(devices[index].machine.applied, readSeq)
+    }
+
+    /// How the person came to know a message.
+    enum Way {
+        case live, local, alerted, opened, cameUpon
+    }
+
+    mutating func tell(_ seq: UInt64, _ way: Way) {
+        let place = Int(seq) - 1
+        guard !entries[place].isTold, entries[place].conversation != nil else { return }
+        entries[place].isTold = true
+        switch way {
+        case .live: tally.live += 1
+        case .local: tally.local += 1
+        case .alerted: tally.alerted += 1
+        case .opened: tally.opened += 1
+        case .cameUpon: tally.cameUpon += 1
+        }
+        if entries[place].isAsleep {
+            tally.told.add(now.since(entries[place].publishedAt))
+        }
+    }
+
+    private mutating func finish() {
+        let isUnderWay = devices.contains { $0.isUnderWay }
+        for entry in entries[min(toldBelow, entries.count)...]
+        where !entry.isTold && entry.conversation != nil {
+            if isUnderWay { tally.pending += 1 } else { tally.untold += 1 }
+        }
+        for device in devices where device.phone.held != nil { tally.count(.stillHeld) }
+    }
+
+    // MARK: Reading
+
+    /// The app is in front and has everything: the person sees it all, and has read it.
+    mutating func see(_ index: Int) {
+        let device = devices[index]
+        for place in min(toldBelow, entries.count)..<entries.count
+        where !entries[place].isTold && entries[place].conversation != nil {
+            let isOlder = entries[place].publishedAt < device.openedAt
+            tell(
+                UInt64(place) + 1,
+                isOlder ? (device.wasUnderWay ? .opened : .cameUpon) : .live)
+        }
+        toldBelow = entries.count
+        guard unread > 0 else { return }
+        unread = 0
+        readSeq = newestMessage
+        entries.append(
+            Entry(publishedAt: now, conversation: nil, isAsleep: false, isTold: true))
+        toldBelow = entries.count
+        devices[index].machine.applied = head
+        _ = devices[index].phone.setBadge(0, into: &events)
+        for other in devices.indices where other != index { readElsewhere(other) }
+    }
+
+    /// As the rules of the feed do when a read mark moves.
+    private mutating func readElsewhere(_ index: Int) {
+        if devices[index].hasRow {
+            for place in devices[index].alerts.alerts.indices {
+                let alert = devices[index].alerts[place]
+                guard alert.seq <= readSeq, alert.phase.isOpen else { continue }
+                devices[index].machine.alertsChanged(
+                    queued: alert.phase == .queued ? -1 : 0, open: -1)
+                devices[index].alerts[place].phase = .cancelled
+            }
+            devices[index].machine.badgeMayBeWrong(unread: 0, now: now)
+        }
+        if devices[index].session == .none, devices[index].machine.applied >= readSeq,
+            devices[index].machine.row.badgeDue == nil
+        {
+            devices[index].machine.usefulCame(seq: head, now: now)
+        }
+        if devices[index].session == .live {
+            devices[index].ackAt = min(devices[index].ackAt, now + syncTime(index))
+        }
+        settle(index)
+    }
+}
