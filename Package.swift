@@ -160,7 +160,9 @@ let package = Package(
         test("ModelTests", ["Model"]),
         test("WireTests", ["Wire", "Model"]),
         test("WakeTests", ["Wake", "Model"]),
-        test("FeedTests", ["Feed", "Wire", "Wake", "Model", "MemoryStore"]),
+        test(
+            "FeedTests",
+            ["Feed", "Wire", "Wake", "Model", "MemoryStore", "Fleet", "DeviceModel"]),
         test(
             "SimulationTests", ["Model", "Wire", "Wake", "Feed", "Sync", "MemoryStore"]),
         test("SyncTests", ["Sync", "Feed", "Wire", "Model", "MemoryStore"]),

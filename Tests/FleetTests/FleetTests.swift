@@ -154,9 +154,10 @@ import Wake
 
     @Test("the table has a column for each policy and a line for each number")
     func table() throws {
-        let text = Fleet.run(try Self.options("classic", "k-of-n")).text
+        let text = Fleet.run(try Self.options("classic", "k-of-n/grace_seconds=9")).text
         let lines = text.split(separator: "\n")
         #expect(lines.contains { $0.contains("classic") && $0.hasSuffix("k-of-n") })
+        #expect(lines.contains { $0.hasSuffix("grace_seconds=9") && !$0.contains("k-of-n") })
         for name in [
             "publish to told, p50", "publish to device, p50", "pushes per message",
             "silent pushes wasted", "nobody told",

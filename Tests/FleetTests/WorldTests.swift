@@ -41,7 +41,7 @@ import Wake
             }
         }
         life.events.sort { $0.at < $1.at }
-        var world = World(life: life, policy: policy, model: model)
+        var world = UserWorld(life: life, policy: policy, model: model)
         world.run(until: fleetStart + hours * 3_600_000)
         #expect(world.tally.ends == world.tally.messages)
         return world.tally

@@ -59,7 +59,7 @@ public enum Fleet {
         while left > 0 {
             let life = maker.life(of: user, devicesMax: left)
             for (index, choice) in options.policies.enumerated() {
-                var world = World(life: life, policy: choice.policy, model: options.model)
+                var world = UserWorld(life: life, policy: choice.policy, model: options.model)
                 world.run(until: end)
                 tallies[index] += world.tally
             }

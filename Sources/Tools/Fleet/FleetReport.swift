@@ -238,12 +238,11 @@ extension FleetReport {
                 + "no screen and notifications allowed: times and shares are of these",
             "",
         ]
-        let names = [""] + policies.map(\.name)
-        let cells = rows.map { row in [row.0] + policies.map { row.1($0) } }
-        let widths = names.indices.map { column in
-            ([names] + cells).map { $0[column].count }.max() ?? 0
+        let cells = heads + rows.map { row in [row.0] + policies.map { row.1($0) } }
+        let widths = (0...policies.count).map { column in
+            cells.map { $0[column].count }.max() ?? 0
         }
-        for line in [names] + cells {
+        for line in cells {
             let text = line.enumerated().map { column, cell in
                 let gap = String(repeating: " ", count: widths[column] - cell.count)
                 return column == 0 ? cell + gap : gap + cell
@@ -251,6 +250,15 @@ extension FleetReport {
             lines.append(text.replacing(#/ +$/#, with: ""))
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// The policies' names, what is changed in a line of its own.
+    private var heads: [[String]] {
+        let names = policies.map { $0.name.split(separator: "/").map(String.init) }
+        let most = names.map(\.count).max() ?? 0
+        return (0..<most).map { line in
+            [""] + names.map { line < $0.count ? $0[line] : "" }
+        }
     }
 
     private static func cause(_ cause: AlertCause, of result: Result) -> String {

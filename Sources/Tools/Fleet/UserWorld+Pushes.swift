@@ -5,7 +5,7 @@ import Wake
 // The server's side of a device: what the rules of the feed do with a machine's actions, with
 // rows in memory. What to send, and when, the machine says.
 
-extension World {
+extension UserWorld {
     /// Carries the machine's actions out.
     ///
     /// - Parameter entry: the `seq` of the change that was told.
@@ -295,6 +295,7 @@ extension World {
     private mutating func deliver(
         _ push: PhonePush, after delay: Milliseconds, to index: Int
     ) {
+        sent?.append((now, push))
         devices[index].deliveries.append(FleetDevice.Delivery(at: now + delay, push: push))
     }
 }

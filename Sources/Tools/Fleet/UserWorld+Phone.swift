@@ -5,7 +5,7 @@ import Wake
 
 // The device's side: what the phone does with pushes, and the app when it runs.
 
-extension World {
+extension UserWorld {
     // MARK: Chance
 
     /// Of one moment on one device: the same whatever the policy.

@@ -7,7 +7,7 @@ import Wake
 ///
 /// Nothing passes between users but what is in their lives already, so there is no queue of
 /// events for all: a user's few timers are looked through for the next one.
-struct World {
+struct UserWorld {
     /// An entry of the user's feed.
     struct Entry {
         let publishedAt: Timestamp
@@ -39,6 +39,8 @@ struct World {
     var toldBelow = 0
     var wakes: UInt64 = 0
     var events: [PhoneEvent] = []
+    /// What the gateway sent, and when; kept if there is an array.
+    var sent: [(at: Timestamp, push: PhonePush)]?
 
     init(life: UserLife, policy: WakePolicy, model: FleetModel) {
         self.life = life
