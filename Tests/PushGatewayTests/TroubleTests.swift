@@ -1,4 +1,5 @@
 import Crypto
+import EventLoop
 import Feed
 import HTTP2
 import Model
@@ -256,23 +257,47 @@ extension GatewayTests {
 
     @Test("stop waits for the answers of what is under way and gives back what is not")
     func stopWaits() throws {
-        let server = try Fixture.server(streams: 2) { _ in .hold }
+        let server = try Fixture.server()
+        // Takes connections and says nothing: what is claimed for it waits.
+        let (silent, port) = try LoopThread.startReturning(name: "silent") { loop in
+            let listener = try Listener.listen(loop: loop, host: "127.0.0.1", port: 0)
+            listener.pauseAccepting()
+            return listener.port
+        }
         let fixture = try Fixture(
-            [try Fixture.credential("chat", port: server.port)], retries: false)
-        defer { server.stop() }
-        // The first push shows the limit; then two are under way and two wait.
-        fixture.push(Fixture.jobs(1))
-        eventually("no request") { server.held.count == 1 }
-        server.answerHeld(server.held[0], 200)
-        eventually("no answer") { fixture.desk.accepted.count == 1 }
-        fixture.push(Fixture.jobs(2, from: 2))
-        eventually("no requests") { server.held.count == 2 }
-        let held = server.held
-        let answering = try Answering(server, held)
-        fixture.stop()
-        answering.join()
-        #expect(fixture.desk.accepted.count == 3)
+            [
+                try Fixture.credential("chat", port: server.port),
+                try Fixture.credential("mail", port: port),
+            ], retries: false)
+        defer {
+            fixture.stop()
+            server.stop()
+            silent.stop()
+            silent.join()
+        }
+        fixture.warmUp(server)
+        server.setScript { _ in .hold }
+        fixture.push(Fixture.jobs(2) + Fixture.jobs(1, app: "mail", from: 3))
+        eventually("no requests") { server.held.count == 2 && fixture.desk.dueCount == 0 }
+        let stopped = Latch()
+        let gateway = fixture.gateway
+        let stopping = try LoopThread.start(name: "stop") { _ in }
+        stopping.perform { _ in
+            gateway.stop()
+            stopped.arrive()
+        }
+        // What waits comes back first: so the two are answered while stop() waits for them.
+        eventually("it was not given back") {
+            fixture.desk.finished.map(\.reply) == [.notSent]
+        }
+        #expect(server.closed.isEmpty)
+        for request in server.held { server.answerHeld(request, 200) }
+        #expect(stopped.wait(seconds: 30), "stop does not end")
+        #expect(Set(fixture.desk.accepted) == Set(Fixture.jobs(2).map(\.request.id)))
+        #expect(fixture.desk.finished.count == 3)
         eventually("the connection was not closed") { server.closed == [1] }
+        stopping.stop()
+        stopping.join()
     }
 
     @Test("stop leaves what has no answer to its lease")
