@@ -289,6 +289,49 @@ import Wire
         #expect(try world.all(TokenFeedbackRecord.self).isEmpty)
     }
 
+    @Test("a dropped token is told to webhooks in the transaction that drops it")
+    func toldDrop() throws {
+        let key = WebhookKey(app: World.app, webhook: world.fresh())
+        try world.ask(
+            .webhooks(
+                .create(
+                    NewWebhook(
+                        key: key, url: "https://shop.example/", kinds: .init([.tokenDropped]),
+                        secret: "s", series: 77))))
+        let job = try nextPush("1")
+        let wrong = PushReply.answered(status: 400, reason: "BadDeviceToken", timestamp: nil)
+        // The credential is to blame: nothing is dropped, nobody is told.
+        try world.ask(
+            .finishPush(
+                FinishPush(key: job.key, id: job.request.id, reply: wrong, keepsToken: true)))
+        #expect(try world.all(WebhookEventRecord.self).isEmpty)
+        world.pass(60_000)
+        try pushes.tick()
+        let again = try #require(try pushes.claim().first)
+        let finish = FinishPush(key: again.key, id: again.request.id, reply: wrong)
+        let outcomes = try world.engine.commit([.finishPush(finish)], limits: world.limits)
+        #expect(try #require(outcomes.first).get().hasDeliveries, "the sender is not rung for")
+        let row = try #require(try world.all(TokenFeedbackRecord.self).first)
+        func claim() throws -> WebhookEventView? {
+            let request = ClaimDeliveries(
+                ids: [world.fresh()], underWay: [:], perApp: 2, policy: WebhookPolicy())
+            guard
+                case .deliveries(let claimed) = try world.ask(.webhooks(.claim(request)))
+            else { return nil }
+            return claimed.jobs.first?.events.first
+        }
+        let told = try #require(try claim())
+        #expect(told.event.kind == .tokenDropped && told.event.conversation == nil)
+        #expect(told.event.device == phone && told.event.user == "bob")
+        #expect(told.dropped == row && told.id == WebhookEventID(high: 77, low: 1))
+        // Of a user who is being deleted nothing but his name is told.
+        try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil))
+        world.pass(WebhookPolicy().lease)
+        #expect(try world.all(TokenFeedbackRecord.self).count == 1)
+        let repeated = try #require(try claim())
+        #expect(repeated.id == told.id && repeated.dropped == nil)
+    }
+
     @Test("after a restore a backend that goes on from its number misses nothing")
     func feedbackAfterRestore() throws {
         let gone = PushReply.answered(status: 410, reason: "Unregistered", timestamp: world.now)

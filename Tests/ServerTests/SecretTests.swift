@@ -54,7 +54,7 @@ import Testing
             server.stop()
         }
         let credential = PrivateKey.generate(.p256)
-        let token = try addPush(to: server, simulator, credential)
+        let token = try server.addPush(simulator, credential)
         let (output, status) = try server.runPeer(
             "secrets.py", [token, "--folder", server.folder.path])
         try #require(
@@ -152,39 +152,6 @@ import Testing
                     String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
                 }.joined())
         }
-    }
-
-    /// Gives the app an APNs credential and the simulator as its APNs; a push token it knows.
-    private func addPush(
-        to server: RealServer, _ simulator: SimulatorProcess, _ credential: PrivateKey
-    ) throws -> String {
-        let key = server.path("push.pem")
-        try Data(credential.pem.utf8).write(to: URL(fileURLWithPath: key))
-        let topic = "org.example.chat"
-        _ = try tell(simulator, ["cmd": "app_add", "topic": topic, "team": "TEAM123456"])
-        _ = try tell(
-            simulator,
-            [
-                "cmd": "key_add", "kid": "ABC1234567", "team": "TEAM123456",
-                "publicKey": credential.publicKeyPEM,
-            ])
-        try server.rouse([
-            "app", "push", "set", RealServer.app, "--environment", "production", "--key", key,
-            "--key-id", "ABC1234567", "--team", "TEAM123456", "--topic", topic, "--host",
-            "localhost", "--port", "\(simulator.port)", "--trust", server.path("ca.pem"),
-        ])
-        struct Issued: Decodable { let token: String }
-        let issued = try tell(simulator, ["cmd": "token_issue", "topic": topic])
-        return try JSONDecoder().decode(Issued.self, from: Data(issued.utf8)).token
-    }
-
-    private func tell(_ simulator: SimulatorProcess, _ command: [String: String]) throws -> String {
-        let line = String(decoding: try JSONEncoder().encode(command), as: UTF8.self)
-        let outcome = try Program.run([
-            "apns-simulator", "tell", "--control", simulator.control, line,
-        ])
-        try #require(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
-        return outcome.output
     }
 
     private func file(_ path: String) throws -> [UInt8] {

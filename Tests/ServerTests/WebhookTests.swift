@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import Scenario
+
 /// Webhooks of a real server, to a receiver in Python that fails, hangs, dies and comes back,
 /// while the server is killed with kill -9.
 @Suite struct WebhookTests {
@@ -32,5 +34,24 @@ import Testing
         #expect(
             peer.terminationStatus == 0 && output.contains("webhooks: ok"),
             "\(output)\n\(log?.suffix(3000) ?? "no log")")
+    }
+
+    @Test(
+        "a push token that APNs calls wrong is told, and never the token itself",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func droppedTokens() throws {
+        let server = try RealServer(settings: ["webhooks.allow_networks=127.0.0.1/32"])
+        let simulator = try SimulatorProcess(
+            executable: URL(fileURLWithPath: Program.path), folder: server.folder)
+        try simulator.start()
+        defer {
+            simulator.kill()
+            server.stop()
+        }
+        _ = try server.addPush(simulator)
+        let (output, status) = try server.runPeer("dropped.py")
+        #expect(
+            status == 0 && output.contains("told what was dropped: ok"),
+            "\(output)\n\(server.log.suffix(3000))")
     }
 }

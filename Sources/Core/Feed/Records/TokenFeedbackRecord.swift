@@ -82,20 +82,23 @@ public struct TokenFeedbackRecord: Record, Equatable {
 
 extension StoreTransaction {
     /// Writes down that the token of `device`, which still has it, is dropped for what APNs said.
+    ///
+    /// - Returns: what is to be told to the app's webhooks; `nil`: there was no token.
     func noteDropped(
         _ device: DeviceRecord, status: UInt64, reason: String, since: Timestamp?,
         now: Timestamp
-    ) throws(StoreError) {
-        guard let token = device.pushToken else { return }
+    ) throws(StoreError) -> TokenFeedbackRecord? {
+        guard let token = device.pushToken else { return nil }
         let name = MetaRecord.tokenFeedbackPrefix + device.app.name
         let last = try record(MetaRecord.self, [.text(name)])?.number ?? 0
         let base = try record(MetaRecord.self, [.text(MetaRecord.numberBaseName)])?.number ?? 0
         let number = max(last, base) + 1
         try put(MetaRecord(name: name, number: number))
-        try put(
-            TokenFeedbackRecord(
-                device, token: token, number: number, status: status, reason: reason,
-                deadSince: since, now: now))
+        let dropped = TokenFeedbackRecord(
+            device, token: token, number: number, status: status, reason: reason,
+            deadSince: since, now: now)
+        try put(dropped)
+        return dropped
     }
 }
 

@@ -185,8 +185,9 @@ extension WakeRules {
         if step.device.pushToken == nil, device.pushToken != nil,
             case .answered(let status, let reason, let timestamp) = request.reply
         {
-            try transaction.noteDropped(
+            let dropped = try transaction.noteDropped(
                 device, status: status, reason: reason, since: timestamp, now: now)
+            step.effects.dropped += [dropped].compactMap { $0 }
         }
         switch request.reply {
         case .answered(let status, let reason, let timestamp):

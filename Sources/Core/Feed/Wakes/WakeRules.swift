@@ -11,6 +11,8 @@ public struct WakeEffects: Equatable, Sendable {
     /// What came of silent pushes.
     public var outcomes: [WakeOutcome] = []
     public var latencies: [WakeLatency] = []
+    /// Tokens that were dropped: the app's webhooks are to be told in the same transaction.
+    public var dropped: [TokenFeedbackRecord] = []
 
     public init() {}
 
@@ -20,6 +22,7 @@ public struct WakeEffects: Equatable, Sendable {
         effects.recoveries += more.recoveries
         effects.outcomes += more.outcomes
         effects.latencies += more.latencies
+        effects.dropped += more.dropped
     }
 }
 

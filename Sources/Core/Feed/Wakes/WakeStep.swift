@@ -13,7 +13,7 @@ struct WakeStep {
     var machine: Reachability
     /// The push to hand over, if a claim came to one.
     private(set) var sends: PushKind?
-    private(set) var effects = WakeEffects()
+    var effects = WakeEffects()
     /// The app's own language.
     let appLocale: String
     private let before: WakeRecord?

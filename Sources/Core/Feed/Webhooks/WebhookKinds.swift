@@ -1,7 +1,7 @@
 public import Model
 
 /// What a webhook can be told of. The raw value stands in rows and is the bit in
-/// `WebhookRecord.kinds`; it is never reused. The next free one is 9, the highest possible 62.
+/// `WebhookRecord.kinds`; it is never reused. The next free one is 10, the highest possible 62.
 public enum WebhookEventKind: UInt64, Sendable, CaseIterable {
     case messageCreated = 0
     case messageEdited = 1
@@ -13,6 +13,8 @@ public enum WebhookEventKind: UInt64, Sendable, CaseIterable {
     case participantsChanged = 6
     case metadataChanged = 7
     case conversationDeleted = 8
+    /// APNs called a device's push token dead or wrong.
+    case tokenDropped = 9
 
     /// As backends write it (Protocol/webhooks.md, WHK-6).
     public var name: String {
@@ -26,6 +28,7 @@ public enum WebhookEventKind: UInt64, Sendable, CaseIterable {
         case .participantsChanged: "conversation.participants-changed"
         case .metadataChanged: "conversation.metadata-changed"
         case .conversationDeleted: "conversation.deleted"
+        case .tokenDropped: "device.token-dropped"
         }
     }
 

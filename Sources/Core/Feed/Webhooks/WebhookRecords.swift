@@ -175,27 +175,33 @@ public struct WebhookEventRecord: Record, Equatable {
     public static let table = Table(
         "webhook_event", key: [Column("app", .text), Column("number", .integer)],
         values: [
-            Column("kind", .integer), Column("at", .integer), Column("conversation", .blob),
+            Column("kind", .integer), Column("at", .integer),
+            Column("conversation", .blob, optional: true),
             Column("message", .blob, optional: true), Column("position", .integer),
             Column("version", .integer), Column("by_user", .text), Column("joined", .text),
-            Column("left_users", .text), Column("expires_at", .integer),
+            Column("left_users", .text), Column("device", .blob, optional: true),
+            Column("feedback", .integer), Column("expires_at", .integer),
         ],
-        indexes: [TableIndex("webhook_event_by_expiry", columns: [11])])
+        indexes: [TableIndex("webhook_event_by_expiry", columns: [13])])
 
     public var app: AppID
     public var number: UInt64
     public var kind: WebhookEventKind
     public var at: Timestamp
-    public var conversation: ConversationID
+    /// `nil`: it is about a device.
+    public var conversation: ConversationID?
     public var message: MessageID?
     /// Of the message; of a receipt up to where.
     public var position: UInt64 = 0
     public var version: UInt64 = 0
-    /// Who did it; of a receipt, whose it is; empty: the app's backend.
+    /// Who did it; of a receipt or a device, whose it is; empty: the app's backend.
     public var user = ""
     /// Users' names.
     public var joined: [String] = []
     public var left: [String] = []
+    public var device: DeviceID?
+    /// The number of the token feedback it tells; 0: none.
+    public var feedback: UInt64 = 0
     public var expiresAt: Timestamp
 
     init(_ event: WebhookEvent, number: UInt64, app: AppID, at: Timestamp, expiresAt: Timestamp) {
@@ -211,6 +217,8 @@ public struct WebhookEventRecord: Record, Equatable {
         user = event.user
         joined = event.joined
         left = event.left
+        device = event.device
+        feedback = event.feedback
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -219,22 +227,27 @@ public struct WebhookEventRecord: Record, Equatable {
         number = try reader.unsigned()
         kind = try reader.value(WebhookEventKind.self)
         at = try reader.timestamp()
-        conversation = try reader.identifier()
+        conversation = try reader.optional { reader throws(StoreError) in
+            try reader.identifier()
+        }
         message = try reader.optional { reader throws(StoreError) in try reader.identifier() }
         position = try reader.unsigned()
         version = try reader.unsigned()
         user = try reader.text()
         joined = Self.names(try reader.text())
         left = Self.names(try reader.text())
+        device = try reader.optional { reader throws(StoreError) in try reader.identifier() }
+        feedback = try reader.unsigned()
         expiresAt = try reader.timestamp()
     }
 
     public var row: [ColumnValue] {
         [
             .app(app), .unsigned(number), .unsigned(kind.rawValue), .timestamp(at),
-            .identifier(conversation), .optional(message) { .identifier($0) },
-            .unsigned(position), .unsigned(version), .text(user), .text(Self.text(joined)),
-            .text(Self.text(left)), .timestamp(expiresAt),
+            .optional(conversation) { .identifier($0) },
+            .optional(message) { .identifier($0) }, .unsigned(position), .unsigned(version),
+            .text(user), .text(Self.text(joined)), .text(Self.text(left)),
+            .optional(device) { .identifier($0) }, .unsigned(feedback), .timestamp(expiresAt),
         ]
     }
 
@@ -249,13 +262,15 @@ public struct WebhookEventRecord: Record, Equatable {
 /// What happened, before it has a number.
 struct WebhookEvent {
     var kind: WebhookEventKind
-    var conversation: ConversationID
+    var conversation: ConversationID?
     var message: MessageID?
     var position: UInt64 = 0
     var version: UInt64 = 0
     var user = ""
     var joined: [String] = []
     var left: [String] = []
+    var device: DeviceID?
+    var feedback: UInt64 = 0
 
     init(_ kind: WebhookEventKind, _ conversation: ConversationID, by user: String = "") {
         self.kind = kind
@@ -270,6 +285,13 @@ struct WebhookEvent {
         position = message.position
         version = message.version
         self.user = user
+    }
+
+    init(_ dropped: TokenFeedbackRecord) {
+        kind = .tokenDropped
+        user = dropped.user.name
+        device = dropped.device
+        feedback = dropped.number
     }
 }
 

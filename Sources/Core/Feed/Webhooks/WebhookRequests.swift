@@ -121,6 +121,7 @@ public struct WebhookEventView: Equatable, Sendable {
     public var message: MessageRecord?
     public var metadata: MetadataRecord?
     public var conversation: ConversationRecord?
+    public var dropped: TokenFeedbackRecord?
 }
 
 /// What came of one attempt.

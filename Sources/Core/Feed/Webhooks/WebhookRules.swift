@@ -338,7 +338,12 @@ extension Work {
     ) throws(RuleFailure) -> WebhookEventView {
         var view = WebhookEventView(
             id: WebhookEventID(high: series, low: event.number), event: event)
-        let key: [ColumnValue] = [.app(event.app), .identifier(event.conversation)]
+        if event.feedback > 0, try !isBeingDeleted(UserID(event.user), event.app) {
+            view.dropped = try record(
+                TokenFeedbackRecord.self, [.app(event.app), .unsigned(event.feedback)])
+        }
+        guard let id = event.conversation else { return view }
+        let key: [ColumnValue] = [.app(event.app), .identifier(id)]
         guard let conversation = try record(ConversationRecord.self, key),
             conversation.deletedAt == nil
         else { return view }
@@ -353,10 +358,15 @@ extension Work {
         case .metadataChanged: view.metadata = try record(MetadataRecord.self, key)
         case .conversationCreated: view.conversation = conversation
         case .messageDeleted, .messageDelivered, .messageRead, .participantsChanged,
-            .conversationDeleted:
+            .conversationDeleted, .tokenDropped:
             break
         }
         return view
+    }
+
+    /// His rows go in steps.
+    private func isBeingDeleted(_ user: UserID, _ app: AppID) throws(RuleFailure) -> Bool {
+        try record(UserDeletionRecord.self, [.app(app), .user(user)]) != nil
     }
 
     private func finishDelivery(

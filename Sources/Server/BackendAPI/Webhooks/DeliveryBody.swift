@@ -40,7 +40,7 @@ private struct EventBody: Encodable {
     let number: UInt64
     let kind: String
     let at: String
-    let conversationId: String
+    let conversationId: String?
     let messageId: String?
     let position: UInt64?
     let version: UInt64?
@@ -51,6 +51,8 @@ private struct EventBody: Encodable {
     let message: FullMessageBody?
     let metadata: MetadataBody?
     let conversation: ConversationBody?
+    let deviceId: String?
+    let droppedToken: FeedbackBody?
 
     init(_ view: WebhookEventView) {
         let event = view.event
@@ -58,7 +60,7 @@ private struct EventBody: Encodable {
         number = event.number
         kind = event.kind.name
         at = event.at.text
-        conversationId = event.conversation.description
+        conversationId = event.conversation?.description
         messageId = event.message?.description
         position = event.position == 0 ? nil : event.position
         version = event.version == 0 ? nil : event.version
@@ -71,5 +73,7 @@ private struct EventBody: Encodable {
         message = view.message.flatMap { try? FullMessageBody($0) }
         metadata = view.metadata.flatMap { try? MetadataBody($0) }
         conversation = view.conversation.map { ConversationBody($0) }
+        deviceId = event.device?.description
+        droppedToken = view.dropped.map { FeedbackBody($0) }
     }
 }

@@ -39,6 +39,7 @@ extension Coverage {
         "WHK-10: MUST NOT send a later one",
         "WHK-10: MUST drop an event whose `id`",
         "WHK-12: MUST be counted in the next",
+        "WHK-15: MUST be told once, in the",
     ]
 
     private static let ofClients: [Excuse] = [
