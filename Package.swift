@@ -190,7 +190,7 @@ let package = Package(
             "ServerTests",
             [
                 "rouse", "rouse-mutants", "RouseServer", "APNsSimulator", "Client", "Scenario",
-                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Wire", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "Feed", "Sync", "Wire", "Model",
             ]),
         test(
             "PushGatewayTests",

@@ -145,6 +145,23 @@ extension GatewayTests {
         #expect(server.accepted == 2)
     }
 
+    @Test("without a provider token nothing is sent; the store is asked until it gives one")
+    func awaitedToken() throws {
+        let server = try Fixture.server()
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.desk.failTokens(3)
+        fixture.push(Fixture.jobs(3) + Fixture.jobs(1, from: 4, kind: .alert))
+        eventually("no answers") { fixture.desk.accepted.count == 4 }
+        #expect(fixture.desk.failingTokens == 0)
+        #expect(Set(server.seen.map(\.token)).count == 1 && server.seen[0].token.count > 100)
+        #expect(fixture.metrics.text.contains("rouse_push_provider_tokens_total 1"))
+        #expect(fixture.desk.finished.allSatisfy { $0.attempt == 1 })
+    }
+
     @Test("an expired provider token: another token on another connection")
     func expiredToken() throws {
         let server = try Fixture.server()

@@ -18,6 +18,28 @@ extension GatewayTests {
             credential, wall: wall, configuration: configuration)
     }
 
+    @Test("the doctor sends the provider token that is kept, unless it is old or another key's")
+    func doctorsToken() throws {
+        let server = try Fixture.server { _ in .refusal(400, "BadDeviceToken") }
+        defer { server.stop() }
+        let credential = try Fixture.credential("chat", port: server.port)
+        let key = ProviderKey(
+            team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
+        let wall = SystemClock.wallMilliseconds()
+        func sent(minutes: UInt64, fingerprint: [UInt8]) throws -> String? {
+            let kept = try ProviderTokenRecord(row: [
+                .text(key.team), .text(key.keyID), .blob(fingerprint), .text("kept"),
+                .unsigned(wall - minutes * 60_000), .unsigned(wall),
+            ])
+            server.forget()
+            _ = try CredentialDoctor.examine(credential, kept: [kept], wall: wall)
+            return server.seen.first?.token
+        }
+        #expect(try sent(minutes: 49, fingerprint: key.fingerprint) == "kept")
+        #expect(try sent(minutes: 51, fingerprint: key.fingerprint) != "kept")
+        #expect(try sent(minutes: 49, fingerprint: [1]) != "kept")
+    }
+
     private func bad(_ findings: [CredentialFinding]) -> [String] {
         findings.filter { !$0.isGood }.map(\.check)
     }

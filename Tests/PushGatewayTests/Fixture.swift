@@ -26,6 +26,7 @@ final class PushDesk: @unchecked Sendable {
     private var lastRooms: [PushRoom] = []
     private var claims = 0
     private var failing = 0
+    private var tokenFailures: Int?
     /// Pushes that came back unanswered or unsent are due again at once, as another attempt.
     private let retries: Bool
 
@@ -47,6 +48,10 @@ final class PushDesk: @unchecked Sendable {
 
     func add(_ jobs: [PushJob]) { lock.withLock { due += jobs } }
     func failFinishes(_ count: Int) { lock.withLock { failing = count } }
+    /// From now on provider tokens come on a later turn, after so many failures.
+    func failTokens(_ count: Int) { lock.withLock { tokenFailures = count } }
+    /// Failures that are still to come; `nil`: tokens come at once.
+    var failingTokens: Int? { lock.withLock { tokenFailures } }
 
     fileprivate func claim(_ request: ClaimPushes) -> ClaimedPushes {
         lock.withLock {
@@ -115,6 +120,18 @@ final class DeskQueue: PushQueue {
 
     func finish(_ request: FinishPush, reply: @escaping (Result<Void, StoreError>) -> Void) {
         let result = desk.finish(request)
+        loop.nextTurn { reply(result) }
+    }
+
+    func keepProviderToken(
+        _ request: KeepProviderToken,
+        reply: @escaping (Result<KeptProviderToken, StoreError>) -> Void
+    ) {
+        let kept = KeptProviderToken(token: request.token, age: 0)
+        guard let failures = desk.failingTokens else { return reply(.success(kept)) }
+        if failures > 0 { desk.failTokens(failures - 1) }
+        let result: Result<KeptProviderToken, StoreError> =
+            failures > 0 ? .failure(.unavailable("test")) : .success(kept)
         loop.nextTurn { reply(result) }
     }
 }

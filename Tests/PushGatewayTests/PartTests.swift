@@ -82,45 +82,61 @@ import Wake
         ProviderKey(team: "TEAM000001", keyID: "KEY0000001", pem: pem)
     }
 
-    @Test("a provider token is renewed after 50 minutes of use and not before")
-    func renewal() throws {
-        var token = try ProviderToken(provider())
-        let start: UInt64 = 5_000_000
-        func text(_ minutes: UInt64) throws -> String {
-            try token.current(
-                now: Instant(milliseconds: start + minutes * 60_000),
-                wall: 1_700_000_000_000 + minutes * 60_000)
+    @Test("a provider token is asked for again after 50 minutes, and sent for 59")
+    func renewal() {
+        var token = ProviderToken()
+        func at(_ minutes: UInt64) -> Instant {
+            Instant(milliseconds: 5_000_000 + minutes * 60_000)
         }
-        let first = try text(0)
-        #expect(try text(49) == first)
-        let second = try text(50)
-        #expect(second != first)
-        #expect(try text(99) == second)
-        #expect(try text(100) != second)
-        let claims = try TokenMembers(
-            json: CompactToken(second, maximumBytes: 4096).payloadJSON)
-        #expect(claims.integer("iat") == 1_700_003_000)
+        #expect(token.isDue(now: at(0)) && token.current(now: at(0)) == nil)
+        // Another process made it ten minutes ago.
+        token.take(KeptProviderToken(token: "a", age: 10 * 60_000), now: at(0))
+        #expect(token.current(now: at(39)) == "a" && !token.isDue(now: at(39)))
+        #expect(token.isDue(now: at(40)))
+        #expect(token.current(now: at(48)) == "a", "it is good until its successor is there")
+        #expect(token.current(now: at(49)) == nil)
+        token.take(KeptProviderToken(token: "b", age: 0), now: at(49))
+        #expect(token.current(now: at(50)) == "b" && !token.isDue(now: at(98)))
     }
 
     @Test("an expired token is replaced, but never within 20 minutes of the last")
-    func spacing() throws {
-        var token = try ProviderToken(provider())
-        let first = try token.current(now: Instant(milliseconds: 0), wall: 0)
-        #expect(token.expired(now: Instant(milliseconds: 60_000)) == 19 * 60_000)
-        #expect(try token.current(now: Instant(milliseconds: 61_000), wall: 61_000) == first)
-        #expect(token.expired(now: Instant(milliseconds: 20 * 60_000)) == 0)
-        let later = Instant(milliseconds: 20 * 60_000 + 1)
-        #expect(try token.current(now: later, wall: 1_201_000) != first)
+    func spacing() {
+        var token = ProviderToken()
+        token.take(KeptProviderToken(token: "a", age: 0), now: Instant(milliseconds: 0))
+        let soon = Instant(milliseconds: 60_000)
+        #expect(token.expired(now: soon) == 19 * 60_000)
+        #expect(token.current(now: soon) == "a" && token.refused == nil)
+        let later = Instant(milliseconds: 20 * 60_000)
+        #expect(token.expired(now: later) == 0)
+        #expect(token.isDue(now: later) && token.current(now: later) == nil)
+        #expect(token.refused == "a")
+        // For the store it is younger: it is sent again, and rests if it is refused again.
+        token.take(KeptProviderToken(token: "a", age: 19 * 60_000), now: later)
+        #expect(token.current(now: later) == "a" && token.expired(now: later) == 60_000)
+        #expect(token.expired(now: Instant(milliseconds: 21 * 60_000)) == 0)
+        token.take(KeptProviderToken(token: "b", age: 0), now: later)
+        #expect(token.current(now: later) == "b")
+    }
+
+    @Test("no two signatures are alike: the token itself has to be kept")
+    func signing() throws {
+        let signer = try ProviderSigner(provider())
+        let token = try signer.sign(wall: 1_700_003_000_999)
+        #expect(try signer.sign(wall: 1_700_003_000_999) != token)
+        let claims = try TokenMembers(
+            json: CompactToken(token, maximumBytes: 4096).payloadJSON)
+        #expect(claims.integer("iat") == 1_700_003_000)
+        #expect(claims.string("iss") == "TEAM000001")
     }
 
     @Test("a key that cannot sign is told with its reason")
     func unusable() {
-        #expect(throws: UnusableKey.self) { try ProviderToken(self.provider("no key")) }
+        #expect(throws: UnusableKey.self) { try ProviderSigner(self.provider("no key")) }
         let edwards = PrivateKey.generate(.ed25519).pem
-        #expect(throws: UnusableKey.self) { try ProviderToken(self.provider(edwards)) }
+        #expect(throws: UnusableKey.self) { try ProviderSigner(self.provider(edwards)) }
         var key = provider()
         key.keyID = #"A","x":"B"#
-        #expect(throws: UnusableKey.self) { try ProviderToken(key) }
+        #expect(throws: UnusableKey.self) { try ProviderSigner(key) }
     }
 }
 

@@ -46,6 +46,24 @@ extension GatewayTests {
         #expect(city.history().first?.reason == "Unregistered")
     }
 
+    @Test("after a restart the provider token that is kept is sent: APNs punishes another one")
+    func keptToken() throws {
+        let city = try City(grace: 60_000)
+        defer { city.stop() }
+        for user in ["anna", "carl", "dora"] {
+            if user != "anna" { try city.restartGateway() }
+            let session = try city.login(user)
+            _ = try city.commit(
+                .endSession(EndSession(session: session, applied: 0, expectedWithin: 0)))
+            let conversation = try city.converse([user, "bob"])
+            try city.publish("Hello", to: conversation, from: "bob")
+            eventually("nobody was woken") { city.history(user).first?.acceptedAt != nil }
+        }
+        let pushes = city.pushes
+        #expect(pushes.count == 3 && Set(pushes.map(\.connection)).count == 3)
+        #expect(pushes.allSatisfy { $0.lints == nil }, "\(pushes.compactMap(\.lints))")
+    }
+
     @Test("faults of APNs between a real store and the simulator: everybody is woken, once")
     func faults() throws {
         let city = try City(grace: 60_000)
@@ -106,7 +124,8 @@ private final class City {
     static let topic = "com.example.chat"
     private let directory: URL
     private let store: StoreService
-    private let gateway: PushGateway
+    private var gateway: PushGateway
+    private let doorbell = PushGateway.Doorbell()
     private let simulator: (thread: LoopThread, value: SimulatorBox)
     private let desk: StoreDesk
     private let key: PrivateKey
@@ -151,7 +170,7 @@ private final class City {
             port: UInt64(simulator.value.port),
             trustedCertificatesPEM: certificates.authorityPEM, changedAt: time)
         let boot = BootID(high: 1, low: 2)
-        let doorbell = PushGateway.Doorbell()
+        let doorbell = self.doorbell
         let path = directory.appendingPathComponent("rouse.db").path
         store = try StoreService.start(
             duties: [
@@ -167,9 +186,7 @@ private final class City {
             open: { try SQLiteStore(path: path, tables: Schema.tables) },
             onCommit: { if $0.hasBackgroundWork { doorbell.ring() } })
         desk = try StoreDesk(store)
-        gateway = try PushGateway.start(
-            store: store, boot: boot, doorbell: doorbell, log: Log(level: .error),
-            metrics: Metrics())
+        gateway = try Self.start(over: store, doorbell)
         // A push whose stream died unanswered is sent again within the budget: the default 60 s
         // between two would be longer than a test waits.
         _ = try commit(
@@ -179,6 +196,19 @@ private final class City {
                         app: Self.app, createdAt: time, grace: grace, silentBudget: 32,
                         silentSpacing: 500))))
         _ = try commit(.administer(.putPushCredential(credential)))
+    }
+
+    private static func start(
+        over store: StoreService, _ doorbell: PushGateway.Doorbell
+    ) throws -> PushGateway {
+        try PushGateway.start(
+            store: store, boot: BootID(high: 1, low: 2), doorbell: doorbell,
+            log: Log(level: .error), metrics: Metrics())
+    }
+
+    func restartGateway() throws {
+        gateway.stop()
+        gateway = try Self.start(over: store, doorbell)
     }
 
     /// The key was made for one environment only.

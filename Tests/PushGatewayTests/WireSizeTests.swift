@@ -116,14 +116,14 @@ import Wake
 
     private func bytes(_ count: Int, withCertificate: Bool, batch: Int = 250) throws -> Int {
         let wire = try Wire(withCertificate: withCertificate)
-        var provider = try ProviderToken(
+        let provider = try ProviderSigner(
             ProviderKey(
                 team: "TEAM000001", keyID: "KEY0000001",
                 pem: PrivateKey.generate(.p256).pem))
         let token =
             withCertificate
             ? nil
-            : try provider.current(now: Instant(milliseconds: 0), wall: 1_700_000_000_000)
+            : try provider.sign(wall: 1_700_000_000_000)
         try wire.exchange()
         var chance: UInt64 = 7
         var number: UInt64 = 0

@@ -1,5 +1,8 @@
 import Crypto
+import Feed
 import Foundation
+import Model
+import SQLiteStore
 import Testing
 
 @testable import Scenario
@@ -20,6 +23,9 @@ import Testing
         Exception(
             kind: "push credential", place: .database,
             reason: "the server signs provider tokens with it; the file is the owner's alone"),
+        Exception(
+            kind: "provider token", place: .database,
+            reason: "every start sends the same one; it is good for an hour at most"),
         Exception(
             kind: "push token", place: .database,
             reason: "the server pushes to it; without the push credential it is of no use"),
@@ -78,6 +84,9 @@ import Testing
             #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
         }
         server.stop()
+        let kept = try Self.providerTokens(in: server.path("rouse.db"))
+        #expect(kept.count == 2, "no provider token, or more than one, is kept")
+        secrets += kept
         // Once more as it is left behind.
         database.append(try file(server.path("rouse.db")))
         let log = try file(server.path("server.log"))
@@ -143,14 +152,27 @@ import Testing
 
     // MARK: - The story's parts
 
+    /// Signed inside the server: each part but the header, which says nothing secret.
+    private static func providerTokens(in store: String) throws -> [Secret] {
+        var kept: [ProviderTokenRecord] = []
+        try SQLiteStore.read(path: store, tables: Schema.tables) { snapshot throws(StoreError) in
+            kept = try snapshot.records(ProviderTokenRecord.self, Scan(limit: 100))
+        }
+        return kept.flatMap { $0.token.split(separator: ".").dropFirst() }.map {
+            Secret(kind: "provider token", name: "a part", hex: hex($0.utf8))
+        }
+    }
+
+    private static func hex(_ bytes: some Sequence<UInt8>) -> String {
+        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+
     /// The credential as it could stand anywhere: each line of its PEM.
     private static func parts(of credential: PrivateKey) -> [Secret] {
         credential.pem.split(separator: "\n").filter { !$0.hasPrefix("-") }.enumerated().map {
             Secret(
                 kind: "push credential", name: "line \($0.offset + 1) of the PEM",
-                hex: $0.element.utf8.map { byte in
-                    String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
-                }.joined())
+                hex: hex($0.element.utf8))
         }
     }
 

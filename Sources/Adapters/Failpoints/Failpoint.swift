@@ -93,7 +93,7 @@ public enum Failpoint: Hashable, Sendable {
         /// What the server does by itself, when there is something to do.
         case fanOut, userDeletion, receipts, retention, sweep, keepAlive
         case publishScheduled
-        case claimSilent, claimAlert, claimBadge, finishPush
+        case claimSilent, claimAlert, claimBadge, finishPush, providerToken
         case demotion, recovery
     }
 

@@ -53,6 +53,7 @@ public enum StoreRequest: Equatable, Sendable {
     /// when a commit says `hasBackgroundWork`.
     case claimPushes(ClaimPushes)
     case finishPush(FinishPush)
+    case keepProviderToken(KeepProviderToken)
     /// Each second: sessions whose device did not come back, graces and leases that ended, alerts
     /// past their retention; at most `rows` of each.
     case sweepWakes(rows: Int)
@@ -308,6 +309,7 @@ public enum StoreAnswer: Equatable, Sendable {
     case pushes(ClaimedPushes)
     /// The class of the answer; `nil`: the claim was not the newest any more.
     case pushFinished(PushAnswer?)
+    case providerToken(KeptProviderToken)
     case webhook(WebhookRecord)
     case deliveries(ClaimedDeliveries)
     /// `nil`: the claim was not the newest any more.

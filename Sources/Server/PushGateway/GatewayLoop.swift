@@ -92,8 +92,11 @@ final class GatewayLoop {
         metrics = parts.metrics
         board = parts.board
         wall = parts.clocks.wall
-        tokens = ProviderTokens(clocks: parts.clocks, metrics: parts.metrics)
         queue = parts.makeQueue(loop)
+        tokens = ProviderTokens(clocks: parts.clocks, metrics: parts.metrics, queue: queue)
+        tokens.onToken = { [unowned self] key in
+            for pool in self.ordered where pool.provider == key { pool.tokenCame() }
+        }
         timer = loop.timer { [unowned self] in self.tick() }
         wantsClaim = true
         timer?.start(afterMilliseconds: 1)

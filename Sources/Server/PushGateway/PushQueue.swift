@@ -14,6 +14,21 @@ public protocol PushQueue: AnyObject {
     /// Writes down what came of one; ignored if its claim is not the newest any more.
     func finish(
         _ request: FinishPush, reply: @escaping (Result<Void, StoreError>) -> Void)
+    /// Gives the provider token of a key: the one that is kept, or else the one it is brought,
+    /// which is kept from then on for all who share the key. It may be answered at once.
+    func keepProviderToken(
+        _ request: KeepProviderToken,
+        reply: @escaping (Result<KeptProviderToken, StoreError>) -> Void)
+}
+
+extension PushQueue {
+    /// Keeps none: each start of the program makes one of its own.
+    public func keepProviderToken(
+        _ request: KeepProviderToken,
+        reply: @escaping (Result<KeptProviderToken, StoreError>) -> Void
+    ) {
+        reply(.success(KeptProviderToken(token: request.token, age: 0)))
+    }
 }
 
 /// The credentials in force.
@@ -65,6 +80,23 @@ final class StorePushQueue: PushQueue {
             case .committed: reply(.success(()))
             case .failed(let error): reply(.failure(error))
             case .read: preconditionFailure("a finish answered with a reading")
+            }
+        }
+    }
+
+    func keepProviderToken(
+        _ request: KeepProviderToken,
+        reply: @escaping (Result<KeptProviderToken, StoreError>) -> Void
+    ) {
+        ask(.keepProviderToken(request)) { result in
+            switch result {
+            case .committed(let outcome):
+                guard case .providerToken(let kept) = outcome.answer else {
+                    preconditionFailure("a provider token answered with something else")
+                }
+                reply(.success(kept))
+            case .failed(let error): reply(.failure(error))
+            case .read: preconditionFailure("a provider token answered with a reading")
             }
         }
     }

@@ -30,9 +30,11 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
         storePath: String, app: String?, environment: String?, name: String?
     ) throws -> [CredentialCheck] {
         var records: [PushCredentialRecord] = []
+        var kept: [ProviderTokenRecord] = []
         try SQLiteStore.read(path: storePath, tables: Schema.tables) {
             snapshot throws(StoreError) in
             records = try snapshot.records(PushCredentialRecord.self, Scan(limit: 10_000))
+            kept = try snapshot.records(ProviderTokenRecord.self, Scan(limit: 10_000))
         }
         let wanted = records.filter {
             (app ?? $0.app.name) == $0.app.name
@@ -40,7 +42,7 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
                 && (name ?? $0.name) == $0.name
         }
         return try wanted.map { record in
-            let findings = try CredentialDoctor.examine(record)
+            let findings = try CredentialDoctor.examine(record, kept: kept)
             return CredentialCheck(
                 app: record.app.name, environment: "\(record.environment)", name: record.name,
                 isGood: findings.allSatisfy(\.isGood),

@@ -108,6 +108,7 @@ extension StoreRequest {
         case .keepAlive: [.keepAlive]
         case .claimPushes: []
         case .finishPush: [.finishPush]
+        case .keepProviderToken: [.providerToken]
         }
     }
 }

@@ -186,8 +186,7 @@ final class SimulatorFleet: DeviceFleet {
     }
 
     private func pushed(_ event: SimulatorEvent) {
-        // A server that was killed signs anew when it comes back.
-        for lint in event.lints ?? [] where lint != .tokenRenewedEarly && lints.count < 20 {
+        for lint in event.lints ?? [] where lints.count < 20 {
             lints.append("\(lint)")
         }
         guard event.status == 200 else { return }

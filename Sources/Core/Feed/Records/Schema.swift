@@ -3,8 +3,9 @@ import Wake
 
 /// Every table of the server's store, in the order in which they are made.
 ///
-/// Every table but `meta` begins with the app; what is a user's own with (app, user), what is a
-/// conversation's with (app, conversation), so that a cell can be split off by either.
+/// Every table but `meta` and `provider_token`, of keys that apps may share, begins with the app;
+/// what is a user's own with (app, user), what is a conversation's with (app, conversation), so
+/// that a cell can be split off by either.
 public enum Schema {
     public static let tables: [Table] = [
         MetaRecord.table,
@@ -19,7 +20,7 @@ public enum Schema {
         UserDeletionRecord.table, RefusalRecord.table, NameErasureRecord.table,
         WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
         WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
-        TokenFeedbackRecord.table,
+        TokenFeedbackRecord.table, ProviderTokenRecord.table,
         ScheduledRecord.table, ScheduledRecipientRecord.table, ScheduleRecord.table,
     ]
 

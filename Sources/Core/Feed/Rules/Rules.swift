@@ -123,6 +123,7 @@ extension Work {
         case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .restore(let half): return try restore(epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
+        case .keepProviderToken(let request): return try keepProviderToken(request)
         case .webhooks(let request): return try carryOut(request)
         case .schedules(let request): return try carryOut(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,

@@ -160,6 +160,11 @@ final class CredentialPool {
         for lane in lanes { lane.stop() }
     }
 
+    /// What waited for a provider token can go.
+    func tokenCame() {
+        for lane in lanes { lane.pump() }
+    }
+
     // MARK: - Pauses
 
     private func rest(_ pause: Milliseconds, reason: String, isOfKey: Bool) {
@@ -318,9 +323,9 @@ extension CredentialPool: LaneOwner {
 
     func makeTLS() throws(TLSError) -> TLSEngine { try owner.makeTLS(credential) }
 
-    func token() throws(UnusableKey) -> String? {
-        guard let provider else { return nil }
-        return try owner.tokens.current(provider)
+    func authority() throws(UnusableKey) -> PushAuthority {
+        guard let provider else { return .certificate }
+        return try owner.tokens.current(provider).map { .token($0) } ?? .awaited
     }
 
     func unusable(_ reason: String) { rest(.max, reason: reason, isOfKey: false) }

@@ -20,8 +20,7 @@ protocol LaneOwner: AnyObject {
     var mayConnect: Bool { get }
     func nextConnectionNumber() -> UInt64
     func makeTLS() throws(TLSError) -> TLSEngine
-    /// `nil`: of a client certificate.
-    func token() throws(UnusableKey) -> String?
+    func authority() throws(UnusableKey) -> PushAuthority
     /// Nothing can be sent until the credential is changed.
     func unusable(_ reason: String)
     func connectionWorked(_ connection: APNsConnection)
@@ -31,6 +30,15 @@ protocol LaneOwner: AnyObject {
     func finish(_ push: HeldPush, _ reply: PushReply)
     func goneAway(reason: String)
     func laneHasRoom(_ lane: PushClass)
+}
+
+/// What makes APNs take a push.
+enum PushAuthority {
+    /// The connection's client certificate.
+    case certificate
+    case token(String)
+    /// A token that the store is asked for; the lane is pumped when it comes.
+    case awaited
 }
 
 /// The pushes and connections of one class of one credential. Loop-confined.
@@ -151,7 +159,13 @@ final class Lane {
         {
             let token: String?
             do throws(UnusableKey) {
-                token = try owner.token()
+                switch try owner.authority() {
+                case .certificate: token = nil
+                case .token(let text): token = text
+                case .awaited:
+                    waiting.giveBack([push])
+                    return sent
+                }
             } catch {
                 waiting.giveBack([push])
                 owner.unusable(error.description)
@@ -199,7 +213,9 @@ final class Lane {
         guard dialing == nil, !owner.isRetired, owner.mayConnect else { return }
         let credential = owner.credential
         let engine: TLSEngine
-        do throws(TLSError) {
+        do {
+            // A provider token comes while the connection is made.
+            _ = try owner.authority()
             engine = try owner.makeTLS()
         } catch {
             return owner.unusable("\(error)")

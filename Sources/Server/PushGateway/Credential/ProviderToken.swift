@@ -1,4 +1,5 @@
 import Crypto
+import Feed
 import Model
 import Telemetry
 
@@ -7,6 +8,9 @@ struct ProviderKey: Hashable, Comparable {
     var team: String
     var keyID: String
     var pem: String
+
+    /// What stands for the key in the store beside its names.
+    var fingerprint: [UInt8] { Digest.sha256(Array(pem.utf8)) }
 
     static func < (left: Self, right: Self) -> Bool {
         (left.team, left.keyID, left.pem) < (right.team, right.keyID, right.pem)
@@ -18,20 +22,12 @@ struct UnusableKey: Error, CustomStringConvertible {
     let description: String
 }
 
-/// The provider token of one key: a JSON web token that all connections share (Apple:
-/// Establishing a token-based connection to APNs). Apple refuses one older than an hour, and
-/// more than one in 20 minutes.
-struct ProviderToken {
-    /// Age at which a token in use is replaced.
-    static let renewAfter: Milliseconds = 50 * 60_000
-    /// No token is made sooner after the last one.
-    static let spacing: Milliseconds = 20 * 60_000
-
+/// Makes the provider tokens of one key: JSON web tokens (Apple: Establishing a token-based
+/// connection to APNs).
+struct ProviderSigner {
     private let key: PrivateKey
     private let header: [UInt8]
     private let team: String
-    private(set) var madeAt: Instant?
-    private var token = ""
 
     init(_ provider: ProviderKey) throws(UnusableKey) {
         guard Self.isPlain(provider.keyID), Self.isPlain(provider.team) else {
@@ -49,29 +45,15 @@ struct ProviderToken {
         team = provider.team
     }
 
-    /// The token to send now. `wall` is milliseconds since 1970.
-    mutating func current(now: Instant, wall: UInt64) throws(UnusableKey) -> String {
-        if let madeAt, now.since(madeAt) < Self.renewAfter { return token }
+    /// Another token each time. `wall` is milliseconds since 1970.
+    func sign(wall: UInt64) throws(UnusableKey) -> String {
         let claims = #"{"iss":"\#(team)","iat":\#(wall / 1000)}"#
         do {
-            token = try CompactToken.sign(
+            return try CompactToken.sign(
                 headerJSON: header, payloadJSON: Array(claims.utf8), with: key)
         } catch {
             throw UnusableKey(description: "signing failed: \(error)")
         }
-        madeAt = now
-        return token
-    }
-
-    /// APNs calls the token expired.
-    ///
-    /// - Returns: 0 if the next `current` makes another, else how long it must be kept.
-    mutating func expired(now: Instant) -> Milliseconds {
-        guard let madeAt else { return 0 }
-        let age = now.since(madeAt)
-        guard age >= Self.spacing else { return Self.spacing - age }
-        self.madeAt = nil
-        return 0
     }
 
     /// Nothing that JSON would have to escape.
@@ -83,45 +65,124 @@ struct ProviderToken {
     }
 }
 
+/// The provider token of one key as this process knows it. The store decides which one it is: all
+/// connections, nodes and starts share it.
+struct ProviderToken: Equatable {
+    /// So long before its end it is not sent any more: it has a way to go.
+    static let margin: Milliseconds = 60_000
+
+    private var token = ""
+    /// APNs called this one expired.
+    private(set) var refused: String?
+    private(set) var madeAt: Instant?
+
+    /// The token to send now; `nil`: none is at hand.
+    func current(now: Instant) -> String? {
+        guard let madeAt, refused == nil else { return nil }
+        return now.since(madeAt) < ProviderTokenRecord.lifetime - Self.margin ? token : nil
+    }
+
+    /// Whether the store is to be asked: there is none, or it is due to be replaced.
+    func isDue(now: Instant) -> Bool {
+        guard let madeAt, refused == nil else { return true }
+        return now.since(madeAt) >= ProviderTokenRecord.renewAfter
+    }
+
+    /// What the store says. It may be the one that was refused: then that is too young to be
+    /// replaced, and is sent again.
+    mutating func take(_ kept: KeptProviderToken, now: Instant) {
+        token = kept.token
+        refused = nil
+        madeAt = Instant(
+            milliseconds: now.milliseconds > kept.age ? now.milliseconds - kept.age : 0)
+    }
+
+    /// APNs calls the token expired.
+    ///
+    /// - Returns: 0 if another is asked for now, else how long this one must be kept.
+    mutating func expired(now: Instant) -> Milliseconds {
+        guard let madeAt, refused == nil else { return 0 }
+        let age = now.since(madeAt)
+        guard age >= ProviderTokenRecord.spacing else { return ProviderTokenRecord.spacing - age }
+        refused = token
+        return 0
+    }
+}
+
 /// The provider tokens in use, one a key. Loop-confined.
 final class ProviderTokens {
-    private var tokens: [ProviderKey: ProviderToken] = [:]
+    private var held: [ProviderKey: Held] = [:]
     private let clocks: GatewayClocks
     private let metrics: GatewayMetrics
+    private let queue: any PushQueue
+    /// A token that was awaited is there, or is to be asked for again.
+    var onToken: (ProviderKey) -> Void = { _ in }
 
-    init(clocks: GatewayClocks, metrics: GatewayMetrics) {
+    private struct Held {
+        let signer: ProviderSigner
+        let fingerprint: [UInt8]
+        var token = ProviderToken()
+        var isAsked = false
+    }
+
+    init(clocks: GatewayClocks, metrics: GatewayMetrics, queue: any PushQueue) {
         self.clocks = clocks
         self.metrics = metrics
+        self.queue = queue
     }
 
     private var now: Instant { Instant(milliseconds: clocks.monotonic()) }
 
-    func current(_ key: ProviderKey) throws(UnusableKey) -> String {
-        var token: ProviderToken
-        if let known = tokens[key] { token = known } else { token = try ProviderToken(key) }
-        let before = token.madeAt
-        let text = try token.current(now: now, wall: clocks.wall())
-        tokens[key] = token
-        if token.madeAt != before {
-            metrics.tokensMade.add()
-            tell()
+    /// The token to send; `nil`: it is asked for, and `onToken` tells when to come again.
+    func current(_ key: ProviderKey) throws(UnusableKey) -> String? {
+        if held[key] == nil {
+            held[key] = Held(
+                signer: try ProviderSigner(key), fingerprint: key.fingerprint)
         }
-        return text
+        if let known = held[key], known.token.isDue(now: now), !known.isAsked {
+            try ask(key, known)
+        }
+        return held[key]?.token.current(now: now)
+    }
+
+    private func ask(_ key: ProviderKey, _ known: Held) throws(UnusableKey) {
+        let signed = try known.signer.sign(wall: clocks.wall())
+        held[key]?.isAsked = true
+        let request = KeepProviderToken(
+            team: key.team, keyID: key.keyID, fingerprint: known.fingerprint, token: signed,
+            refused: known.token.refused)
+        queue.keepProviderToken(request) { [weak self] result in
+            self?.answered(key, signed, result)
+        }
+    }
+
+    private func answered(
+        _ key: ProviderKey, _ signed: String, _ result: Result<KeptProviderToken, StoreError>
+    ) {
+        // Its credential may have gone meanwhile.
+        guard held[key] != nil else { return }
+        held[key]?.isAsked = false
+        // While the store fails, each tick asks again.
+        guard case .success(let kept) = result else { return }
+        held[key]?.token.take(kept, now: now)
+        if kept.token == signed { metrics.tokensMade.add() }
+        tell()
+        onToken(key)
     }
 
     /// See `ProviderToken.expired`.
     func expired(_ key: ProviderKey) -> Milliseconds {
-        tokens[key]?.expired(now: now) ?? 0
+        held[key]?.token.expired(now: now) ?? 0
     }
 
     /// Forgets what no credential uses any more.
     func keep(_ keys: Set<ProviderKey>) {
-        tokens = tokens.filter { keys.contains($0.key) }
+        held = held.filter { keys.contains($0.key) }
         tell()
     }
 
     private func tell() {
-        let oldest = tokens.values.compactMap { $0.madeAt?.milliseconds }.min()
+        let oldest = held.values.compactMap { $0.token.madeAt?.milliseconds }.min()
         metrics.oldestToken.set(Int(clamping: oldest ?? 0))
     }
 }

@@ -14,14 +14,18 @@ public enum CredentialDoctor {
     /// Waits for what APNs says, half a minute at most. A few refusals do no harm; it should not
     /// run in a loop.
     ///
+    /// - Parameter kept: provider tokens that the store keeps: that of the key is sent, so that a
+    ///   server beside it is not punished for a second one.
     /// - Returns: at least one finding; the credential is good if all of them are.
     /// - Throws: a `StreamError` when the process has no thread or descriptor left.
-    public static func examine(_ credential: PushCredentialRecord) throws -> [CredentialFinding] {
-        try examine(credential, wall: SystemClock.wallMilliseconds())
+    public static func examine(
+        _ credential: PushCredentialRecord, kept: [ProviderTokenRecord] = []
+    ) throws -> [CredentialFinding] {
+        try examine(credential, kept: kept, wall: SystemClock.wallMilliseconds())
     }
 
     static func examine(
-        _ credential: PushCredentialRecord, wall: UInt64,
+        _ credential: PushCredentialRecord, kept: [ProviderTokenRecord] = [], wall: UInt64,
         configuration: PushGatewayConfiguration = PushGatewayConfiguration()
     ) throws -> [CredentialFinding] {
         let read = CredentialReading(credential: credential, wall: wall).findings
@@ -30,7 +34,7 @@ public enum CredentialDoctor {
         let result = Result()
         let thread = try LoopThread.start(name: "doctor") { loop in
             result.visit = DoctorVisit(
-                credential, wall: wall, loop: loop, configuration: configuration
+                credential, kept: kept, wall: wall, loop: loop, configuration: configuration
             ) { findings in
                 result.findings = findings
                 result.ended.arrive()
@@ -56,6 +60,7 @@ public enum CredentialDoctor {
 /// One connection of the doctor. Loop-confined.
 private final class DoctorVisit: APNsConnectionOwner {
     private let credential: PushCredentialRecord
+    private let kept: [ProviderTokenRecord]
     private let wall: UInt64
     private let configuration: PushGatewayConfiguration
     private let loop: Loop
@@ -69,10 +74,11 @@ private final class DoctorVisit: APNsConnectionOwner {
     private var goAwayReason = ""
 
     init(
-        _ credential: PushCredentialRecord, wall: UInt64, loop: Loop,
+        _ credential: PushCredentialRecord, kept: [ProviderTokenRecord], wall: UInt64, loop: Loop,
         configuration: PushGatewayConfiguration, done: @escaping ([CredentialFinding]) -> Void
     ) {
         self.credential = credential
+        self.kept = kept
         self.wall = wall
         self.configuration = configuration
         self.loop = loop
@@ -97,14 +103,7 @@ private final class DoctorVisit: APNsConnectionOwner {
                 protocols: ["h2"], certificateChain: certificate.map { Array($0.utf8) },
                 privateKey: certificate == nil ? nil : Array(credential.privateKeyPEM.utf8))
             self.context = context
-            if certificate == nil {
-                var token = try ProviderToken(
-                    ProviderKey(
-                        team: credential.team, keyID: credential.keyID,
-                        pem: credential.privateKeyPEM))
-                self.token = try token.current(
-                    now: Instant(milliseconds: loop.now), wall: wall)
-            }
+            if certificate == nil { token = try providerToken() }
             let made = APNsConnection(
                 number: 1,
                 endpoint: APNsEndpoint(
@@ -117,6 +116,20 @@ private final class DoctorVisit: APNsConnectionOwner {
         } catch {
             finish(CredentialFinding("connection", false, "\(error)"))
         }
+    }
+
+    private func providerToken() throws(UnusableKey) -> String {
+        let key = ProviderKey(
+            team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
+        let fingerprint = key.fingerprint
+        let now = Timestamp(milliseconds: wall)
+        let known = kept.first { record in
+            record.team == key.team && record.keyID == key.keyID
+                && record.fingerprint == fingerprint
+                && now.since(record.madeAt) < ProviderTokenRecord.renewAfter
+        }
+        if let known { return known.token }
+        return try ProviderSigner(key).sign(wall: wall)
     }
 
     private func send(_ topic: String) {

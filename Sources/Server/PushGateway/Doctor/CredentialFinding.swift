@@ -32,7 +32,7 @@ struct CredentialReading {
 
     private var key: [CredentialFinding] {
         do throws(UnusableKey) {
-            _ = try ProviderToken(
+            _ = try ProviderSigner(
                 ProviderKey(
                     team: credential.team, keyID: credential.keyID,
                     pem: credential.privateKeyPEM))

@@ -1,0 +1,93 @@
+public import Model
+
+/// The provider token of a signing key: what every node and every start sends, because APNs
+/// punishes more than one in 20 minutes (Apple: Establishing a token-based connection to APNs).
+/// With ES256 no two signatures are alike, so the token itself is kept. It is a secret for the
+/// hour for which APNs takes it.
+public struct ProviderTokenRecord: Record, Equatable {
+    public static let table = Table(
+        "provider_token",
+        key: [
+            Column("team", .text), Column("key_id", .text), Column("fingerprint", .blob),
+        ],
+        values: [
+            Column("token", .text), Column("made_at", .integer), Column("expires_at", .integer),
+        ],
+        indexes: [TableIndex("provider_token_by_expiry", columns: [5])],
+        retention: .until(column: 5, index: "provider_token_by_expiry"))
+
+    /// Age from which another one takes its place when it is asked for.
+    public static let renewAfter: Milliseconds = 50 * 60_000
+    /// None is made sooner after another.
+    public static let spacing: Milliseconds = 20 * 60_000
+    /// APNs takes none that is older.
+    public static let lifetime: Milliseconds = 60 * 60_000
+
+    public var team: String
+    public var keyID: String
+    /// SHA-256 of the private key's PEM: another key under the same names is another one.
+    public var fingerprint: [UInt8]
+    public var token: String
+    public var madeAt: Timestamp
+    public var expiresAt: Timestamp
+
+    init(_ request: KeepProviderToken, now: Timestamp) {
+        team = request.team
+        keyID = request.keyID
+        fingerprint = request.fingerprint
+        token = request.token
+        madeAt = now
+        expiresAt = now + Self.lifetime
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        team = try reader.text()
+        keyID = try reader.text()
+        fingerprint = try reader.blob()
+        token = try reader.text()
+        madeAt = try reader.timestamp()
+        expiresAt = try reader.timestamp()
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .text(team), .text(keyID), .blob(fingerprint), .text(token), .timestamp(madeAt),
+            .timestamp(expiresAt),
+        ]
+    }
+}
+
+/// Asks for the provider token of a key, and brings one that was just signed, in case none is kept.
+public struct KeepProviderToken: Equatable, Sendable {
+    public var team: String
+    public var keyID: String
+    public var fingerprint: [UInt8]
+    /// Signed now.
+    public var token: String
+    /// One that APNs called expired; `nil`: none. It is replaced unless it is younger than
+    /// `spacing`.
+    public var refused: String?
+
+    public init(
+        team: String, keyID: String, fingerprint: [UInt8], token: String, refused: String? = nil
+    ) {
+        self.team = team
+        self.keyID = keyID
+        self.fingerprint = fingerprint
+        self.token = token
+        self.refused = refused
+    }
+}
+
+/// The provider token to send.
+public struct KeptProviderToken: Equatable, Sendable {
+    public var token: String
+    /// Since it was signed.
+    public var age: Milliseconds
+
+    public init(token: String, age: Milliseconds) {
+        self.token = token
+        self.age = age
+    }
+}
