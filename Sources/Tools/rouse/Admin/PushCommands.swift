@@ -30,11 +30,11 @@ extension Rouse {
     private static func checkPush(_ arguments: Arguments) throws -> Int32 {
         var path = try AdminConnection.configuration(arguments).storePath
         if let store = arguments.string("store") { path = store }
-        let checks = try CredentialCheck.run(
-            storePath: path, app: arguments.string("app"),
-            environment: arguments.string("environment"), name: arguments.string("name"))
+        let checks = try check(path, arguments)
         guard !checks.isEmpty else {
-            throw AdminRefusal(description: "there is no such push credential in \(path)")
+            throw AdminRefusal(
+                description: "there is no such push credential in \(path); "
+                    + "`rouse app push set` adds one")
         }
         if arguments.has("json") {
             let encoder = JSONEncoder()
@@ -45,6 +45,25 @@ extension Rouse {
             Terminal.print(checks.map { text(of: $0) }.joined(separator: "\n\n"))
         }
         return checks.allSatisfy(\.isGood) ? ExitStatus.success : ExitStatus.failure
+    }
+
+    private static func check(
+        _ path: String, _ arguments: Arguments
+    ) throws -> [CredentialCheck] {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw AdminRefusal(
+                description: "there is no store at \(path); give --store, or --config of the "
+                    + "server, which makes it at its first start")
+        }
+        do {
+            return try CredentialCheck.run(
+                storePath: path, app: arguments.string("app"),
+                environment: arguments.string("environment"), name: arguments.string("name"))
+        } catch {
+            throw AdminRefusal(
+                description: "\(path) cannot be read: \(AdminConnection.reason(error)); is it the "
+                    + "store of a server of this version, and yours to read?")
+        }
     }
 
     private static func text(of check: CredentialCheck) -> String {
