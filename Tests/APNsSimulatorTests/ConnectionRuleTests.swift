@@ -125,14 +125,15 @@ struct ConnectionRuleTests {
     }
 
     func certificate(
-        _ harness: SimulatorHarness, _ environment: APNsEnvironment? = nil
+        _ harness: SimulatorHarness, _ environment: APNsEnvironment? = nil,
+        topics: [String] = [CheckFixture.topic]
     ) throws -> IssuedCertificate {
         // Not ours to sign: of an authority that nobody here trusts.
-        let made = try DevelopmentCertificates(names: ["elsewhere"]).issueClient(name: "chat")
+        let made = try DevelopmentCertificates(names: ["elsewhere"]).issuePushClient(
+            topics: topics, isForDevelopment: environment == .development,
+            isForProduction: environment == .production)
         var request = ControlRequest(.certificateAdd)
         request.certificate = made.certificatePEM
-        request.topics = [CheckFixture.topic]
-        request.environment = environment
         try harness.client.call(request)
         return made
     }
@@ -168,6 +169,37 @@ struct ConnectionRuleTests {
         #expect(provider.limits == [7])
         let tag = try provider.push(to: token, authorization: nil)
         #expect(try provider.answer(tag)?.status == 200)
+    }
+
+    @Test func aCertificatePushesToTheTopicsItNames() throws {
+        let harness = try SimulatorHarness()
+        let token = try harness.device("phone")
+        let named = try provider(
+            harness,
+            certificate: try certificate(
+                harness, topics: ["org.example.other", CheckFixture.topic]))
+        func answer(
+            _ provider: Provider, _ topic: String
+        ) throws -> (status: Int?, body: String) {
+            let tag = try provider.push(to: token, topic: topic, authorization: nil)
+            let answer = try provider.answer(tag)
+            return (answer?.status, answer?.body ?? "")
+        }
+        #expect(try answer(named, CheckFixture.topic).status == 200)
+        var app = ControlRequest(.appAdd)
+        app.topic = "org.example.third"
+        app.team = "TEAM000001"
+        try harness.client.call(app)
+        let refused = try answer(named, "org.example.third")
+        #expect(refused.status == 400 && refused.body.contains("TopicDisallowed"))
+        // Ours to be named in the certificate, and no app's: the same reason.
+        #expect(try answer(named, "org.example.other").body.contains("TopicDisallowed"))
+        // One that names none is of no use.
+        var request = ControlRequest(.certificateAdd)
+        request.certificate =
+            try DevelopmentCertificates(names: ["elsewhere"]).issueClient(name: "chat")
+            .certificatePEM
+        #expect(throws: (any Error).self) { try harness.client.call(request) }
     }
 
     @Test func unknownAndForeignCertificatesEndWithGOAWAY() throws {

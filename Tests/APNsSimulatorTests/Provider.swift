@@ -34,7 +34,8 @@ final class Provider {
 
     /// Sends a push, without waiting; its tag.
     func push(
-        to token: String, authorization: String?, headers: [(String, String)] = [],
+        to token: String, topic: String = CheckFixture.topic, authorization: String?,
+        headers: [(String, String)] = [],
         body: String = #"{"aps":{"content-available":1}}"#
     ) throws -> UInt64 {
         lastTag += 1
@@ -42,7 +43,7 @@ final class Provider {
             HTTP2Header(":method", "POST"), HTTP2Header(":scheme", "https"),
             HTTP2Header(":authority", "localhost"),
             HTTP2Header(":path", "/3/device/" + token, indexing: .never),
-            HTTP2Header("apns-topic", CheckFixture.topic),
+            HTTP2Header("apns-topic", topic),
             HTTP2Header("apns-push-type", "background"), HTTP2Header("apns-priority", "5"),
             HTTP2Header("apns-expiration", "0"),
         ]

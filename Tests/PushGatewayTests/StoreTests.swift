@@ -64,6 +64,38 @@ extension GatewayTests {
         #expect(pushes.allSatisfy { $0.lints == nil }, "\(pushes.compactMap(\.lints))")
     }
 
+    @Test("another certificate while pushes flow: nothing is lost, old connections end in peace")
+    func swappedCertificate() throws {
+        let city = try City(grace: 60_000)
+        defer { city.stop() }
+        try city.useCertificate()
+        let users = (0..<120).map { "user\($0)" }
+        for user in users {
+            let session = try city.login(user)
+            _ = try city.commit(
+                .endSession(EndSession(session: session, applied: 0, expectedWithin: 0)))
+        }
+        let conversation = try city.converse(users + ["bob"])
+        // A few at a time, each answered late, so that the change comes in the middle.
+        city.slow(streams: 4, milliseconds: 50)
+        try city.publish("Everybody!", to: conversation, from: "bob")
+        eventually("nothing flows") { city.pushes.count >= 20 }
+        try city.useCertificate()
+        eventually("not everybody was woken") {
+            Set(city.pushes.filter { $0.status == 200 }.compactMap(\.token)).count == 120
+        }
+        eventually("the answers were not written down") {
+            users.allSatisfy { city.history($0).first?.acceptedAt != nil }
+        }
+        // Each once, and each at the first try: no stream was cut.
+        #expect(city.pushes.count == 120)
+        for user in users { #expect(city.history(user).count == 1) }
+        let connections = Set(city.pushes.compactMap(\.connection))
+        #expect(connections.count == 2, "\(connections)")
+        let old = try #require(connections.min())
+        eventually("the old connection stays") { city.isClosed(old) }
+    }
+
     @Test("faults of APNs between a real store and the simulator: everybody is woken, once")
     func faults() throws {
         let city = try City(grace: 60_000)
@@ -129,6 +161,8 @@ private final class City {
     private let simulator: (thread: LoopThread, value: SimulatorBox)
     private let desk: StoreDesk
     private let key: PrivateKey
+    private let authority: DevelopmentCertificates
+    private var certificate: IssuedCertificate?
     let credential: PushCredentialRecord
     private var tokens: [String: String] = [:]
     private var devices: [String: DeviceID] = [:]
@@ -145,6 +179,7 @@ private final class City {
             .appendingPathComponent("rouse-push-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
+        authority = certificates
         let key = PrivateKey.generate(.p256)
         self.key = key
         simulator = try LoopThread.startReturning(name: "apns") { loop in
@@ -204,6 +239,42 @@ private final class City {
         try PushGateway.start(
             store: store, boot: BootID(high: 1, low: 2), doorbell: doorbell,
             log: Log(level: .error), metrics: Metrics())
+    }
+
+    /// A new client certificate takes the place of the credential; no new connection is taken with
+    /// the one before it.
+    func useCertificate() throws {
+        let made = try authority.issuePushClient(topics: [Self.topic])
+        let old = try certificate.map {
+            try TLSContext.certificateDigest(pem: Array($0.certificatePEM.utf8))
+        }
+        let new = try TLSContext.certificateDigest(pem: Array(made.certificatePEM.utf8))
+        certificate = made
+        _ = onSimulator { simulator in
+            try? simulator.state.add(
+                SimulatorState.Certificate(topics: [Self.topic]), digest: new)
+            if let old { try? simulator.state.revokeCertificate(digest: old) }
+        }
+        var record = credential
+        record.certificatePEM = made.certificatePEM
+        record.privateKeyPEM = made.privateKeyPEM
+        _ = try commit(.administer(.putPushCredential(record)))
+    }
+
+    /// So many streams on a connection, each answered so late.
+    func slow(streams: UInt32, milliseconds: UInt64) {
+        _ = onSimulator { simulator in
+            simulator.state.limits.streams = streams
+            simulator.faults.delay(milliseconds: milliseconds)
+        }
+    }
+
+    func isClosed(_ connection: UInt64) -> Bool {
+        let events = onSimulator { Array($0.log.events(after: 0, limit: 10_000).events) } ?? []
+        return events.contains {
+            $0.kind == .connection && $0.connection == connection
+                && $0.text?.hasPrefix("closed") == true
+        }
     }
 
     func restartGateway() throws {

@@ -24,8 +24,24 @@ public struct PushCertificate: Sendable, Equatable {
     public init(chain: [UInt8], privateKey: [UInt8]) throws(TLSError) {
         let identity = try Identity(
             certificateChain: chain, privateKey: privateKey, checkTime: nil)
-        let leaf = identity.chain[0]
-        notAfter = identity.notAfter
+        self.init(reading: identity.chain[0])
+    }
+
+    /// Reads a certificate without its key, valid or not.
+    ///
+    /// - Parameter pem: the certificate first.
+    /// - Throws: `.invalidCertificate` if there is none.
+    public init(pem: [UInt8]) throws(TLSError) {
+        let chain = PEM.certificates(pem)
+        defer { PEM.free(chain) }
+        guard let leaf = chain.first else {
+            throw .invalidCertificate("no readable PEM certificate")
+        }
+        self.init(reading: leaf)
+    }
+
+    private init(reading leaf: OpaquePointer) {
+        notAfter = milliseconds(of: X509_get0_notAfter(leaf)) ?? 0
         isForDevelopment = Self.value(of: Self.developmentOID, in: leaf) != nil
         isForProduction = Self.value(of: Self.productionOID, in: leaf) != nil
         let listed = Self.value(of: Self.topicsOID, in: leaf).map { Self.topics(der: $0) } ?? []

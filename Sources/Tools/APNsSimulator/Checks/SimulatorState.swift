@@ -70,6 +70,14 @@ public struct SimulatorState: Sendable {
             self.topics = topics
             self.environment = environment
         }
+
+        /// What it says of itself. One that names no environment is for both.
+        init(_ certificate: PushCertificate) {
+            topics = certificate.topics
+            if certificate.isForDevelopment != certificate.isForProduction {
+                environment = certificate.isForProduction ? .production : .development
+            }
+        }
     }
 
     /// A device token that was issued here.
@@ -149,7 +157,11 @@ public struct SimulatorState: Sendable {
     public mutating func add(_ certificate: Certificate, digest: [UInt8]) throws(Problem) {
         let name = Hex.encode(digest)
         guard !certificate.topics.isEmpty, certificate.topics.allSatisfy(Topic.isWellFormed)
-        else { throw .invalid("a certificate needs topics, well-formed ones") }
+        else {
+            throw .invalid(
+                "the certificate names no well-formed topic: neither the extension "
+                    + "1.2.840.113635.100.6.3.6 nor the subject's user id does")
+        }
         guard certificates[name] != nil || certificates.count < limits.keys else {
             throw .full("certificates")
         }

@@ -133,10 +133,9 @@ final class ControlCommands {
             if request.cmd == .certificateRevoke {
                 try simulator.state.revokeCertificate(digest: digest)
             } else {
+                let certificate = try PushCertificate(pem: Array(pem.utf8))
                 try simulator.state.add(
-                    SimulatorState.Certificate(
-                        topics: try need(request.topics, "topics"),
-                        environment: request.environment), digest: digest)
+                    SimulatorState.Certificate(certificate), digest: digest)
             }
         case .tokenIssue:
             return try simulator.state.issue(
