@@ -111,7 +111,7 @@ let package = Package(
         server(
             "Webhooks",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTPClient",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTPClient", "Failpoints",
                 "Feed", "Model",
             ]),
         server(
@@ -221,7 +221,7 @@ let package = Package(
             "FailpointTests",
             [
                 "rouse", "Failpoints", "Scenario", "APNsSimulator", "SQLiteStore", "EventLoop",
-                "Crypto", "Feed", "Wake", "Model",
+                "HTTP1", "Crypto", "Feed", "Wake", "Model",
             ]),
         test("RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Model"]),
         test("ConformanceTests", ["Conformance"]),

@@ -78,20 +78,28 @@ final class Story {
 
     /// Armed until it has died at its point.
     func start() throws {
-        guard let point, !hasDied else { return try server.start() }
+        guard let point, !hasDied else { return try server.start(settings: Self.settings) }
+        var settings = Self.settings
+        settings[Failpoint.variable] = point.name
         do {
-            try server.start(settings: [Failpoint.variable: point.name])
+            try server.start(settings: settings)
         } catch {
             try noteDeath()
-            try server.start()
+            try server.start(settings: Self.settings)
         }
     }
+
+    /// Webhooks go to the receiver here, and what a killed server had under way soon goes again.
+    private static let settings = [
+        "ROUSE_WEBHOOKS_ALLOW_NETWORKS": "127.0.0.1/32", "ROUSE_WEBHOOKS_TIMEOUT": "2",
+        "ROUSE_WEBHOOKS_RETRY": "1", "ROUSE_WEBHOOKS_RETRY_MAX": "1",
+    ]
 
     /// Starts the server again if it has died at its point; any other end is an error.
     func revive() throws {
         guard !server.isRunning else { return }
         try noteDeath()
-        try server.start()
+        try server.start(settings: Self.settings)
     }
 
     private func noteDeath() throws {

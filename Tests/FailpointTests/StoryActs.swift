@@ -46,6 +46,7 @@ extension Story {
         try ask("POST", "/v1/conversations", New(id: Self.room, participants: ["nobody"]), key: "1")
         _ = try operate("POST", "/apps/gone/suspend")
         _ = try operate("POST", "/apps/gone/resume")
+        try webhookChanges()
         _ = try operate("DELETE", "/apps/gone/issuer-keys/\(World.issuerKeyID)", or: 404)
         _ = try operate("DELETE", "/apps/gone/api-keys/\(gone.id)", or: 404)
         _ = try operate("DELETE", "/apps/gone/push/production", or: 404)
@@ -53,6 +54,9 @@ extension Story {
         // A process that has just started looks for what is past its retention.
         if isAbout(.retention) { try drainAndStart() }
         use(apiKey: try makeApp("story", grace: 1).secret)
+        _ = try operate(
+            "POST", "/apps/story/webhooks",
+            NewWebhook(url: "http://127.0.0.1:\(world.receiver.port)/\(name)"), or: 409)
         try ask(
             "POST", "/v1/conversations", New(id: Self.room, participants: ["anna", "ben"]),
             key: "make")

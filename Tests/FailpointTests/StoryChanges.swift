@@ -41,6 +41,25 @@ extension Story {
         let parts = [Part()]
     }
 
+    static let webhook = "0190a1b2-c3d4-7000-8000-000000000110"
+
+    struct NewWebhook: Encodable {
+        let id = Story.webhook
+        let url: String
+        let secret = "a-secret-that-nobody-checks"
+    }
+
+    /// What an operator does with a webhook, of the app that is removed.
+    func webhookChanges() throws {
+        let all = "/apps/gone/webhooks"
+        let one = all + "/\(Self.webhook)"
+        _ = try operate("POST", all, NewWebhook(url: "http://127.0.0.1:9/"), or: 409)
+        _ = try operate("PATCH", one, ["active": false])
+        _ = try operate("POST", one + "/secrets", [String: String](), or: 422)
+        _ = try operate("DELETE", one + "/secrets/second")
+        _ = try operate("DELETE", one, or: 404)
+    }
+
     static let scheduling = "0190a1b2-c3d4-7000-8000-000000000100"
 
     private struct Later: Encodable {

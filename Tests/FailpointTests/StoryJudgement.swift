@@ -27,6 +27,7 @@ extension Story {
         try judgeDevices()
         try judgeChanges()
         try judgeLog()
+        try judgeEvents()
         server.stop()
         try judgeStore()
     }
@@ -81,6 +82,26 @@ extension Story {
         let began = resets.filter { $0.value > 1 && $0.key != "\(name)-dora" }
         guard doubled.isEmpty, began.isEmpty, !applied.isEmpty else {
             throw StoryError("applied twice: \(doubled); began anew: \(began)")
+        }
+    }
+
+    /// The webhook heard of every message that was published, in order; those that clients sent are
+    /// told too.
+    private func judgeEvents() throws {
+        let path = "/\(name)"
+        let expected = published.map(\.id)
+        try wait("the webhook was told of \(expected.count) messages") {
+            let told = try world.receiver.events(of: path)
+                .filter { $0.kind == "message.created" && $0.conversationId == Self.room }
+            return told.compactMap(\.messageId) == expected
+        }
+        let kinds = Set(try world.receiver.events(of: path).map(\.kind))
+        let wanted: Set = [
+            "message.created", "message.edited", "message.deleted", "message.read",
+            "conversation.created", "conversation.deleted", "conversation.participants-changed",
+        ]
+        guard kinds.isSuperset(of: wanted) else {
+            throw StoryError("the webhook was told of \(kinds.sorted()) only")
         }
     }
 

@@ -24,6 +24,7 @@ final class World: @unchecked Sendable {
 
     let folder: URL
     let simulator: SimulatorProcess
+    let receiver: EventReceiver
     let issuer = PrivateKey.generate(.p256)
     let signer = PrivateKey.generate(.p256)
     let authorityPEM: String
@@ -47,6 +48,7 @@ final class World: @unchecked Sendable {
         ] {
             try Data(text.utf8).write(to: folder.appendingPathComponent(name))
         }
+        receiver = try EventReceiver()
         simulator = try SimulatorProcess(executable: Self.executable, folder: folder)
         try simulator.start()
         let control = try SimulatorClient(path: simulator.control)
@@ -74,6 +76,7 @@ final class World: @unchecked Sendable {
 
     func clear() {
         simulator.kill()
+        receiver.stop()
         try? FileManager.default.removeItem(at: folder)
     }
 }

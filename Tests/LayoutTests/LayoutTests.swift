@@ -35,7 +35,7 @@ import Testing
         (
             "Server/Webhooks",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTPClient",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTPClient", "Failpoints",
                 "Feed", "Model",
             ]
         ),

@@ -27,6 +27,9 @@ import Testing
             kind: "provider token", place: .database,
             reason: "every start sends the same one; it is good for an hour at most"),
         Exception(
+            kind: "webhook secret", place: .database,
+            reason: "deliveries are signed with it; the file is the owner's alone"),
+        Exception(
             kind: "push token", place: .database,
             reason: "the server pushes to it; without the push credential it is of no use"),
         Exception(
@@ -51,7 +54,9 @@ import Testing
         "no token, key or text in clear where it does not belong; files are the owner's alone",
         .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
     func search() throws {
-        let server = try RealServer(settings: ["log.level=debug"])
+        let server = try RealServer(settings: [
+            "log.level=debug", "webhooks.allow_networks=127.0.0.1/32",
+        ])
         let simulator = try SimulatorProcess(
             executable: URL(fileURLWithPath: Program.path), folder: server.folder)
         try simulator.start()
@@ -73,7 +78,7 @@ import Testing
         #expect(
             kinds == [
                 "identity token", "session token", "API key", "push token", "push credential",
-                "message text",
+                "message text", "webhook secret",
             ])
 
         let metrics = try server.metrics()
@@ -91,7 +96,10 @@ import Testing
         database.append(try file(server.path("rouse.db")))
         let log = try file(server.path("server.log"))
         let text = String(decoding: log, as: UTF8.self)
-        for event in ["session.opened", "session.login_refused", "api.answered", "push.refused"] {
+        for event in [
+            "session.opened", "session.login_refused", "api.answered", "push.refused",
+            "webhook.delivered", "webhook.failed",
+        ] {
             #expect(text.contains("event=\(event)"), "the story did not come to \(event)")
         }
         let places: [(Place, [[UInt8]])] = [

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from client import Backend, Client, arguments, identity_token, pb
+from webhooks import Receiver
 
 TOPIC = "org.example.chat"
 FOUND = []
@@ -95,12 +96,28 @@ def main(given, push_token):
         phone.socket.close()
         phones.append(phone)
 
+    # A webhook with a secret that was given, and from then on with one that was drawn; and one
+    # with a receiver that is not there. A URL may hold a secret of the receiver's.
+    backend = Backend(given)
+    receiver = Receiver()
+    receiver.start()
+    hooks = []
+    for port, name in [(receiver.port, "of a receiver"), (9, "of nobody")]:
+        inside = secret("webhook secret", f"in the URL {name}", os.urandom(12).hex())
+        signs = secret("webhook secret", name, "whs-" + os.urandom(20).hex())
+        status, hook = backend.call("POST", "/v1/webhooks", {
+            "url": f"http://127.0.0.1:{port}/?key={inside}", "secret": signs})
+        assert status == 201, hook
+        status, rotated = backend.call("POST", f"/v1/webhooks/{hook['id']}/secrets", {})
+        assert status == 201, rotated
+        hooks.append([secret("webhook secret", f"drawn, {name}", rotated["secret"]), signs])
+    receiver.secrets = hooks[0]
+
     # Messages by a device and by the backend, taken and refused.
     words = [secret("message text", name, f"{name} {os.urandom(12).hex()}") for name in (
         "text of a device", "push title of a device", "push body of a device",
         "text of the backend", "push body of the backend", "text of a refused mutation",
         "text of a refused publish", "text with a wrong key", "text that is no JSON")]
-    backend = Backend(given)
     conversation = backend.create("anna", "bob", "carol")
     name = bytes.fromhex(conversation.replace("-", ""))
     sent = anna.mutate(send_message=pb.SendMessage(
@@ -150,6 +167,9 @@ def main(given, push_token):
     else:
         raise AssertionError(f"no silent push and alert: {kinds}")
     anna.close()
+    receiver.wait("the drop of the token that is not known", lambda: any(
+        event["kind"] == "device.token-dropped" for event in receiver.events))
+    assert not receiver.problems, receiver.problems
     with open(os.path.join(given.folder, "secrets.json"), "w", encoding="utf-8") as file:
         json.dump(FOUND, file)
     print(f"{len(FOUND)} secrets passed through: ok")

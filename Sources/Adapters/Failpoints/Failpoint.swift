@@ -43,6 +43,16 @@ public enum Failpoint: Hashable, Sendable {
     /// The answer is committed.
     case silentSettled, alertSettled, badgeSettled
 
+    // A delivery to a webhook on its way.
+    /// Claims are committed and nothing of them is posted.
+    case webhookClaimed
+    /// Handed to the HTTP client, not answered.
+    case webhookSent
+    /// The receiver has answered and the answer is not written down.
+    case webhookAnswered
+    /// The answer is committed.
+    case webhookSettled
+
     /// A transaction that holds an effect of this kind.
     case commit(CommitStage, CommitKind)
 
@@ -95,6 +105,9 @@ public enum Failpoint: Hashable, Sendable {
         case publishScheduled
         case claimSilent, claimAlert, claimBadge, finishPush, providerToken
         case demotion, recovery
+        /// Webhooks, by operators and backends, and what their sender does.
+        case createWebhook, changeWebhook, removeWebhook, rotateWebhook
+        case claimDelivery, finishDelivery
     }
 
     /// Kinds whose transaction is killed in at all its stages, not only on both sides of the
@@ -108,7 +121,8 @@ public enum Failpoint: Hashable, Sendable {
             .checkpointBegun, .checkpointDone, .storeClosing, .storeClosed, .adminSocketMade,
             .drainBegun, .sessionsStopped, .gatewayStopped, .pushClaimed, .silentSent,
             .alertSent, .badgeSent, .silentAnswered, .alertAnswered, .badgeAnswered,
-            .silentSettled, .alertSettled, .badgeSettled,
+            .silentSettled, .alertSettled, .badgeSettled, .webhookClaimed, .webhookSent,
+            .webhookAnswered, .webhookSettled,
         ]
         let commits = CommitKind.allCases.flatMap { kind in
             CommitStage.allCases.filter { stage in

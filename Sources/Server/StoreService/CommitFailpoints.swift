@@ -48,7 +48,7 @@ extension StoreRequest {
             (.coalesceReceipts, .progressed(0, _)),
             (.enforceRetention, .progressed(0, _)), (.sweepWakes, .progressed(0, _)),
             (.schedules, .progressed(0, _)),
-            (.finishPush, .pushFinished(nil)):
+            (.finishPush, .pushFinished(nil)), (.webhooks, .deliveryFinished(nil)):
             break
         case (.openSession(let request), .opened(let opened)):
             kinds = commitKinds
@@ -63,6 +63,8 @@ extension StoreRequest {
                 case .badge: .claimBadge
                 }
             }
+        case (_, .deliveries(let claimed)):
+            kinds = claimed.jobs.isEmpty ? [] : [.claimDelivery]
         default: kinds = commitKinds
         }
         if outcome.wakes.demotions > 0 { kinds.append(.demotion) }
@@ -91,8 +93,7 @@ extension StoreRequest {
         case .editMessage: [.editMessage]
         case .deleteMessage: [.deleteMessage]
         case .deleteConversation: [.deleteConversation]
-        // None has a point of its own yet.
-        case .webhooks: []
+        case .webhooks(let request): request.commitKinds
         case .schedules(.add): [.schedule]
         case .schedules(.cancel): [.cancelScheduled]
         case .schedules(.publishDue): [.publishScheduled]
@@ -109,6 +110,19 @@ extension StoreRequest {
         case .claimPushes: []
         case .finishPush: [.finishPush]
         case .keepProviderToken: [.providerToken]
+        }
+    }
+}
+
+extension WebhookRequest {
+    fileprivate var commitKinds: [Failpoint.CommitKind] {
+        switch self {
+        case .create: [.createWebhook]
+        case .change: [.changeWebhook]
+        case .remove: [.removeWebhook]
+        case .rotate, .endRotation: [.rotateWebhook]
+        case .claim: []
+        case .finish: [.finishDelivery]
         }
     }
 }

@@ -1,5 +1,6 @@
 import Crypto
 import EventLoop
+import Failpoints
 import Feed
 import HTTPClient
 import Model
@@ -140,6 +141,7 @@ final class WebhookSender {
         case .success(let claimed):
             nextDue = claimed.nextDue
             wantsClaim = wantsClaim || claimed.more
+            if !claimed.jobs.isEmpty { Failpoint.hit(.webhookClaimed) }
             for job in claimed.jobs { send(Attempt(job: job, startedAt: asked)) }
         }
         claim()
@@ -179,12 +181,14 @@ final class WebhookSender {
                 ),
             ], body: body)
         client.post(post) { [weak self] result in self?.answered(attempt, result) }
+        if Failpoint.areBuiltIn { loop.nextTurn { Failpoint.hit(.webhookSent) } }
     }
 
     private func answered(_ attempt: Attempt, _ result: HTTPPostResult) {
         let answer: DeliveryAnswer
         switch result {
         case .answered(let status, let wait):
+            Failpoint.hit(.webhookAnswered)
             answer = .answered(
                 status: UInt64(clamping: status),
                 retryAfter: wait.map { $0.multipliedReportingOverflow(by: 1000).partialValue })
@@ -213,7 +217,9 @@ final class WebhookSender {
             if stopping == nil, now.since(attempt.startedAt) < parts.configuration.leased.lease {
                 return retries.append((now + Self.finishRetry, attempt, answer))
             }
-        case .success(let effect): tell(attempt.job, answer, effect)
+        case .success(let effect):
+            Failpoint.hit(.webhookSettled)
+            tell(attempt.job, answer, effect)
         }
         let app = attempt.job.key.app
         let left = underWay[app, default: 1] - 1
