@@ -8,40 +8,12 @@ public import Telemetry
 /// writes down what came back. On a thread of its own.
 public final class PushGateway: Sendable {
     /// Rung by the store's writer after each commit that left background work; made before the
-    /// store, which starts before the gateway. From any thread.
-    public final class Doorbell: Sendable {
-        private let lock = Lock()
-        private nonisolated(unsafe) var mailbox: Mailbox<Void>?  // guarded by `lock`
+    /// store, which starts before the gateway.
+    public typealias Doorbell = EventLoop.Doorbell
 
-        public init() {}
+    private let thread: RungThread<GatewayLoop>
 
-        /// Something may be due. Only posts; a ring that finds another one waiting is dropped.
-        public func ring() {
-            _ = lock.withLock { mailbox }?.post(())
-        }
-
-        func attach(_ mailbox: Mailbox<Void>?) { lock.withLock { self.mailbox = mailbox } }
-    }
-
-    private let thread: LoopThread
-    private let shell: ShellBox
-    private let doorbell: Doorbell
-    private let stopSeconds: Int
-
-    /// The loop's shell, named from other threads only to be handed back to its own.
-    private struct ShellBox: @unchecked Sendable {
-        // @unchecked: used inside `LoopThread.perform` of the same loop only.
-        let shell: GatewayLoop
-    }
-
-    private init(
-        thread: LoopThread, shell: ShellBox, doorbell: Doorbell, stopSeconds: Int
-    ) {
-        self.thread = thread
-        self.shell = shell
-        self.doorbell = doorbell
-        self.stopSeconds = stopSeconds
-    }
+    private init(_ thread: RungThread<GatewayLoop>) { self.thread = thread }
 
     /// Starts sending. Connections are made when the first push of a credential is due.
     ///
@@ -78,29 +50,15 @@ public final class PushGateway: Sendable {
     }
 
     static func start(_ parts: GatewayParts, doorbell: Doorbell) throws -> PushGateway {
-        let (thread, (shell, rings)) = try LoopThread.startReturning(name: "push") { loop in
-            let shell = GatewayLoop(loop: loop, parts: parts)
-            // The mailbox keeps the shell alive until the loop ends.
-            let rings = Mailbox<Void>(loop: loop, limit: 1) { _ in shell.ring() }
-            return (ShellBox(shell: shell), rings)
-        }
-        doorbell.attach(rings)
-        return PushGateway(
-            thread: thread, shell: shell, doorbell: doorbell,
-            stopSeconds: Int(clamping: parts.configuration.stopDeadline / 1000 + 2))
+        PushGateway(
+            try RungThread(
+                name: "push", doorbell: doorbell,
+                stopSeconds: Int(clamping: parts.configuration.stopDeadline / 1000 + 2),
+                make: { GatewayLoop(loop: $0, parts: parts) }, ring: { $0.ring() }))
     }
 
     /// Claims nothing more, waits for the answers of what is under way (at most
     /// `stopDeadline`), closes the connections and ends the thread. Pushes without an answer
     /// then stay claimed until their lease ends; nothing is lost. Before the store is stopped.
-    public func stop() {
-        doorbell.attach(nil)
-        let ended = Latch()
-        let shell = self.shell
-        if thread.perform({ _ in shell.shell.stop { ended.arrive() } }) {
-            _ = ended.wait(seconds: stopSeconds)
-        }
-        thread.stop()
-        thread.join()
-    }
+    public func stop() { thread.stop { $0.stop($1) } }
 }
