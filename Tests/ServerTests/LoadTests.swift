@@ -30,6 +30,45 @@ import Testing
         let rows: [Row]
     }
 
+    struct Push: Decodable {
+        struct Run: Decodable {
+            let accepted: Int
+            let sentBytes: Int?
+        }
+        struct Wakes: Decodable {
+            struct Times: Decodable {
+                let count: Int
+                let median: Double
+            }
+            let alone: Times
+            let beside: Times
+            let campaignAnswers: Int
+        }
+        let gateway: Run
+        let certificate: Run
+        let h2load: Run?
+        let wakes: Wakes
+    }
+
+    @Test("push: every push of each sender is accepted, and wakes get through beside a campaign")
+    func push() throws {
+        let outcome = try Program.run([
+            "load", "push", "--pushes", "2000", "--wakes", "20", "--json",
+        ])
+        try #require(outcome.status == 0, "\(outcome.errors)")
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let report = try decoder.decode(Push.self, from: Data(outcome.output.utf8))
+        #expect(report.gateway.accepted == 2_000 && report.certificate.accepted == 2_000)
+        #expect(report.h2load.map { $0.accepted == 2_000 } ?? true)
+        // A provider token is sent with each push, some 200 bytes.
+        let (token, certificate) = (report.gateway.sentBytes, report.certificate.sentBytes)
+        #expect(try #require(token) > #require(certificate) + 2_000 * 100)
+        #expect(report.wakes.alone.count == 20 && report.wakes.alone.median > 0)
+        #expect(report.wakes.beside.count > 0 && report.wakes.campaignAnswers > 0)
+        #expect(outcome.errors.contains("wakes beside a campaign"))
+    }
+
     /// Bytes only, and far from what they are; FirstSyncTests counts the frames exactly.
     @Test("first-sync: on the wire a device is usable at a price that the history does not raise")
     func firstSync() throws {

@@ -16,6 +16,8 @@ public struct PushLoadOptions: Sendable {
     public var payloadBytes = 150
     /// The `rouse` executable that runs the simulator.
     public var executable = ""
+    /// Wakes that are sent alone and beside a campaign; 0: that is not measured.
+    public var wakes = 0
     /// Debian's nghttp2-client; empty: it is not measured.
     public var h2load = "/usr/bin/h2load"
     public var keepsFolder = false
@@ -24,9 +26,9 @@ public struct PushLoadOptions: Sendable {
     public init() {}
 }
 
-/// Sends the pushes of one campaign through the real gateway, and the same requests with h2load,
-/// to one simulator in a process of its own. The pushes come from memory: the store is not part
-/// of it.
+/// Sends the pushes of one campaign through the real gateway, with a provider token and with a
+/// client certificate, and the same requests with h2load, to one simulator in a process of its
+/// own. The pushes come from memory: the store is not part of it.
 public final class PushLoad {
     private static let topic = "org.example.load"
     private static let team = "TEAM000001"
@@ -75,10 +77,20 @@ public final class PushLoad {
         try setUp()
         var report = PushLoadReport(pushes: options.pushes, payloadBytes: payload.count)
         options.progress("\(options.pushes) pushes through the gateway")
-        report.gateway = try gateway()
+        report.gateway = try gateway(credential)
+        options.progress("the same with a client certificate")
+        report.certificate = try gateway(try certificate())
         if !options.h2load.isEmpty, FileManager.default.isExecutableFile(atPath: options.h2load) {
             options.progress("\(options.pushes) requests with h2load")
             report.h2load = try h2load()
+        }
+        if options.wakes > 0 {
+            options.progress("\(options.wakes) wakes, alone and beside the campaign")
+            let wakes = (0..<options.wakes).map { index in
+                job(index, tokens[index % tokens.count], lane: .wake, credential)
+            }
+            report.wakes = try WakeLoad(wakes: wakes, campaign: campaign(credential))
+                .measure(credential)
         }
         return report
     }
@@ -105,34 +117,63 @@ public final class PushLoad {
         }
     }
 
-    private var payload: [UInt8] {
+    private lazy var payload: [UInt8] = {
         let (head, tail) = (#"{"aps":{"alert":""#, #""}}"#)
         let fill = max(1, options.payloadBytes - head.utf8.count - tail.utf8.count)
         return Array((head + String(repeating: "x", count: fill) + tail).utf8)
-    }
+    }()
 
     // MARK: - The gateway
 
-    private func gateway() throws -> PushLoadReport.Run {
-        let credential = PushCredentialRecord(
+    private var credential: PushCredentialRecord {
+        PushCredentialRecord(
             app: AppID("load"), environment: .production, keyID: Self.keyID, team: Self.team,
             privateKeyPEM: key.pem, topics: Self.topic, host: "localhost",
             port: UInt64(simulator.port), trustedCertificatesPEM: certificates.authorityPEM,
             changedAt: Timestamp(milliseconds: 1))
-        let payload = self.payload
-        let jobs = tokens.enumerated().map { index, token in
-            PushJob(
-                key: PushJobKey(
-                    app: AppID("load"), user: UserID("load"),
-                    device: DeviceID(high: 1, low: UInt64(index)), owner: BootID(high: 1, low: 1),
-                    attempt: 1),
-                kind: .alert, lane: .campaign, credential: CredentialKey(credential),
-                request: PushRequest(
-                    token: Hex.decode(token) ?? [], topic: Self.topic, pushType: .alert,
-                    priority: 10, expiration: Self.expiration, collapseID: Self.collapseID,
-                    id: WakeID(high: 7, low: UInt64(index)), payload: payload),
-                lease: Timestamp(milliseconds: .max))
-        }
+    }
+
+    /// The same with a client certificate, which the simulator is told of.
+    private func certificate() throws -> PushCredentialRecord {
+        let issued = try certificates.issuePushClient(topics: [Self.topic])
+        var known = ControlRequest(.certificateAdd)
+        known.certificate = issued.certificatePEM
+        try SimulatorClient(path: simulator.control).call(known)
+        var record = credential
+        record.certificatePEM = issued.certificatePEM
+        record.privateKeyPEM = issued.privateKeyPEM
+        return record
+    }
+
+    private func campaign(_ credential: PushCredentialRecord) -> [PushJob] {
+        tokens.enumerated().map { job($0.offset, $0.element, lane: .campaign, credential) }
+    }
+
+    private func job(
+        _ index: Int, _ token: String, lane: PushClass, _ credential: PushCredentialRecord
+    ) -> PushJob {
+        let key = PushJobKey(
+            app: AppID("load"), user: UserID("load"),
+            device: DeviceID(high: 1, low: UInt64(index)), owner: BootID(high: 1, low: 1),
+            attempt: 1)
+        let id = WakeID(high: lane == .wake ? 8 : 7, low: UInt64(index))
+        let request =
+            lane == .wake
+            ? PushRequest.silent(
+                PushPayload.Subject(event: "message", wake: id),
+                to: PushRequest.Destination(token: Hex.decode(token) ?? [], topic: Self.topic))
+            : PushRequest(
+                token: Hex.decode(token) ?? [], topic: Self.topic, pushType: .alert,
+                priority: 10, expiration: Self.expiration, collapseID: Self.collapseID,
+                id: id, payload: payload)
+        return PushJob(
+            key: key, kind: lane == .wake ? .silent : .alert, lane: lane,
+            credential: CredentialKey(credential), request: request,
+            lease: Timestamp(milliseconds: .max))
+    }
+
+    private func gateway(_ credential: PushCredentialRecord) throws -> PushLoadReport.Run {
+        let jobs = campaign(credential)
         let desk = LoadDesk(jobs)
         let metrics = Metrics()
         let before = ProcessorTime(of: RUSAGE_SELF)
@@ -310,8 +351,11 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
 
     public var pushes: Int
     public var payloadBytes: Int
+    /// With a provider token; h2load has one too, for it has no client certificates.
     public var gateway: Run?
+    public var certificate: Run?
     public var h2load: Run?
+    public var wakes: Wakes?
 
     public var text: String {
         func line(_ name: String, _ run: Run?) -> String {
@@ -324,10 +368,11 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
             return text
         }
         return """
-            \(pushes) pushes of \(payloadBytes) bytes, one campaign, provider token
-            \(line("gateway", gateway))
-            \(line("h2load ", h2load))
-            """
+            \(pushes) pushes of \(payloadBytes) bytes, one campaign
+            \(line("gateway, token      ", gateway))
+            \(line("gateway, certificate", certificate))
+            \(line("h2load, token       ", h2load))
+            """ + (wakes.map { "\n" + $0.text } ?? "")
     }
 
     /// One JSON object, in one line.

@@ -48,15 +48,20 @@ extension Rouse {
                 options: [
                     CommandOption("pushes", "N", "pushes of one campaign (default 15000)"),
                     CommandOption("payload", "BYTES", "of each (default 150)"),
+                    CommandOption(
+                        "wakes", "N", "wakes to send alone, and then beside the campaign"),
                     CommandOption("keep", "keep the folder with the simulator's log"),
                     CommandOption("json", "end with one JSON object on stdout"),
                 ],
-                examples: ["rouse load push", "rouse load push --pushes 100000 --json"],
+                examples: [
+                    "rouse load push", "rouse load push --pushes 100000 --wakes 500 --json",
+                ],
                 notes: """
                     It starts a simulator in a process of its own and sends the pushes to it: by the
-                    gateway of the server, from memory, and then by h2load (nghttp2-client), the
-                    same requests over one connection. Processor time is the sender's alone. Measure
-                    with a release build.
+                    gateway of the server, from memory, with a provider token and with a client
+                    certificate, and then by h2load (nghttp2-client), the same requests over one
+                    connection, with a provider token, for it has no certificates. Processor time is
+                    the sender's alone. Measure with a release build.
                     """),
             run: { try loadPush($0) }),
     ]
@@ -80,6 +85,7 @@ extension Rouse {
         options.pushes = try arguments.number("pushes", in: 1...1_000_000) ?? options.pushes
         options.payloadBytes =
             try arguments.number("payload", in: 32...4_096) ?? options.payloadBytes
+        options.wakes = try arguments.number("wakes", in: 0...100_000) ?? 0
         options.keepsFolder = arguments.has("keep")
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }
