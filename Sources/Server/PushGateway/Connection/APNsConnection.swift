@@ -187,6 +187,8 @@ final class APNsConnection {
             let id = try http.submit(
                 headers: push.headers(authority: endpoint.authority, token: token),
                 body: push.job.request.payload, tag: lastTag)
+            var push = push
+            push.providerToken = token
             streams[lastTag] = Stream(
                 push: push, id: id, deadline: now + configuration.streamDeadline)
             order.append(lastTag)

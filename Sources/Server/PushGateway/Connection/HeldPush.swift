@@ -11,6 +11,8 @@ struct HeldPush {
     let claimedAt: Instant
     /// How often a stream was offered it and did not take it.
     var offers = 0
+    /// The provider token it was sent with; `nil`: none.
+    var providerToken: String?
     /// What APNs called a push that was sent without an id.
     var answeredID: WakeID?
 

@@ -202,7 +202,7 @@ final class CredentialPool {
     // MARK: - Answers
 
     private func act(
-        on answer: PushAnswer, _ response: PushResponse, _ lane: Lane,
+        on answer: PushAnswer, to push: HeldPush, _ response: PushResponse, _ lane: Lane,
         _ connection: APNsConnection
     ) {
         switch answer {
@@ -225,14 +225,16 @@ final class CredentialPool {
                 } else {
                     refused(response.reason)
                 }
-            case .renewToken: renewToken(lane, connection, response.reason)
+            case .renewToken: renewToken(after: push, lane, connection, response.reason)
             }
         }
     }
 
-    private func renewToken(_ lane: Lane, _ connection: APNsConnection, _ reason: String) {
+    private func renewToken(
+        after push: HeldPush, _ lane: Lane, _ connection: APNsConnection, _ reason: String
+    ) {
         guard let provider else { return refused(reason) }
-        let wait = owner.tokens.expired(provider)
+        let wait = owner.tokens.expired(provider, sent: push.providerToken)
         if wait == 0 {
             // APNs may go on refusing on the connection that carried the expired one.
             lane.replace(connection, reason: reason, isUrgent: true)
@@ -351,7 +353,7 @@ extension CredentialPool: LaneOwner {
         var push = push
         if push.job.lane == .campaign { push.answeredID = response.id }
         settle(push, response, answer)
-        act(on: answer, response, lane, connection)
+        act(on: answer, to: push, response, lane, connection)
     }
 
     func finish(_ push: HeldPush, _ reply: PushReply) {

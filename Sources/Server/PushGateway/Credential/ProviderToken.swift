@@ -97,11 +97,12 @@ struct ProviderToken: Equatable {
             milliseconds: now.milliseconds > kept.age ? now.milliseconds - kept.age : 0)
     }
 
-    /// APNs calls the token expired.
+    /// APNs calls the token of a push expired. That of many pushes under way is, one after the
+    /// other: what it says of the token before this one is known.
     ///
     /// - Returns: 0 if another is asked for now, else how long this one must be kept.
-    mutating func expired(now: Instant) -> Milliseconds {
-        guard let madeAt, refused == nil else { return 0 }
+    mutating func expired(sent: String?, now: Instant) -> Milliseconds {
+        guard let madeAt, refused == nil, sent == token else { return 0 }
         let age = now.since(madeAt)
         guard age >= ProviderTokenRecord.spacing else { return ProviderTokenRecord.spacing - age }
         refused = token
@@ -171,8 +172,8 @@ final class ProviderTokens {
     }
 
     /// See `ProviderToken.expired`.
-    func expired(_ key: ProviderKey) -> Milliseconds {
-        held[key]?.token.expired(now: now) ?? 0
+    func expired(_ key: ProviderKey, sent: String?) -> Milliseconds {
+        held[key]?.token.expired(sent: sent, now: now) ?? 0
     }
 
     /// Forgets what no credential uses any more.
