@@ -223,7 +223,8 @@ let package = Package(
                 "rouse", "Failpoints", "Scenario", "APNsSimulator", "SQLiteStore", "EventLoop",
                 "HTTP1", "Crypto", "Feed", "Wake", "Model",
             ]),
-        test("RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Model"]),
+        test(
+            "RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Wake", "Model"]),
         test("ConformanceTests", ["Conformance"]),
         // Servers with one defect each, for `rouse conform --mutants`; the shipped program holds
         // none of it.

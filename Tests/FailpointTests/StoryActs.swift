@@ -22,6 +22,7 @@ extension Story {
         try start()
         try setUp()
         try everybodyOnline()
+        try timedAlert()
         try writingClients()
         try backendChanges()
         try clientChanges()
@@ -196,6 +197,7 @@ extension Story {
 
     /// Dora is asked who she is, kept out for a moment, and logged out everywhere.
     private func access() throws {
+        try waitTimedAlert()
         let dora = "/apps/story/users/dora"
         _ = try operate("POST", dora + "/sessions/revoke?reauthenticate=true")
         try waitServer("dora", "online, for she has said who she is") {

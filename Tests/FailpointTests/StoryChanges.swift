@@ -90,6 +90,24 @@ extension Story {
         }
     }
 
+    /// Dora's phone has what is announced, and is told of it by an alert at its time all the same.
+    func timedAlert() throws {
+        struct Announcement: Encodable {
+            let users = ["dora"]
+            let parts = [["mime_type": "text/plain", "text": "timed"]]
+            let push: [String: String]
+        }
+        let time = Date().addingTimeInterval(3).formatted(.iso8601)
+        try change(
+            "POST", "/v1/announcements", Announcement(push: ["body": "timed", "at": time]))
+    }
+
+    func waitTimedAlert() throws {
+        try wait("dora's phone was alerted at the time") {
+            try wakes("dora").contains { $0.kind == "alert" && $0.outcome == "accepted" }
+        }
+    }
+
     /// Once, whoever died meanwhile.
     func waitScheduled() throws {
         try wait("the scheduled message is published") {

@@ -137,10 +137,10 @@ import Wire
             .wakeLate, .wakeSuperseded, .wakeExpired, .wakeRejected, .wakeNoShow:
             return try storyOfWake(reason, pushes, room)
         case .alertUrgent, .alertUnreachable, .alertRefreshOff, .alertGone, .alertNoBudget,
-            .alertMissed, .alertNotSynced, .alertWakeRejected:
+            .alertMissed, .alertNotSynced, .alertWakeRejected, .alertTimed:
             return try storyOfCause(reason, pushes, room)
         case .alertQueued, .alertSending, .alertSent, .alertSentWithNewer, .alertCounted,
-            .alertCancelled, .alertRejected:
+            .alertCancelled, .alertRejected, .alertDelayed, .alertExpired:
             return try storyOfAlert(reason, pushes, room)
         }
     }
@@ -271,6 +271,10 @@ import Wire
         switch reason {
         case .alertUrgent: return try pushes.say("1", in: room, .urgent).message
         case .alertMissed: return try storyOfWake(.wakeNoShow, pushes, room)
+        case .alertTimed:
+            let id = try pushes.say("1", in: room, pushes.at(10_000)).message
+            try pushes.run(10_000)
+            return id
         case .alertNotSynced: return try storyOfWake(.wakeNotSynced, pushes, room)
         case .alertWakeRejected: return try storyOfWake(.wakeRejected, pushes, room)
         case .alertUnreachable: _ = try storyOfWake(.wakeNoShow, pushes, room)
@@ -298,6 +302,11 @@ import Wire
     ) throws -> MessageID {
         switch reason {
         case .alertCounted: return try demoteWithSeven(pushes, room)
+        case .alertDelayed: return try pushes.say("1", in: room, pushes.at(10_000)).message
+        case .alertExpired:
+            let id = try pushes.say("1", in: room, AlertTiming(lifetime: 10_000)).message
+            try pushes.run(70_000)
+            return id
         case .alertSentWithNewer:
             let id = try demoteWithSeven(pushes, room)
             try pushes.run(0)

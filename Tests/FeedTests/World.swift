@@ -2,6 +2,7 @@ import Feed
 import MemoryStore
 import Model
 import Testing
+import Wake
 import Wire
 
 /// A store with one app, and the requests tests make of it.
@@ -11,6 +12,7 @@ final class World {
     /// Where requests are committed: the store, unless a test puts something before it.
     var engine: any Store
     var limits = RuleLimits()
+    var zones: any ZoneClock = OnlyUTC()
     /// What the last request told the hub.
     var changes: [FeedChange] = []
     var ended: [EndedSession] = []
@@ -41,7 +43,7 @@ final class World {
 
     @discardableResult
     func ask(_ request: StoreRequest) throws -> StoreAnswer {
-        let results = try engine.commit([request], limits: limits)
+        let results = try engine.commit([request], limits: limits, zones: zones)
         let outcome = try #require(results.first).get()
         changes = outcome.changes
         ended = outcome.ended

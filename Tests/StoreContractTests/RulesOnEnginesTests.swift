@@ -323,10 +323,26 @@ private struct RequestScript {
             push: random.below(4) == 0 ? nil : PushText(title: "", body: "\u{1F3B2} \(number)"))
     }
 
+    /// Some alerts have a time of their own, or an end.
+    private mutating func options() -> PushOptions {
+        var options = PushOptions()
+        let time = now + UInt64(random.below(20_000))
+        switch random.below(6) {
+        case 0: options.timing.moment = .at(time)
+        case 1: options.timing.expires = time
+        case 2:
+            options.timing.lifetime = 5_000
+            options.timing.moment = .local(
+                LocalMoment(wall: time.milliseconds % 86_400_000, isDaily: true))
+        default: break
+        }
+        return options
+    }
+
     private mutating func publish() -> StoreRequest {
         let key = Idempotency(key: "k\(random.below(20))", requestHash: [UInt8(random.below(2))])
         return .publish(
-            app: Self.app, Publication(message: message(), sender: ""),
+            app: Self.app, Publication(message: message(), sender: "", options: options()),
             idempotency: random.below(2) == 0 ? key : nil)
     }
 

@@ -104,7 +104,7 @@ public enum Failpoint: Hashable, Sendable {
         case fanOut, userDeletion, receipts, retention, sweep, keepAlive
         case publishScheduled
         case claimSilent, claimAlert, claimBadge, finishPush, providerToken
-        case demotion, recovery
+        case demotion, recovery, alertRelease
         /// Webhooks, by operators and backends, and what their sender does.
         case createWebhook, changeWebhook, removeWebhook, rotateWebhook
         case claimDelivery, finishDelivery

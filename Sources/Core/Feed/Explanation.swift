@@ -48,6 +48,7 @@ public enum ExplainReason: String, Sendable, CaseIterable {
     case alertMissed = "alert-wake-missed"
     case alertNotSynced = "alert-not-synced"
     case alertWakeRejected = "alert-wake-rejected"
+    case alertTimed = "alert-timed"
     // Where the alert stands.
     case alertQueued = "alert-queued"
     case alertSending = "alert-sending"
@@ -55,6 +56,8 @@ public enum ExplainReason: String, Sendable, CaseIterable {
     case alertSentWithNewer = "alert-sent-with-newer"
     case alertCounted = "alert-counted"
     case alertCancelled = "alert-cancelled"
+    case alertDelayed = "alert-delayed"
+    case alertExpired = "alert-expired"
     case alertRejected = "alert-rejected"
 }
 

@@ -8,6 +8,12 @@ public protocol WaitingAlert {
     var conversation: ConversationID { get }
     var queuedAt: Timestamp { get }
     var isUrgent: Bool { get }
+    /// The server alone tells of it, at a time of its own: beside a session too.
+    var isTimed: Bool { get }
+}
+
+extension WaitingAlert {
+    public var isTimed: Bool { false }
 }
 
 extension AlertRecord: WaitingAlert {}
@@ -47,18 +53,19 @@ extension Reachability {
         lastSent: (ConversationID) throws(Failure) -> Timestamp?
     ) throws(Failure) -> AlertTurn {
         if let urgent = waiting.firstIndex(where: \.isUrgent) { return .single(urgent) }
-        if isSessionCounted { return .later(now + WakePolicy.connectedDelay) }
+        let own = waiting.indices.filter { !isSessionCounted || waiting[$0].isTimed }
+        guard let first = own.first else { return .later(now + WakePolicy.connectedDelay) }
         if isGone(now: now) {
             let due = goneAlertDue(now: now)
             return due <= now ? .newest : .later(due)
         }
-        precondition(!waiting.isEmpty, "no alert waits: \(row)")
-        if alertPace(oldest: waiting[0].queuedAt) == .single { return .single(0) }
+        if alertPace(oldest: waiting[first].queuedAt) == .single { return .single(first) }
         var next: Timestamp?
         var seen: Set<ConversationID> = []
-        for (index, alert) in waiting.enumerated()
-        where seen.insert(alert.conversation).inserted {
-            let due = try lastSent(alert.conversation).map { $0 + WakePolicy.summaryDelay } ?? now
+        for index in own where seen.insert(waiting[index].conversation).inserted {
+            let due =
+                try lastSent(waiting[index].conversation).map { $0 + WakePolicy.summaryDelay }
+                ?? now
             if due <= now { return .conversation(index) }
             next = min(next ?? due, due)
         }

@@ -67,7 +67,7 @@ public final class Server: Sendable {
         let path = configuration.storePath
         store = try StoreService.start(
             duties: Self.duties, boot: boot,
-            epochHalf: Self.drawnHalf(),
+            epochHalf: Self.drawnHalf(), zones: SystemZones(),
             open: { try SQLiteStore(path: path, tables: Schema.tables) },
             onCommit: { committed in
                 doorbell.committed(committed)

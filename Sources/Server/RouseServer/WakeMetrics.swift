@@ -9,6 +9,7 @@ final class WakeMetrics: Sendable {
     private let demotions: Counter
     private let recoveries: Counter
     private let alertsSaved: Counter
+    private let alertsTimed: Counter
     private let latencies: [WakeLatency.Stage: Histogram]
 
     init(_ metrics: Metrics) {
@@ -20,6 +21,8 @@ final class WakeMetrics: Sendable {
             "rouse_wake_recoveries_total", "Such devices that have synced again.")
         alertsSaved = metrics.counter(
             "rouse_alerts_saved_total", "Silent pushes that brought a message without an alert.")
+        alertsTimed = metrics.counter(
+            "rouse_alerts_timed_total", "Alerts whose own time has come.")
         latencies = Dictionary(
             uniqueKeysWithValues: WakeLatency.Stage.allCases.map { stage in
                 (
@@ -45,6 +48,7 @@ final class WakeMetrics: Sendable {
     func note(_ effects: WakeEffects) {
         demotions.add(UInt64(effects.demotions))
         recoveries.add(UInt64(effects.recoveries))
+        alertsTimed.add(UInt64(effects.released))
         for outcome in effects.outcomes {
             outcomes[outcome.name].add()
             if outcome == .synced { alertsSaved.add() }

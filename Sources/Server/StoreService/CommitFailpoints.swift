@@ -69,6 +69,7 @@ extension StoreRequest {
         }
         if outcome.wakes.demotions > 0 { kinds.append(.demotion) }
         if outcome.wakes.recoveries > 0 { kinds.append(.recovery) }
+        if outcome.wakes.released > 0 { kinds.append(.alertRelease) }
         return kinds
     }
 

@@ -2,6 +2,7 @@ public import EventLoop
 import Failpoints
 public import Feed
 public import Model
+public import Wake
 
 /// The limits of the store's queues.
 public struct StoreServiceLimits: Equatable, Sendable {
@@ -41,10 +42,12 @@ public final class StoreService: Sendable {
 
     /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
     /// (63 bits of chance) becomes the store's if it has none yet. `onCommit` is called on the
-    /// writer's thread after each commit that others must hear of; it must only post.
+    /// writer's thread after each commit that others must hear of; it must only post. `zones` is
+    /// asked on that thread.
     public static func start(
         limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
-        epochHalf: UInt64, open: @escaping @Sendable () throws -> any Store,
+        epochHalf: UInt64, zones: any ZoneClock = OnlyUTC(),
+        open: @escaping @Sendable () throws -> any Store,
         onCommit: @escaping @Sendable (Committed) -> Void
     ) throws -> StoreService {
         let health = StoreHealth()
@@ -59,7 +62,7 @@ public final class StoreService: Sendable {
             Failpoint.hit(.committed, start, outcomes)
             let writer = try StoreWriter(
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
-                apps: apps, onCommit: onCommit)
+                apps: apps, zones: zones, onCommit: onCommit)
             return OpenedStore(writes: writer.mailbox, reader: HandedOver(try store.reader()))
         }
         let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in

@@ -2,6 +2,7 @@ import EventLoop
 import Failpoints
 import Feed
 import Model
+import Wake
 
 /// The writer: everything that changes the store, and every checkpoint, happens on its thread
 /// and its connection. Loop-confined.
@@ -11,6 +12,7 @@ final class StoreWriter {
     private let limits: StoreServiceLimits
     private let health: StoreHealth
     private let apps: AppDirectory
+    private let zones: any ZoneClock
     private let onCommit: @Sendable (Committed) -> Void
     private var duties: [Duty]
     private var timer: LoopTimer?
@@ -35,7 +37,7 @@ final class StoreWriter {
 
     init(
         loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
-        health: StoreHealth, apps: AppDirectory,
+        health: StoreHealth, apps: AppDirectory, zones: any ZoneClock,
         onCommit: @escaping @Sendable (Committed) -> Void
     ) throws(StoreError) {
         self.loop = loop
@@ -43,6 +45,7 @@ final class StoreWriter {
         self.limits = limits
         self.health = health
         self.apps = apps
+        self.zones = zones
         self.onCommit = onCommit
         // The first turns come soon: a server that never runs for long has its duties done too.
         self.duties = duties.map { duty in
@@ -105,7 +108,9 @@ final class StoreWriter {
         let started = SystemClock.monotonicMilliseconds()
         do {
             Failpoint.hit(.begun, requests)
-            let outcomes = try store.commit(requests) { Failpoint.hit(.applied, requests, $0) }
+            let outcomes = try store.commit(requests, zones: zones) {
+                Failpoint.hit(.applied, requests, $0)
+            }
             Failpoint.hit(.committed, requests, outcomes)
             let elapsed = SystemClock.monotonicMilliseconds() - started
             let isSound = isSound(after: requests, outcomes)

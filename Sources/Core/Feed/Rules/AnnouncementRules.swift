@@ -170,10 +170,11 @@ extension AnnouncementRecord {
     }
 
     var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
+    var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
 
     var attention: Attention {
         if urgency == .passive { return .useful }
-        return hasPushText ? .visible(urgency) : .none
+        return hasPushText ? Attention(timing, urgency, publishedAt: sentAt) : .none
     }
 }
 

@@ -10,6 +10,7 @@ struct OpenFeed {
     fileprivate(set) var kinds: UInt32 = 0
     fileprivate(set) var visible: [(entry: EntryRecord, urgency: Urgency)] = []
     fileprivate(set) var useful: [EntryRecord] = []
+    fileprivate(set) var timed: [(entry: EntryRecord, told: TimedAlert)] = []
     fileprivate(set) var replaced: [(older: EntryRecord, newer: EntryRecord)] = []
 }
 
@@ -157,6 +158,13 @@ extension Work {
                         entry, urgency: urgency, in: self.transaction, now: self.now)
                 })
         }
+        for (entry, told) in feed.timed {
+            effects.note(
+                try waking { () throws(StoreError) in
+                    try WakeRules.timedCame(
+                        entry, told, zones: self.zones, in: self.transaction, now: self.now)
+                })
+        }
         for entry in feed.useful {
             effects.note(
                 try waking { () throws(StoreError) in
@@ -202,6 +210,7 @@ extension Work {
         case .none: break
         case .useful: feed.useful.append(entry)
         case .visible(let urgency): feed.visible.append((entry, urgency))
+        case .timed(let told): feed.timed.append((entry, told))
         }
     }
 
@@ -295,7 +304,8 @@ extension Work {
             try mark.map { mark throws(RuleFailure) in try positions(of: mark) }?
             .contains(message.position) ?? false
         if isRead { return try refuse(message, to: user, .readAlready) }
-        return alerts ? .visible(message.urgency) : .useful
+        guard alerts else { return .useful }
+        return Attention(message.timing, message.urgency, publishedAt: message.sentAt)
     }
 }
 
@@ -324,6 +334,19 @@ enum Attention {
     /// A silent push, where one can be spared.
     case useful
     case visible(Urgency)
+    /// An alert at a time, and nothing before it.
+    case timed(TimedAlert)
+
+    /// Of what alerts.
+    init(_ timing: AlertTiming, _ urgency: Urgency, publishedAt: Timestamp) {
+        guard let moment = timing.moment else {
+            self = .visible(urgency)
+            return
+        }
+        self = .timed(
+            TimedAlert(
+                moment: moment, isUrgent: urgency == .urgent, publishedAt: publishedAt))
+    }
 
     var isVisible: Bool {
         if case .visible = self { true } else { false }

@@ -279,6 +279,8 @@ extension PageReader {
                     push: alert.push))
         case .counted: steps.append(ExplainStep(.alertCounted))
         case .cancelled: steps.append(ExplainStep(.alertCancelled))
+        case .delayed: steps.append(ExplainStep(.alertDelayed, until: alert.moment))
+        case .expired: steps.append(ExplainStep(.alertExpired))
         case .covered: break
         }
         return steps
@@ -301,6 +303,7 @@ extension AlertCause {
         case .missed: .alertMissed
         case .notSynced: .alertNotSynced
         case .wakeRejected: .alertWakeRejected
+        case .timed: .alertTimed
         }
     }
 }

@@ -90,10 +90,30 @@ extension Work {
         guard text <= limits.pushTextBytes else {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
         }
+        try checkTiming(options.timing)
         switch options.problem(title: push?.title ?? "", body: push?.body ?? "") {
         case nil: break
         case .malformed(let reason): throw .refused(.malformed, reason)
         case .tooLarge(let reason): throw .refused(.tooLarge, reason)
+        }
+    }
+
+    /// What has passed is no mistake: it is shown at once, or not any more.
+    private func checkTiming(_ timing: AlertTiming) throws(RuleFailure) {
+        let latest = now + limits.scheduleHorizon
+        let days = limits.scheduleHorizon / 86_400_000
+        let far = RuleFailure.refused(.malformed, "an alert more than \(days) days ahead")
+        switch timing.moment {
+        case nil: break
+        case .at(let time): guard time <= latest else { throw far }
+        case .local(let local):
+            guard local.isDaily || local.wall <= latest.milliseconds else { throw far }
+            guard local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil else {
+                throw .refused(.malformed, "no such time zone")
+            }
+        }
+        for end in [timing.expires?.milliseconds, timing.lifetime] {
+            guard end ?? 0 <= .max >> 2 else { throw .refused(.malformed, "no such time") }
         }
     }
 

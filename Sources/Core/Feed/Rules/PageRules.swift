@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 /// Reads of one snapshot.
@@ -38,7 +39,7 @@ struct PageReader {
                 after = row.seq
                 guard let sized = try join(row, &reach) else { continue }
                 var entry = sized.entry
-                entry.alerted = try alerted.contains(row)
+                if !entry.alerted { entry.alerted = try alerted.contains(row) }
                 bytes += sized.bytes
                 elements += entry.elements
                 if bytes > query.bytes || elements > Self.elementsMax,
@@ -80,7 +81,7 @@ struct PageReader {
             for row in rows {
                 through = row.seq - 1
                 guard var sized = try join(row, &reach) else { continue }
-                sized.entry.alerted = try alerted.contains(row)
+                if !sized.entry.alerted { sized.entry.alerted = try alerted.contains(row) }
                 guard room.fits(sized) || page.entries.isEmpty else {
                     page.more = true
                     return page
@@ -111,6 +112,7 @@ struct PageReader {
             let record = try message(row)
             guard try reach.includes(row, record) else { return nil }
             sized = try entry(of: record)
+            sized.entry.alerted = record.timing.isQuiet(record.sentAt, now: now)
         case .receipt:
             // How far a deleted user got is gone.
             guard let record = try receipt(row), try reach.includes(row, record) else {
@@ -129,6 +131,7 @@ struct PageReader {
             let record = try found(
                 AnnouncementRecord.self, [.app(row.app), .blob(row.object)])
             sized = try entry(of: record, version: row.version)
+            sized.entry.alerted = record.timing.isQuiet(record.sentAt, now: now)
         case .tombstone:
             guard let found = try tombstone(row, &reach) else { return nil }
             sized = found
@@ -167,5 +170,13 @@ struct PageReader {
     private func readMark(_ row: EntryRecord) throws(StoreError) -> ReadMarkRecord {
         try found(
             ReadMarkRecord.self, [.app(row.app), .user(row.user), .identifier(row.conversation)])
+    }
+}
+
+extension AlertTiming {
+    /// PSH-9: the device itself tells nobody of it, for the server does at its time, or nobody
+    /// does any more.
+    fileprivate func isQuiet(_ publishedAt: Timestamp, now: Timestamp) -> Bool {
+        moment != nil || expiry(from: publishedAt).map { $0 <= now } ?? false
     }
 }

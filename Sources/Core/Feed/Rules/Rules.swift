@@ -1,4 +1,5 @@
 public import Model
+public import Wake
 
 /// Everything the server decides about its tables: who gets which entries, what supersedes what,
 /// which jobs arise. Pure: a store only executes reads and row writes.
@@ -12,9 +13,9 @@ public enum Rules {
     ///   `.corrupt`: this request was not carried out; the others of the transaction stand.
     public static func execute(
         _ request: StoreRequest, in transaction: any StoreTransaction, now: Timestamp,
-        limits: RuleLimits = RuleLimits()
+        limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC()
     ) throws(StoreError) -> StoreOutcome {
-        let work = Work(transaction, now: now, limits: limits)
+        let work = Work(transaction, now: now, limits: limits, zones: zones)
         do throws(RuleFailure) {
             let answer = try work.carryOut(request)
             return StoreOutcome(

@@ -1,23 +1,27 @@
 public import Model
+public import Wake
 
 extension Store {
     /// Carries out the requests in one transaction and commits it. Nothing of it may be told to
     /// anybody before this returns.
     ///
-    /// - Parameter applied: called when all are carried out and nothing is committed; more than
-    ///   once if the transaction is tried again.
+    /// - Parameters:
+    ///   - zones: for what is told at a time of the device's own clock.
+    ///   - applied: called when all are carried out and nothing is committed; more than once if
+    ///     the transaction is tried again.
     /// - Returns: for each request, in order, its outcome, or why it alone was not carried out
     ///   (`.conflict`: the same again may succeed; `.corrupt`).
     /// - Throws: when nothing was committed (`.full`, `.conflict` after several tries), or it is
     ///   unknown whether it was (`.unavailable`).
     public func commit(
         _ requests: [StoreRequest], limits: RuleLimits = RuleLimits(),
+        zones: any ZoneClock = OnlyUTC(),
         applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in }
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var attempt = 1
         while true {
             do throws(StoreError) {
-                return try commitOnce(requests, limits, applied)
+                return try commitOnce(requests, limits, zones, applied)
             } catch {
                 guard case .conflict = error, attempt < limits.attempts else { throw error }
                 attempt += 1
@@ -26,7 +30,7 @@ extension Store {
     }
 
     private func commitOnce(
-        _ requests: [StoreRequest], _ limits: RuleLimits,
+        _ requests: [StoreRequest], _ limits: RuleLimits, _ zones: any ZoneClock,
         _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var results: [Result<StoreOutcome, StoreError>] = []
@@ -37,7 +41,8 @@ extension Store {
                     results.append(
                         .success(
                             try Rules.execute(
-                                request, in: transaction, now: self.now(), limits: limits)))
+                                request, in: transaction, now: self.now(), limits: limits,
+                                zones: zones)))
                 } catch {
                     switch error {
                     case .conflict, .corrupt: results.append(.failure(error))

@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 /// How a step of a rule ended early: what it wrote is undone.
@@ -47,12 +48,17 @@ final class Work {
     let transaction: any StoreTransaction
     let now: Timestamp
     let limits: RuleLimits
+    let zones: any ZoneClock
     var effects = Effects()
 
-    init(_ transaction: any StoreTransaction, now: Timestamp, limits: RuleLimits) {
+    init(
+        _ transaction: any StoreTransaction, now: Timestamp, limits: RuleLimits,
+        zones: any ZoneClock
+    ) {
         self.transaction = transaction
         self.now = now
         self.limits = limits
+        self.zones = zones
     }
 
     func record<R: Record>(

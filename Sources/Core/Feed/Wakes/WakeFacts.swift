@@ -239,6 +239,7 @@ extension MessageRecord {
     }
 
     var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
+    var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
 
     /// Whether it may alert the user: somebody else's, with a push text, and not passive.
     func alerts(_ user: UserID) -> Bool {

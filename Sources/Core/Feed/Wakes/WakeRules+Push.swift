@@ -113,7 +113,8 @@ extension WakeRules {
             (alert, shown, since) = (next, content, waitsSince)
         }
         let choice = AlertChoice(
-            message: alert.message, id: alert.push, isUrgent: alert.isUrgent, waitsSince: since)
+            message: alert.message, id: alert.push, isUrgent: alert.isUrgent || alert.isTimed,
+            waitsSince: since)
         try step.perform(
             step.machine.claimAlert(choice, unread: unread, claim: claim, now: step.now))
         guard step.sends == .alert else { return nil }
@@ -125,7 +126,9 @@ extension WakeRules {
             of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         return .alert(
             text, options: shown.options, badge: unread, subject: subject,
-            expires: step.machine.alertExpires(isNewerSent: standing.isNewerSent, now: step.now),
+            expires: step.limit(
+                step.machine.alertExpires(isNewerSent: standing.isNewerSent, now: step.now),
+                alert, shown),
             to: step.device.destination)
     }
 
@@ -137,7 +140,7 @@ extension WakeRules {
         guard step.sends == .badge else { return nil }
         var subject = PushPayload.Subject(event: "badge", wake: step.row.flightWake)
         let isRead = if unread == 0 { true } else { try step.isNewestAlertRead() }
-        let expires = step.machine.badgeExpires(
+        var expires = step.machine.badgeExpires(
             unread: unread, isNewestAlertRead: isRead, now: step.now)
         guard isRead else {
             return .badge(
@@ -150,6 +153,7 @@ extension WakeRules {
             text = step.text(
                 shown, others: step.row.alertsOpen - min(1, step.row.alertsOpen))
             options = shown.options
+            expires = step.limit(expires, alert, shown)
             subject = PushPayload.Subject(
                 of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         }
@@ -223,6 +227,14 @@ extension DeviceRecord {
 }
 
 extension WakeStep {
+    /// APNs stores nothing for longer than it is to be shown.
+    fileprivate func limit(
+        _ expires: Timestamp?, _ alert: AlertRecord, _ content: AlertContent
+    ) -> Timestamp? {
+        guard let expires, let end = content.expiry(of: alert) else { return expires }
+        return min(expires, end)
+    }
+
     /// Whether `alert` is the newest that is open, and whether a newer open one was sent.
     fileprivate func standing(
         of alert: AlertRecord

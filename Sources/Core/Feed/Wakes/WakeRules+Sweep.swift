@@ -180,8 +180,10 @@ extension WakeRules {
         let sessions = try sweepSessions(most, in: transaction, now: now, &effects)
         let deadlines = try sweepDeadlines(most, in: transaction, now: now, &effects)
         let alerts = try expireAlerts(most, in: transaction, now: now)
+        let timed = try releaseAlerts(most, in: transaction, now: now, &effects)
         return (
-            sessions + deadlines + alerts, max(sessions, deadlines, alerts) >= most, effects
+            sessions + deadlines + alerts + timed,
+            max(sessions, deadlines, alerts, timed) >= most, effects
         )
     }
 
@@ -290,6 +292,40 @@ extension WakeRules {
         return alerts.count
     }
 
+    /// Alerts whose time has come join the others that wait to leave.
+    private static func releaseAlerts(
+        _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
+        _ effects: inout WakeEffects
+    ) throws(StoreError) -> Int {
+        let rows = try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_by_moment", prefix: [.unsigned(AlertPhase.delayed.rawValue)],
+                through: [.timestamp(now)], limit: most))
+        var found = WakeEffects()
+        try transaction.savepoint { () throws(StoreError) in
+            for alert in rows.sorted(by: AlertRecord.isBelow) {
+                _ = try transaction.record(
+                    UserRecord.self, [.app(alert.app), .user(alert.user)], lock: .wait)
+                guard
+                    let device = try transaction.record(
+                        DeviceRecord.self,
+                        [.app(alert.app), .user(alert.user), .identifier(alert.device)])
+                else {
+                    try transaction.delete(
+                        AlertRecord.self, Array(alert.row.prefix(AlertRecord.table.keyCount)))
+                    continue
+                }
+                var step = try WakeStep(device, in: transaction, now: now)
+                if try step.release(alert.message) { found.released += 1 }
+                try step.save()
+                found += step.effects
+            }
+        }
+        effects += found
+        return rows.count
+    }
+
     // MARK: One device
 
     private static func device(
@@ -320,6 +356,18 @@ extension WakeRules {
             }
         }
         return effects
+    }
+}
+
+extension AlertRecord {
+    /// The lock order.
+    fileprivate static func isBelow(_ left: AlertRecord, _ right: AlertRecord) -> Bool {
+        if left.app != right.app {
+            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
+        }
+        if left.user != right.user { return left.user < right.user }
+        return left.device == right.device
+            ? left.seq < right.seq : left.device < right.device
     }
 }
 

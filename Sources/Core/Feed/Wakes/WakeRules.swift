@@ -8,6 +8,8 @@ public struct WakeEffects: Equatable, Sendable {
     public var isDue = false
     public var demotions = 0
     public var recoveries = 0
+    /// Alerts whose time has come.
+    public var released = 0
     /// What came of silent pushes.
     public var outcomes: [WakeOutcome] = []
     public var latencies: [WakeLatency] = []
@@ -20,6 +22,7 @@ public struct WakeEffects: Equatable, Sendable {
         effects.isDue = effects.isDue || more.isDue
         effects.demotions += more.demotions
         effects.recoveries += more.recoveries
+        effects.released += more.released
         effects.outcomes += more.outcomes
         effects.latencies += more.latencies
         effects.dropped += more.dropped
@@ -75,6 +78,25 @@ public enum WakeRules {
             var step = try WakeStep(device, in: transaction, now: now)
             try step.perform(
                 step.machine.changed(change, urgency: urgency, now: now), entry: entry)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
+    /// An entry was appended whose alert has a time of its own: every device gets its row now, and
+    /// nothing else before that time.
+    static func timedCame(
+        _ entry: EntryRecord, _ told: TimedAlert, zones: any ZoneClock,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        try transaction.countUnread(entry)
+        for device in try devices(entry.app, entry.user, in: transaction)
+        where device.pushToken != nil {
+            var step = try WakeStep(device, in: transaction, now: now)
+            try step.keepAlert(
+                entry, until: told.moment(on: device, zones: zones), isUrgent: told.isUrgent)
             try step.save()
             effects += step.effects
         }
@@ -192,15 +214,17 @@ public enum WakeRules {
         _ older: EntryRecord, by entry: EntryRecord, in transaction: any StoreTransaction,
         now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        guard older.isVisible, let message = MessageID(older.object) else { return WakeEffects() }
-        guard entry.isVisible else {
+        guard let message = MessageID(older.object), older.kind == .message else {
+            return WakeEffects()
+        }
+        guard entry.isVisible || entry.kind != .tombstone && !older.isVisible else {
             var effects = try takeBack(
                 older.app, older.user, older.conversation, in: transaction, now: now
             ) { (step: inout WakeStep) throws(StoreError) in
                 try step.cancelAlert(of: message)
             }
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
-            if entry.kind == .tombstone, !read.contains(older.position) {
+            if older.isVisible, entry.kind == .tombstone, !read.contains(older.position) {
                 effects += try usefulCame(
                     entry.app, entry.user, seq: entry.seq, shownFrom: older.seq,
                     in: transaction, now: now)
@@ -210,12 +234,27 @@ public enum WakeRules {
         var effects = WakeEffects()
         for device in try devices(entry.app, entry.user, in: transaction)
         where device.pushToken != nil {
+            guard entry.isVisible else {
+                try moveTimedAlert(to: entry, of: message, on: device, in: transaction)
+                continue
+            }
             var step = try WakeStep(device, in: transaction, now: now)
             try step.moveAlert(from: older, to: entry, of: message)
             try step.save()
             effects += step.effects
         }
         return effects
+    }
+
+    /// Nothing is visible of a message whose alert has a time of its own; its row alone moves.
+    private static func moveTimedAlert(
+        to entry: EntryRecord, of message: MessageID, on device: DeviceRecord,
+        in transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let key = device.wakeKey + [.identifier(message)]
+        guard var alert = try transaction.record(AlertRecord.self, key) else { return }
+        alert.seq = entry.seq
+        try transaction.put(alert)
     }
 
     /// The user's messages of a conversation are deleted up to `clearedPosition`, or all of them
@@ -254,8 +293,9 @@ public enum WakeRules {
         var unread: UInt64?
         for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
-            guard step.hadRow else { continue }
+            // One that waits for its time is cancelled where nothing else is known.
             try cancel(&step)
+            guard step.hadRow else { continue }
             if unread == nil { unread = try transaction.unread(app, user) }
             step.machine.badgeMayBeWrong(unread: unread ?? 0, now: now)
             try step.save()
@@ -272,8 +312,8 @@ public enum WakeRules {
         var effects = WakeEffects()
         for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
-            guard step.hadRow else { continue }
             try step.cancelAlert(of: announcement)
+            guard step.hadRow else { continue }
             try step.save()
             effects += step.effects
         }

@@ -8,14 +8,23 @@ struct AlertContent {
     let title: String
     let body: String
     let options: PushOptions
+    let publishedAt: Timestamp
 
-    init(_ title: String, _ body: String, _ encoded: [UInt8]) throws(StoreError) {
+    init(
+        _ title: String, _ body: String, _ encoded: [UInt8], publishedAt: Timestamp
+    ) throws(StoreError) {
         guard let options = PushOptions(encoded: encoded) else {
             throw .corrupt("push options: cut off")
         }
         self.title = title
         self.body = body
         self.options = options
+        self.publishedAt = publishedAt
+    }
+
+    /// After it the alert is not shown any more.
+    func expiry(of alert: AlertRecord) -> Timestamp? {
+        options.timing.expiry(from: max(publishedAt, alert.moment ?? publishedAt))
     }
 }
 
@@ -62,12 +71,18 @@ extension WakeStep {
             case .success(let alert): chosen = alert
             }
             // Its deletion may still be on its way into this feed.
-            if let content = try content(of: chosen), chosen.seq > device.applied,
+            let content = try content(of: chosen)
+            if let content, chosen.seq > device.applied || chosen.isTimed,
                 !(try transaction.isRead(chosen))
             {
-                return .take(chosen, content, waitsSince: oldest.queuedAt)
+                if content.expiry(of: chosen).map({ now < $0 }) ?? true {
+                    let since = machine.isSessionCounted ? chosen.queuedAt : oldest.queuedAt
+                    return .take(chosen, content, waitsSince: since)
+                }
+                try drop(chosen, .expired)
+            } else {
+                try drop(chosen, .cancelled)
             }
-            try cancel(chosen)
         }
     }
 
@@ -92,6 +107,7 @@ extension WakeStep {
         case .conversation(let index):
             let newest = try queue(newestFirst: true, limit: WakePolicy.pendingAlertsMax).first {
                 $0.conversation == rows[index].conversation
+                    && ($0.isTimed || !machine.isSessionCounted)
             }
             var summary = newest ?? rows[index]
             if summary.summary == .none { summary.summary = .conversation }
@@ -102,11 +118,13 @@ extension WakeStep {
     private struct Later: Error { let time: Timestamp }
 
     /// A queued alert is told no more. What it would have told of falls to the next newest.
-    private mutating func cancel(_ alert: AlertRecord) throws(StoreError) {
+    private mutating func drop(
+        _ alert: AlertRecord, _ phase: AlertPhase
+    ) throws(StoreError) {
         var alert = alert
         close(alert)
         let needsHeir = alert.summary.needsHeir
-        alert.phase = .cancelled
+        alert.phase = phase
         alert.openPosition = nil
         alert.summary = .none
         try transaction.put(alert)
@@ -134,7 +152,7 @@ extension WakeStep {
                     index: "alert_open",
                     prefix: device.wakeKey + [.identifier(alert.conversation)],
                     through: [.unsigned(alert.position)], limit: WakePolicy.pendingAlertsMax))
-            return UInt64(older.filter { $0.seq < alert.seq }.count)
+            return UInt64(older.filter { $0.seq < alert.seq && $0.phase.isOpen }.count)
         }
     }
 

@@ -104,7 +104,7 @@ extension WakeStep {
         device.wakeKey + [.identifier(message)]
     }
 
-    private func makeAlert(_ entry: EntryRecord, _ message: MessageID, _ phase: AlertPhase)
+    func makeAlert(_ entry: EntryRecord, _ message: MessageID, _ phase: AlertPhase)
         -> AlertRecord
     {
         AlertRecord(
@@ -190,14 +190,19 @@ extension WakeStep {
     }
 
     /// Rows at or below `applied` go: the device has what they tell of.
+    ///
+    /// What the server alone tells of stays until it is told.
     mutating func coverAlerts(through applied: UInt64) throws(StoreError) {
+        var after: [ColumnValue]?
         while true {
             let rows = try transaction.records(
                 AlertRecord.self,
                 Scan(
-                    index: "alert_by_seq", prefix: device.wakeKey,
+                    index: "alert_by_seq", prefix: device.wakeKey, after: after,
                     through: [.unsigned(applied)], limit: Self.chunk))
             for alert in rows {
+                after = [.unsigned(alert.seq)]
+                if alert.isTimed, alert.phase != .sent { continue }
                 close(alert)
                 try transaction.delete(AlertRecord.self, alertKey(alert.message))
                 if let push = alert.push { try record(push, .synced) }
@@ -260,7 +265,7 @@ extension WakeStep {
     /// A message or announcement is nothing to alert of any more.
     mutating func cancelAlert(of message: MessageID) throws(StoreError) {
         guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
-            alert.phase.isOpen
+            alert.phase.isOpen || alert.phase == .delayed
         else { return }
         close(alert)
         alert.phase = .cancelled
@@ -297,13 +302,16 @@ extension WakeStep {
         if alert.conversation == .none {
             return try transaction.record(AnnouncementRecord.self, key).map {
                 made throws(StoreError) in
-                try AlertContent(made.pushTitle, made.pushBody, made.pushOptions)
+                try AlertContent(
+                    made.pushTitle, made.pushBody, made.pushOptions, publishedAt: made.sentAt)
             }
         }
         guard let message = try transaction.record(MessageRecord.self, key),
             message.alerts(device.user)
         else { return nil }
-        return try AlertContent(message.pushTitle, message.pushBody, message.pushOptions)
+        return try AlertContent(
+            message.pushTitle, message.pushBody, message.pushOptions,
+            publishedAt: message.sentAt)
     }
 
     /// Takes an alert out of the device's counts, as it leaves its phase.

@@ -1,12 +1,15 @@
+import Model
+
 // The form in a row: fields of a tag, four bytes of length and so many bytes; what is as usual
 // is left out, so that a push without options takes no byte. Unknown tags are passed over.
 
 extension PushOptions {
-    private enum Tag: UInt8 {
+    fileprivate enum Tag: UInt8 {
         case urgency = 1
         case subtitle, title, titleArgument, subtitleKey, subtitleArgument, body, bodyArgument
         case more, moreKey, sound, thread, category, interruption, relevance, targetContent
         case immutable, event, object, custom, text
+        case moment, wall, timeOfDay, zone, expires, lifetime
     }
 
     private enum TextTag: UInt8 {
@@ -48,6 +51,18 @@ extension PushOptions {
         fields.add(Tag.object.rawValue, text: object)
         if !custom.members.isEmpty { fields.add(Tag.custom.rawValue, custom.members) }
         for text in texts { fields.add(Tag.text.rawValue, Self.encoded(text)) }
+        switch timing.moment {
+        case nil: break
+        case .at(let time): fields.add(Tag.moment.rawValue, number: time.milliseconds)
+        case .local(let local):
+            let tag = local.isDaily ? Tag.timeOfDay : Tag.wall
+            fields.add(tag.rawValue, number: local.wall)
+            fields.add(Tag.zone.rawValue, text: local.zone)
+        }
+        if let time = timing.expires {
+            fields.add(Tag.expires.rawValue, number: time.milliseconds)
+        }
+        if let lifetime = timing.lifetime { fields.add(Tag.lifetime.rawValue, number: lifetime) }
         return fields.bytes
     }
 
@@ -76,6 +91,18 @@ extension PushOptions {
         // It stands first where it stands at all.
         guard encoded.count >= 6, encoded[0] == Tag.urgency.rawValue else { return .normal }
         return Urgency(rawValue: UInt64(encoded[5])) ?? .normal
+    }
+
+    /// Of a row, without reading the rest.
+    public static func timing(of encoded: [UInt8]) -> AlertTiming {
+        guard !encoded.isEmpty, let fields = FieldBytes.fields(of: encoded[...]) else {
+            return AlertTiming()
+        }
+        var timing = AlertTiming()
+        for (number, bytes) in fields {
+            if let tag = Tag(rawValue: number) { timing.take(tag, bytes) }
+        }
+        return timing
     }
 
     private mutating func take(_ tag: Tag, _ bytes: ArraySlice<UInt8>) -> Bool {
@@ -108,6 +135,7 @@ extension PushOptions {
         case .object: object = text
         case .custom: custom = CustomData(members: Array(bytes))
         case .text: return takeText(bytes)
+        case .moment, .wall, .timeOfDay, .zone, .expires, .lifetime: timing.take(tag, bytes)
         }
         return true
     }
@@ -142,6 +170,24 @@ extension PushOptions {
         }
         texts.append(found)
         return true
+    }
+}
+
+extension AlertTiming {
+    fileprivate mutating func take(_ tag: PushOptions.Tag, _ bytes: ArraySlice<UInt8>) {
+        switch tag {
+        case .moment: moment = .at(Timestamp(milliseconds: FieldBytes.number(bytes)))
+        case .wall, .timeOfDay:
+            moment = .local(
+                LocalMoment(wall: FieldBytes.number(bytes), isDaily: tag == .timeOfDay))
+        case .zone:
+            guard case .local(var local) = moment else { return }
+            local.zone = String(decoding: bytes, as: UTF8.self)
+            moment = .local(local)
+        case .expires: expires = Timestamp(milliseconds: FieldBytes.number(bytes))
+        case .lifetime: lifetime = FieldBytes.number(bytes)
+        default: break
+        }
     }
 }
 

@@ -98,6 +98,7 @@ public struct PushOptions: Equatable, Sendable {
     public var object = ""
     public var custom = CustomData()
     public var texts: [LocalText] = []
+    public var timing = AlertTiming()
 
     public init() {}
 
@@ -166,6 +167,9 @@ extension PushOptions {
             throw .malformed("a volume above the loudest")
         }
         if let relevance, relevance > 1_000 { throw .malformed("a relevance above 1") }
+        guard urgency != .passive || timing.moment == nil else {
+            throw .malformed("a time for the alert of what never alerts")
+        }
     }
 
     private func checkKeys() throws(PushProblem) {

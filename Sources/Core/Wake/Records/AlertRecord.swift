@@ -18,12 +18,14 @@ public struct AlertRecord: Record, Equatable {
             Column("push", .blob, optional: true), Column("expires_at", .integer),
             Column("summary", .integer), Column("is_urgent", .integer),
             Column("cause", .integer), Column("is_own_push", .integer),
+            Column("moment", .integer, optional: true),
         ],
         indexes: [
             TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
             TableIndex("alert_queued", columns: [0, 1, 2, 7, 6]),
             TableIndex("alert_open", columns: [0, 1, 2, 4, 8], presentColumn: 8),
             TableIndex("alert_by_expiry", columns: [12]),
+            TableIndex("alert_by_moment", columns: [7, 17], presentColumn: 17),
         ])
 
     public var app: AppID
@@ -35,14 +37,14 @@ public struct AlertRecord: Record, Equatable {
     /// Of its entry in the user's feed; rises with a new version.
     public var seq: UInt64
     public var phase: AlertPhase
-    /// Derived: `position` unless the row is cancelled or covered.
+    /// Derived: `position` unless the row is cancelled, covered or expired.
     public var openPosition: UInt64?
     public var queuedAt: Timestamp
     /// APNs accepted it, or a later alert counted it.
     public var sentAt: Timestamp?
     /// Its `apns-id`, kept over retries.
     public var push: WakeID?
-    /// 30 days after it was queued.
+    /// 30 days after it was queued, or its time.
     public var expiresAt: Timestamp
     /// What is told with it.
     public var summary: AlertSummary
@@ -51,6 +53,8 @@ public struct AlertRecord: Record, Equatable {
     public var cause: AlertCause
     /// `push` was its own, not a newer one's that stood for it.
     public var isOwnPush: Bool
+    /// The time the backend has given it, on this device; `nil`: none.
+    public var moment: Timestamp?
 
     public init(
         app: AppID,
@@ -69,7 +73,8 @@ public struct AlertRecord: Record, Equatable {
         summary: AlertSummary = .none,
         isUrgent: Bool = false,
         cause: AlertCause = .unknown,
-        isOwnPush: Bool = false
+        isOwnPush: Bool = false,
+        moment: Timestamp? = nil
     ) {
         self.app = app
         self.user = user
@@ -88,6 +93,7 @@ public struct AlertRecord: Record, Equatable {
         self.isUrgent = isUrgent
         self.cause = cause
         self.isOwnPush = isOwnPush
+        self.moment = moment
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -109,6 +115,7 @@ public struct AlertRecord: Record, Equatable {
         isUrgent = try reader.flag()
         cause = try reader.value(AlertCause.self)
         isOwnPush = try reader.flag()
+        moment = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
     }
 
     public var row: [ColumnValue] {
@@ -130,6 +137,13 @@ public struct AlertRecord: Record, Equatable {
             .flag(isUrgent),
             .unsigned(cause.rawValue),
             .flag(isOwnPush),
+            .optional(moment) { .timestamp($0) },
         ]
     }
+}
+
+extension AlertRecord {
+    /// The server alone tells of it: it leaves beside a session too, and an ACK that covers it
+    /// cancels nothing.
+    public var isTimed: Bool { cause == .timed }
 }

@@ -65,12 +65,16 @@ public enum AlertPhase: UInt64, Sendable, CaseIterable {
     case cancelled = 5
     /// In a range the app acknowledged, above `applied`.
     case covered = 6
+    /// Waits for a time of its own; counted nowhere until then.
+    case delayed = 7
+    /// Its time was over before it could leave.
+    case expired = 8
 
     /// Neither covered nor cancelled: the count in an alert's text includes it.
     public var isOpen: Bool {
         switch self {
         case .queued, .sending, .sent, .counted: true
-        case .cancelled, .covered: false
+        case .cancelled, .covered, .delayed, .expired: false
         }
     }
 }
@@ -91,6 +95,8 @@ public enum AlertCause: UInt64, Sendable, CaseIterable {
     case notSynced = 7
     /// APNs would not take the silent push.
     case wakeRejected = 8
+    /// The backend has given it a time.
+    case timed = 9
 
     /// As in results of simulations.
     public var name: String {
@@ -104,6 +110,7 @@ public enum AlertCause: UInt64, Sendable, CaseIterable {
         case .missed: "missed"
         case .notSynced: "not-synced"
         case .wakeRejected: "wake-rejected"
+        case .timed: "timed"
         }
     }
 }

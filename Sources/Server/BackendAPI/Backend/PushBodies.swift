@@ -19,6 +19,9 @@ struct NewPush: Decodable {
         case interruptionLevel = "interruption_level"
         case targetContent = "target_content_id"
         case mutableContent = "mutable_content"
+        case at, local, zone
+        case expiresAt = "expires_at"
+        case lifetime = "ttl_seconds"
     }
 
     let text: PushText
@@ -66,7 +69,33 @@ struct NewPush: Decodable {
         }
         let texts = try fields.optional(.texts, [String: NewLocalText].self) ?? [:]
         options.texts = texts.sorted { $0.key < $1.key }.map { $1.text(locale: $0) }
+        options.timing.moment = try Self.moment(fields)
+        options.timing.expires = try fields.time(.expiresAt)
+        options.timing.lifetime = try fields.number(.lifetime, in: 1...31_622_400).map {
+            $0 * 1_000
+        }
         self.options = options
+    }
+
+    /// When it is shown: `at`, or `local` on the wall of each device.
+    private static func moment(_ fields: Fields<Key>) throws -> AlertTiming.Moment? {
+        let at = try fields.time(.at)
+        let zone = try fields.text(.zone, bytes: 1...64)
+        guard let text = try fields.optional(.local, String.self) else {
+            if zone != nil { throw fields.refusal(.zone, "must not stand without local") }
+            return at.map { .at($0) }
+        }
+        if at != nil { throw fields.refusal(.at, "must not stand beside local") }
+        // A time of day is one of the first of January 1970.
+        let isDaily = !text.contains("T")
+        let seconds = text + (text.utf8.count == (isDaily ? 5 : 16) ? ":00" : "")
+        let whole = isDaily ? "1970-01-01T" + seconds : seconds
+        // The parser would take the 30th of February for a day in March.
+        guard let wall = Timestamp(text: whole + "Z"), wall.text == whole + ".000Z" else {
+            throw fields.refusal(.local, "must be like 09:00 or 2026-11-24T09:00")
+        }
+        return .local(
+            LocalMoment(wall: wall.milliseconds, isDaily: isDaily, zone: zone ?? ""))
     }
 
     private static func key(

@@ -1,0 +1,95 @@
+import Model
+import Wake
+
+/// What a publish says of an alert that has a time of its own.
+struct TimedAlert {
+    let moment: AlertTiming.Moment
+    let isUrgent: Bool
+    /// A time of day is the first at or after it.
+    let publishedAt: Timestamp
+
+    func moment(on device: DeviceRecord, zones: any ZoneClock) -> Timestamp {
+        switch moment {
+        case .at(let time): time
+        case .local(let local):
+            local.instant(
+                zone: device.timeZone, offset: device.utcOffset, published: publishedAt,
+                zones: zones)
+        }
+    }
+}
+
+// Alerts with a time of their own: a row that is inert until then.
+extension WakeStep {
+    /// Writes the row in the transaction of the publish. A time that has passed is now.
+    mutating func keepAlert(
+        _ entry: EntryRecord, until moment: Timestamp, isUrgent: Bool
+    ) throws(StoreError) {
+        guard let message = MessageID(entry.object),
+            try transaction.record(AlertRecord.self, alertKey(message)) == nil
+        else { return }
+        var alert = makeAlert(entry, message, .delayed)
+        alert.openPosition = entry.position
+        alert.isUrgent = isUrgent
+        alert.cause = .timed
+        alert.moment = moment
+        alert.expiresAt = alert.expiresAt + moment.since(now)
+        try transaction.put(alert)
+        if moment <= now { _ = try release(message) }
+    }
+
+    /// The time has come: it waits with the others, if anybody still wants it.
+    ///
+    /// - Returns: whether it does.
+    mutating func release(_ message: MessageID) throws(StoreError) -> Bool {
+        guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
+            alert.phase == .delayed
+        else { return false }
+        guard machine.tokenGeneration != nil, let content = try content(of: alert),
+            !(try transaction.isRead(alert)), try isWanted(alert)
+        else {
+            alert.phase = .cancelled
+            alert.openPosition = nil
+            try transaction.put(alert)
+            return false
+        }
+        if let expiry = content.expiry(of: alert), expiry <= now {
+            alert.phase = .expired
+            alert.openPosition = nil
+            try transaction.put(alert)
+            return false
+        }
+        alert.phase = .queued
+        alert.queuedAt = now
+        try transaction.put(alert)
+        machine.alertsChanged(
+            queued: 1, open: 1, due: row.alertsQueued == 0 ? now : min(row.alertDue, now))
+        return true
+    }
+
+    /// Whether what its publish asked about is still so: hours may lie between.
+    private func isWanted(_ alert: AlertRecord) throws(StoreError) -> Bool {
+        guard alert.conversation != .none else { return true }
+        let own: [ColumnValue] = [
+            .app(alert.app), .user(alert.user), .identifier(alert.conversation),
+        ]
+        let member = try transaction.record(
+            ParticipantRecord.self,
+            [.app(alert.app), .identifier(alert.conversation), .user(alert.user)])
+        guard let member, member.leftRevision == nil, member.clearedPosition < alert.position
+        else { return false }
+        if try transaction.record(SettingsRecord.self, own)?.isMuted(now: now) ?? false {
+            try transaction.put(
+                RefusalRecord(
+                    app: alert.app, user: alert.user, message: alert.message, reason: .muted,
+                    refusedAt: now))
+            return false
+        }
+        let message = try transaction.record(
+            MessageRecord.self, [.app(alert.app), .identifier(alert.message)])
+        guard let sender = message?.sender, !sender.isEmpty else { return message != nil }
+        let block = try transaction.record(
+            BlockRecord.self, [.app(alert.app), .user(alert.user), .user(UserID(sender))])
+        return !(block?.isBlocked ?? false)
+    }
+}
