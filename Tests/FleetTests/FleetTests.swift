@@ -37,7 +37,7 @@ import Wake
             #expect(result.told.of == report.policies[0].told.of)
             #expect(result.told.reached <= result.told.of)
             #expect(
-                result.told.of - result.told.reached <= messages.pending + messages.untold)
+                result.told.of <= result.told.reached + messages.pending + messages.untold)
             #expect(result.arrived.reached <= result.arrived.of)
             #expect(result.toldCurve.last?.count == result.told.reached)
             let pushes = result.pushes

@@ -227,7 +227,7 @@ extension FleetReport {
             ("told by the woken app", { Self.share($0.messages.toldByApp, of: $0.told.of) }),
             ("told by an alert", { Self.share($0.messages.toldByAlert, of: $0.told.of) }),
             ("opened before told", { Self.share($0.messages.openedBefore, of: $0.told.of) }),
-            ("nobody told", { Self.share($0.messages.nobodyTold, of: $0.told.of) }),
+            ("nobody told", { Self.share($0.messages.nobodyTold, of: $0.told.of, digits: 4) }),
             ("pending at the end", { Self.share($0.messages.pending, of: $0.told.of) }),
         ]
         let first = policies.first
@@ -270,8 +270,10 @@ extension FleetReport {
     }
 
     /// In per cent.
-    private static func share(_ part: UInt64, of whole: UInt64) -> String {
-        whole == 0 ? "-" : number(100 * Double(part) / Double(whole), digits: 2) + " %"
+    private static func share(
+        _ part: UInt64, of whole: UInt64, digits: Int = 2
+    ) -> String {
+        whole == 0 ? "-" : number(100 * Double(part) / Double(whole), digits: digits) + " %"
     }
 
     static func time(_ seconds: Double?) -> String {

@@ -10,6 +10,7 @@ extension UserWorld {
     ///
     /// - Parameter entry: the `seq` of the change that was told.
     mutating func perform(_ actions: [WakeAction], on index: Int, entry: UInt64? = nil) {
+        guard !actions.isEmpty else { return }
         let cause = devices[index].machine.alertCause(of: actions, now: now)
         for action in actions {
             switch action {
