@@ -178,9 +178,17 @@ extension Story {
     private func readElsewhere() throws {
         try waitHolds("tablet", "fourth", in: Self.room)
         try read("tablet", Self.room)
-        try wait("clara's icon shows nothing") {
-            let report = try status("clara")
-            return report.badge == 0 && report.shown == 0
+        var seen = ""
+        do {
+            try wait("clara's icon shows nothing") {
+                let report = try status("clara")
+                seen = "badge \(report.badge), \(report.shown) shown"
+                return report.badge == 0 && report.shown == 0
+            }
+        } catch let error as StoryError {
+            let screen = try tell("clara", .deviceScreen).screen ?? []
+            let facts = try facts("clara")
+            throw StoryError("\(error); \(seen), \(screen), the server says \(facts as Any)")
         }
         try waitShows("clara", try publish("fifth", to: Self.room))
     }
