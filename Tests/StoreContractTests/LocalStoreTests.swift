@@ -115,6 +115,40 @@ import Wire
         }
     }
 
+    @Test("SYN-32: pending reads of conversations end with their epoch", arguments: engines)
+    func readsOfAnotherEpoch(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let told = MessageID(high: 1, low: 1)
+            func read() throws {
+                try local.addRead(ReadReceipt(conversation: Self.room, through: 3))
+                try local.addRead(ReadReceipt(announcement: told))
+            }
+            func reset(_ to: Cursor) throws -> Int {
+                _ = try local.apply(LocalChange(entries: [], to: to, marksStale: true))
+                return try local.load().pendingReads.count
+            }
+            try read()
+            // A first login has no cursor; a cursor too old is of the same epoch.
+            #expect(try reset(cursor(1)) == 2)
+            #expect(try reset(cursor(0)) == 2)
+            let other = Epoch(high: 7, low: 7)
+            #expect(try reset(Cursor(epoch: other, seq: 1)) == 1)
+            #expect(try local.load().pendingReads.map(\.announcement) == [told])
+            try read()
+            func snapshot(of epoch: Epoch, isFirst: Bool) throws -> Int {
+                _ = try local.applySnapshot(
+                    SnapshotChange(
+                        page: SnapshotPage(continuation: [1]), start: Cursor(epoch: epoch, seq: 2),
+                        isFirst: isFirst), at: Timestamp(milliseconds: 1))
+                return try local.load().pendingReads.count
+            }
+            #expect(try snapshot(of: other, isFirst: true) == 2)
+            #expect(try snapshot(of: other, isFirst: false) == 2)
+            let third = Epoch(high: 8, low: 8)
+            #expect(try snapshot(of: third, isFirst: true) == 1)
+        }
+    }
+
     @Test("a pending read of an announcement goes when it comes back as read", arguments: engines)
     func readAnnouncements(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

@@ -327,6 +327,45 @@ import Wire
         #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 12 user r0"])
     }
 
+    @Test func aReadWhileItConnectsFollowsTheAnswer() throws {
+        var phone = try Phone()
+        phone.start()
+        phone.connect()
+        let receipt = ReadReceipt(conversation: ConversationID(high: 1, low: 1), through: 4)
+        try phone.store.addRead(receipt)
+        // The HELLO is on its way without it, and its SYNC may yet be answered with a reset.
+        #expect(phone.run { $0.readQueued(receipt, now: $1) } == [])
+        #expect(phone.receive(Phone.welcome(), request: 1) == [])
+        #expect(
+            phone.receive(Phone.delta(10, [12]), request: 1) == [
+                "apply [12] to 12", "send ACK 12", "send ACK 12 r4", "synced 12",
+            ])
+        // Once a connection.
+        #expect(
+            phone.receive(Phone.delta(12, [13])) == [
+                "apply [13] to 13", "send ACK 13", "synced 13",
+            ])
+    }
+
+    /// SYN-32: positions of the lost history may be other messages' now.
+    @Test func readsOfAnotherEpochAreForgotten() throws {
+        var phone = try Phone.inSync()
+        let room = ConversationID(high: 1, low: 1)
+        let told = MessageID(high: 2, low: 2)
+        for receipt in [
+            ReadReceipt(conversation: room, through: 5), ReadReceipt(announcement: told),
+        ] {
+            try phone.store.addRead(receipt)
+            phone.run { $0.readQueued(receipt, now: $1) }
+        }
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 10 user r5 r0"])
+        let epoch = Epoch(high: 9, low: 9)
+        phone.receive(
+            Phone.delta(0, [2], head: 2, epoch: epoch, reset: .epochChanged), request: 2)
+        #expect(phone.store.state.pendingReads.map(\.announcement) == [told])
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 2 user r0"])
+    }
+
     // MARK: - Staying and coming back
 
     @Test func backoffDoublesToItsCap() throws {

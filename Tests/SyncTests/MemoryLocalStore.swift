@@ -70,6 +70,7 @@ final class MemoryLocalStore: LocalStore {
     func apply(_ change: LocalChange) throws(LocalStoreError) -> [Entry] {
         try check()
         if change.marksStale {
+            dropReads(unlessOf: change.to.epoch)
             resets += 1
             for key in rows.keys { rows[key]?.isStale = true }
             state.isResetting = true
@@ -92,6 +93,12 @@ final class MemoryLocalStore: LocalStore {
         state.cursor = change.to
         applied += fresh
         return fresh
+    }
+
+    private func dropReads(unlessOf epoch: Epoch) {
+        guard let held = state.cursor?.epoch ?? state.snapshot?.start.epoch, held != epoch
+        else { return }
+        state.pendingReads.removeAll { $0.conversation != nil }
     }
 
     private func keep(_ entries: [Entry]) -> [Entry] {
@@ -137,6 +144,7 @@ final class MemoryLocalStore: LocalStore {
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
         try check()
         if change.isFirst {
+            dropReads(unlessOf: change.start.epoch)
             snapshots += 1
             seenInSnapshot = []
             for key in rows.keys { rows[key]?.isStale = true }

@@ -75,7 +75,10 @@ extension Work {
         try advance(&device, to: told, feed.user)
         countDelivery(from: told, before: before, of: &device, head: feed.user.head)
         try cover(&device)
-        try read(sync.reads, session, &feed, &device)
+        let isOfAnotherLife = reset == .epochChanged || reset == .cursorAhead
+        // SYN-32: a position named there may be another message's here.
+        let reads = isOfAnotherLife ? sync.reads.filter { $0.conversation == nil } : sync.reads
+        try read(reads, session, &feed, &device)
         return reset
     }
 

@@ -193,6 +193,7 @@ extension ClientSession {
         of epoch: Epoch, isLost: Bool, after wait: Milliseconds = 0, now: Instant,
         _ actions: inout [ClientAction]
     ) {
+        dropReads(unlessOf: epoch)
         // A snapshot has no cursor before it is whole (HIS-20).
         cursor = nil
         applying = nil

@@ -82,6 +82,7 @@ extension ClientSession {
             configuration.peeksOnWake && syncReason == .wake && appState.phase == .background
             && cursor != nil && sync.reads.isEmpty && inline.isEmpty
         if isPeeking { sync = peekFrame }
+        unsentReads = Array(reads.dropFirst(sync.reads.count))
         let hello = Hello(
             versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
             role: .app, clientName: configuration.clientName,
@@ -202,6 +203,7 @@ extension ClientSession {
             send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
         }
         if wantsSync { startSync(now: now, &actions) }
+        sendReads(now: now, &actions)
         sendMutations(now: now, &actions)
         sendFetches(now: now, &actions)
     }
@@ -217,6 +219,7 @@ extension ClientSession {
         fetches = []
         historyInFlight = []
         reads = []
+        unsentReads = []
         outbox = []
         loadedThrough = 0
         queuedThrough = 0
@@ -248,6 +251,7 @@ extension ClientSession {
         let sync = SyncFrame(
             cursor: known, applied: known?.seq ?? 0, mode: .advance,
             reads: Array(reads.prefix(limits.syncReads)), reason: syncReason)
+        unsentReads = Array(reads.dropFirst(sync.reads.count))
         syncReason = .timer
         send(.sync(sync), request: request, now: now, &actions)
     }
@@ -297,6 +301,7 @@ extension ClientSession {
             actions.append(.report(.reset(reset.reason)))
             let isLost = reset.reason == .epochChanged || reset.reason == .cursorAhead
             if isLost { renumber(above: delta.mutationFloor, &actions) }
+            dropReads(unlessOf: from.epoch)
             if asksForSnapshot(delta) {
                 return beginSnapshot(
                     of: from.epoch, isLost: isLost, after: wait, now: now, &actions)
@@ -391,6 +396,7 @@ extension ClientSession {
             if openSync != nil { return }
         }
         send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
+        sendReads(now: now, &actions)
         if isLast { wasHealthy = true }
         if isLast, openSync == nil, cursor.seq >= askedHead {
             actions.append(.report(.synced(cursor)))
@@ -463,6 +469,14 @@ extension ClientSession {
         queuedThrough = max(queuedThrough, last)
         load(&actions)
         return actions
+    }
+
+    /// SYN-32; the store does the same with what it keeps, when it takes the reset.
+    mutating func dropReads(unlessOf epoch: Epoch) {
+        let held = applying?.epoch ?? cursor?.epoch ?? snapshot?.stored?.start.epoch
+        guard let held, held != epoch else { return }
+        reads.removeAll { $0.conversation != nil }
+        unsentReads.removeAll { $0.conversation != nil }
     }
 
     private mutating func renumber(above floor: UInt64, _ actions: inout [ClientAction]) {

@@ -46,6 +46,9 @@ public struct ClientSession: Sendable {
     var sessionToken: [UInt8]
     var user: String
     var reads: [ReadReceipt]
+    /// What of `reads` this connection has not carried. Invariant: empty, or a SYNC is open, or
+    /// there is no cursor, or no session.
+    var unsentReads: [ReadReceipt] = []
 
     // The outbox: unanswered mutations, ascending; the store holds those above `loadedThrough`.
     var outbox: [Outgoing] = []
@@ -317,16 +320,29 @@ public struct ClientSession: Sendable {
 
     /// `LocalStore.addRead` took this receipt.
     public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
-        if let index = reads.firstIndex(where: { $0.subject == receipt.subject }) {
-            reads[index].merge(receipt)
-        } else {
-            reads.append(receipt)
+        func merge(into list: inout [ReadReceipt]) {
+            if let index = list.firstIndex(where: { $0.subject == receipt.subject }) {
+                list[index].merge(receipt)
+            } else {
+                list.append(receipt)
+            }
         }
+        merge(into: &reads)
+        merge(into: &unsentReads)
         var actions: [ClientAction] = []
-        if phase == .open, let cursor {
-            send(.ack(Ack(applied: cursor.seq, reads: [receipt])), now: now, &actions)
-        }
+        sendReads(now: now, &actions)
         return actions
+    }
+
+    /// Sends what came after the last HELLO or SYNC had been written. Not beside an open SYNC:
+    /// its answer may tell of another epoch, in which these positions are none (SYN-32).
+    mutating func sendReads(now: Instant, _ actions: inout [ClientAction]) {
+        guard phase == .open, let cursor, openSync == nil, changesInFlight.isEmpty else { return }
+        while !unsentReads.isEmpty {
+            let some = Array(unsentReads.prefix(limits.syncReads))
+            unsentReads.removeFirst(some.count)
+            send(.ack(Ack(applied: cursor.seq, reads: some)), now: now, &actions)
+        }
     }
 
     /// The app's backend signed a token, or could not.

@@ -15,7 +15,9 @@ public protocol LocalStore: LocalHistoryStore {
     func load() throws(LocalStoreError) -> LocalState
 
     /// Makes `change` and its cursor durable in one transaction, in this order:
-    /// 1. `marksStale`: every row of the feed is marked stale; it stays readable.
+    /// 1. `marksStale`: every row of the feed is marked stale; it stays readable. If `to` is of
+    ///    another epoch than the cursor, or without one than the snapshot, that is stored, the
+    ///    pending read receipts of conversations go (SYN-32).
     /// 2. Each entry, in order: inserted, or replacing the row of the same object if its version
     ///    is higher or that row is stale. A row that is met at all, also by an equal version, is
     ///    not stale any more. An entry with an unknown body changes nothing.

@@ -25,6 +25,7 @@ extension TableLocalStore {
         return try write { transaction throws(StoreError) in
             var round = try Self.fact(Fact.round, transaction)?.number ?? 0
             if change.isFirst {
+                try Self.dropReads(unlessOf: change.start.epoch, transaction)
                 round += 1
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
                 try transaction.put(LocalStateRecord(name: Fact.resetting, number: 0))

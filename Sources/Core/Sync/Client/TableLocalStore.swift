@@ -80,6 +80,7 @@ public final class TableLocalStore: LocalStore {
             var round = course.round
             let wasResetting = course.isResetting
             if change.marksStale {
+                try Self.dropReads(unlessOf: change.to.epoch, transaction)
                 round += 1
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
             }
@@ -210,6 +211,20 @@ public final class TableLocalStore: LocalStore {
                         number: last, queuedAt: row.queuedAt, mutation: mutation.encoded))
             }
             try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: last))
+        }
+    }
+
+    /// SYN-32: positions of another epoch may be other messages' in this one.
+    static func dropReads(
+        unlessOf epoch: Epoch, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let cursor = try fact(Fact.cursor, transaction)
+        let begun = try fact(Fact.snapshot, transaction)
+        guard let held = cursor ?? begun, held.bytes != epoch.bytes else { return }
+        for row in try transaction.records(LocalReadRecord.self, Scan(limit: .max)) {
+            let receipt: ReadReceipt = try decoded(row.receipt)
+            guard receipt.conversation != nil else { continue }
+            try transaction.delete(LocalReadRecord.self, [.blob(receipt.subject)])
         }
     }
 

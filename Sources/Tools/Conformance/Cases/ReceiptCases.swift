@@ -71,6 +71,21 @@ extension Conformance {
             try requireEqual(ben.replica.readMark(of: conversation)?.through, 2, "read mark")
         },
         .must(
+            "messaging.read-other-epoch",
+            "read receipts beside a cursor of another epoch are not taken",
+            ["SYN-32: or above the head MUST NOT be taken"]
+        ) { t in
+            let (_, ben, conversation) = try told(t, messages: 2)
+            let elsewhere = SyncFrame(
+                cursor: Cursor(epoch: t.newID(), seq: 1), applied: 1,
+                reads: [read(conversation, through: 2)])
+            let reset = try ben.syncAnswer(elsewhere)
+            try requireEqual(reset.reset?.reason, .epochChanged, "reason")
+            ben.apply(try ben.syncAnswer())
+            let through = ben.replica.readMark(of: conversation)?.through ?? 0
+            try requireEqual(through, 0, "read mark")
+        },
+        .must(
             "messaging.read-rises", "read only rises: an older receipt changes nothing",
             ["MSG-18: Both MUST only rise"]
         ) { t in
