@@ -1,9 +1,12 @@
+import EventLoop
 import Feed
 import Foundation
 import Model
+import StoreService
 import Sync
-import SyncService
 import Testing
+
+@testable import SyncService
 
 /// Who gets in, over sockets.
 @Suite struct AccessTests {
@@ -50,6 +53,53 @@ import Testing
         }
         let (output, status) = peer.end()
         #expect(status == 0 && output.contains("revoked at once: ok"), "\(output)")
+    }
+
+    @Test(
+        "ended while a request is on its way: told 2004, and not that another took its place",
+        .enabled(if: PeerTests.hasPeer, "python3-protobuf or python3-jwt is not installed"))
+    func overtaken() throws {
+        let service = try Service()
+        defer { service.stop() }
+        func file(_ name: String) -> String {
+            service.directory.appendingPathComponent(name).path
+        }
+        func make(_ name: String) {
+            _ = FileManager.default.createFile(atPath: file(name), contents: nil)
+        }
+        func until(_ what: Comment, _ isSo: () -> Bool) {
+            let end = ContinuousClock.now + .seconds(60)
+            while !isSo(), ContinuousClock.now < end { usleep(2_000) }
+            #expect(isSo(), what)
+        }
+        let peer = Peer(service, "overtaken.py")
+        until("logged in") { FileManager.default.fileExists(atPath: file("in")) }
+        // The end of the session and then a request of it are in one transaction: the next after
+        // one that the store makes by itself.
+        make("hold-commits")
+        until("the store is held") {
+            FileManager.default.fileExists(atPath: file("hold-commits.on"))
+        }
+        let revoked = Latch()
+        Thread.detachNewThread {
+            let revoke = Administration.revokeSessions(
+                Service.app, UserID("anna"), reauthenticate: false)
+            let answer = Result { try service.commit(.administer(revoke)).answer }
+            #expect((try? answer.get()) == .done, "\(answer)")
+            revoked.arrive()
+        }
+        until("the end of the session waits") { service.store.waitingRequests == 1 }
+        make("go")
+        until("the request waits") { service.store.waitingRequests == 2 }
+        // Both are told while the connection's loop looks elsewhere.
+        let busy = Latch()
+        service.sync.threads[0].perform { _ in busy.wait() }
+        try FileManager.default.removeItem(atPath: file("hold-commits"))
+        #expect(revoked.wait(seconds: 60))
+        _ = try service.commit(.keepAlive)
+        busy.arrive()
+        let (output, status) = peer.end()
+        #expect(status == 0 && output.contains("CLOSE 2004"), "\(output)")
     }
 
     @Test(

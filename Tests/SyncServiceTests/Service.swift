@@ -50,7 +50,8 @@ final class Service: Sendable {
             open: {
                 UncommittedStore(
                     try SQLiteStore(path: path, tables: Schema.tables),
-                    whileThereIs: directory.appendingPathComponent("fail-commits").path)
+                    whileThereIs: directory.appendingPathComponent("fail-commits").path,
+                    heldBy: directory.appendingPathComponent("hold-commits").path)
             },
             onCommit: { doorbell.committed($0) })
         desk = try Desk(store)

@@ -7,13 +7,21 @@ final class UncommittedStore: Store {
     private let inner: any Store
     /// Its presence is what fails the commits.
     private let file: String
+    /// As long as it is there, no transaction begins; one with `.on` behind its name says that one
+    /// waits.
+    private let holdFile: String
 
-    init(_ inner: any Store, whileThereIs file: String) {
+    init(_ inner: any Store, whileThereIs file: String, heldBy holdFile: String) {
         self.inner = inner
         self.file = file
+        self.holdFile = holdFile
     }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        while FileManager.default.fileExists(atPath: holdFile) {
+            _ = FileManager.default.createFile(atPath: holdFile + ".on", contents: nil)
+            usleep(1_000)
+        }
         try inner.write { transaction throws(StoreError) in
             try body(transaction)
             if FileManager.default.fileExists(atPath: file) {

@@ -43,6 +43,13 @@ public final class Mailbox<Message: Sendable>: @unchecked Sendable {
         }
     }
 
+    /// Hands over what waits now, before its turn: for a loop that must not see what another
+    /// mailbox brought before what was posted here first. On the loop.
+    public func deliver() {
+        wake.loop.preconditionInside()
+        wake.onWake?()
+    }
+
     /// How many messages wait now. From any thread; for metrics.
     public var count: Int { lock.withLock { waiting.count } }
 

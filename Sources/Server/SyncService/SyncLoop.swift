@@ -255,6 +255,12 @@ final class SyncLoop {
 
     private func answered(_ reply: StoreReply) {
         guard let question = questions.removeValue(forKey: reply.ticket) else { return }
+        if case .committed(let outcome) = reply.result, case .superseded = outcome.answer {
+            // The hub was told why the session is over before anybody was answered so, but by
+            // another mailbox: a client that was logged out must not read that another connection
+            // took its place (SES-23).
+            inbox?.deliver()
+        }
         if let tag = question.tag {
             connections[question.connection]?.answered(tag, reply.result)
         } else if case .read(.heads(let heads)) = reply.result {

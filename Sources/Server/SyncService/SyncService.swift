@@ -20,7 +20,7 @@ public final class SyncService: Sendable {
     public let port: UInt16
     /// The port without TLS; `nil`: there is none.
     public let plainPort: UInt16?
-    private let threads: [LoopThread]
+    let threads: [LoopThread]
     private let shells: [ShellBox]
 
     /// A loop's shell, named from other threads only to be handed back to its own.
