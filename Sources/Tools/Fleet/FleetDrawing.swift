@@ -57,7 +57,7 @@ struct FleetDrawing {
         let plot = Self.plot
         var text = label(
             plot.left, 52,
-            "messages the person does not know of yet, by time since publish "
+            "messages not told yet, by time since publish "
                 + "(dotted: not on the device yet)")
         let times: [(Double, String)] = [
             (1, "1 s"), (10, "10 s"), (60, "1 min"), (300, "5 min"), (1_800, "30 min"),
