@@ -28,6 +28,7 @@ extension Story {
         try clientChanges()
         try sleepers()
         try readElsewhere()
+        try campaign()
         try comeBack()
         try farewell()
         try waitScheduled()

@@ -161,6 +161,7 @@ extension Story {
         where wake.flight != nil || wake.phase != .none || wake.alertsQueued > 0 {
             problems.append("a wake row of \(wake.user) is stuck in \(wake.phase)")
         }
+        problems += try campaignLeftovers(in: snapshot)
         let jobs = try snapshot.records(FanOutRecord.self, Scan(limit: .max))
         if !jobs.isEmpty { problems.append("\(jobs.count) fan-out jobs are left") }
         let crowd = try snapshot.records(EntryRecord.self, Scan(limit: .max))

@@ -335,6 +335,7 @@ extension WakeModel {
             }
             phones[index].connectAt = now + 500 + random.below(15_000)
             phones[index].wokenBy = flight.job.request.id
+        case .campaign: break
         case .alert, .badge:
             if let message = flight.message { phones[index].shown.insert(message) }
             let json = String(decoding: flight.job.request.payload, as: UTF8.self)

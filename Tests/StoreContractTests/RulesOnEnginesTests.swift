@@ -33,6 +33,7 @@ import Wire
             #expect(script.finished > 0, "no push was claimed and finished")
             #expect(script.changed > 5, "hardly anything was edited or deleted")
             #expect(script.delivered > 0, "nothing was told to webhooks")
+            #expect(script.campaigned > 0, "no push of a campaign was claimed")
             for table in Schema.tables {
                 let all = try stores.map { store throws in
                     var rows: [[ColumnValue]] = []
@@ -68,6 +69,8 @@ private struct RequestScript {
     private(set) var changed = 0
     private var deliveries: [DeliveryJob] = []
     private(set) var delivered = 0
+    private var campaigns: [CampaignID] = []
+    private(set) var campaigned = 0
 
     init(_ seed: UInt64) {
         random = SeededRandom(seed)
@@ -83,6 +86,9 @@ private struct RequestScript {
         limits.webhookEventLifetime = 40_000
         limits.webhookBatch = 4
         limits.webhookScan = 6
+        limits.campaigns = 6
+        limits.campaignQueue = 3
+        limits.tags = 2
     }
 
     func outcome(of request: StoreRequest, on store: any Store) throws -> StoreOutcome {
@@ -112,7 +118,10 @@ private struct RequestScript {
         case .conversation(let record): conversations.append(record.conversation)
         case .published(let record): messages.append(record.message)
         case .edited, .done: changed += 1
-        case .pushes(let claimed): jobs += claimed.jobs
+        case .pushes(let claimed):
+            jobs += claimed.jobs
+            campaigned += claimed.jobs.count { $0.kind == .campaign }
+        case .campaign(let record): campaigns.append(record.campaign)
         case .deliveries(let claimed): deliveries += claimed.jobs
         case .deliveryFinished(.taken): delivered += 1
         default: break
@@ -136,7 +145,7 @@ private struct RequestScript {
         case 5, 6: return createWebhook()
         default: break
         }
-        switch random.below(31) {
+        switch random.below(37) {
         case 28: return .schedules(.publishDue(rows: 1 + random.below(3)))
         case 29: return schedule()
         case 30:
@@ -144,6 +153,11 @@ private struct RequestScript {
                 .cancel(
                     app: Self.app, MessageID(high: 3, low: UInt64(random.below(Int(number) + 1))),
                     idempotency: nil))
+        case 31: return .campaigns(.create(campaign(), idempotency: nil))
+        case 32: return control()
+        case 33, 34: return .campaigns(.advance(devices: 1 + random.below(4)))
+        case 35: return tag()
+        case 36: return claim()
         case 25: return random.below(9) == 0 ? createWebhook() : claimDeliveries()
         case 26, 27: return finishDelivery()
         case 18: return random.below(3) == 0 ? remove() : publish()
@@ -283,6 +297,41 @@ private struct RequestScript {
         return .finishPush(
             FinishPush(
                 key: job.key, id: job.request.id, reply: replies[random.below(replies.count)]))
+    }
+
+    private mutating func campaign() -> NewCampaign {
+        var plan = CampaignPlan(startsAt: now + UInt64(random.below(5_000)))
+        plan.rate = UInt64(1 + random.below(3))
+        if random.below(2) == 0 {
+            plan.canaryShare = 5_000
+            plan.canaryWait = random.below(2) == 0 ? 3_000 : nil
+        } else {
+            plan.isLocal = random.below(2) == 0
+        }
+        var filter = CampaignFilter()
+        if random.below(3) == 0 { filter.anyTags = ["a", "b"] }
+        return NewCampaign(
+            app: Self.app, campaign: fresh(), name: "c\(number)", title: "", body: "hi",
+            filter: filter, plan: plan)
+    }
+
+    private mutating func control() -> StoreRequest {
+        guard !campaigns.isEmpty else { return .campaigns(.create(campaign(), idempotency: nil)) }
+        let all: [CampaignControl] = [.pause, .resume, .resume, .resume, .cancel]
+        return .campaigns(
+            .control(
+                Self.app, campaigns[random.below(campaigns.count)],
+                all[random.below(all.count)], idempotency: nil))
+    }
+
+    private mutating func tag() -> StoreRequest {
+        let tags = ["a", "b", "c"]
+        return .campaigns(
+            .tag(
+                ChangeTags(
+                    app: Self.app, user: UserID(user()), device: nil,
+                    add: [tags[random.below(3)]], remove: [tags[random.below(3)]]),
+                idempotency: nil))
     }
 
     private mutating func createWebhook() -> StoreRequest {

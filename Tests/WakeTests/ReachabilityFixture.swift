@@ -199,6 +199,7 @@ extension WakeAction {
                 + (due > later ? "+\(due.since(later) / 1_000)" : "")
         case .alertPending: "alert-pending"
         case .settleAlert(_, let settlement): "settle-\(settlement)"
+        case .settleCampaign(_, let settlement): "campaign-\(settlement)"
         case .dropAlerts: "drop-alerts"
         case .detachToken: "detach"
         case .demoted: "demoted"

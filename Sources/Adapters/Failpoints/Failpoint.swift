@@ -37,11 +37,11 @@ public enum Failpoint: Hashable, Sendable {
     /// Claims are committed and nothing of them is sent.
     case pushClaimed
     /// Handed to the connection to APNs, not answered.
-    case silentSent, alertSent, badgeSent
+    case silentSent, alertSent, badgeSent, campaignSent
     /// APNs has answered and the answer is not written down.
-    case silentAnswered, alertAnswered, badgeAnswered
+    case silentAnswered, alertAnswered, badgeAnswered, campaignAnswered
     /// The answer is committed.
-    case silentSettled, alertSettled, badgeSettled
+    case silentSettled, alertSettled, badgeSettled, campaignSettled
 
     // A delivery to a webhook on its way.
     /// Claims are committed and nothing of them is posted.
@@ -96,6 +96,7 @@ public enum Failpoint: Hashable, Sendable {
         case createConversation, addParticipants, publish, changeMetadata, announce, deleteUser
         case removeParticipants, editMessage, deleteMessage, deleteConversation
         case schedule, cancelScheduled
+        case createCampaign, controlCampaign, changeTags
         /// Requests of operators.
         case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey
         case putPushCredential, removePushCredential, removeDevice
@@ -103,7 +104,9 @@ public enum Failpoint: Hashable, Sendable {
         /// What the server does by itself, when there is something to do.
         case fanOut, userDeletion, receipts, retention, sweep, keepAlive
         case publishScheduled
-        case claimSilent, claimAlert, claimBadge, finishPush, providerToken
+        case claimSilent, claimAlert, claimBadge, claimCampaign, finishPush, providerToken
+        /// A campaign queues more, or goes from one stage to the next.
+        case campaignStep
         case demotion, recovery, alertRelease
         /// Webhooks, by operators and backends, and what their sender does.
         case createWebhook, changeWebhook, removeWebhook, rotateWebhook
@@ -123,6 +126,7 @@ public enum Failpoint: Hashable, Sendable {
             .alertSent, .badgeSent, .silentAnswered, .alertAnswered, .badgeAnswered,
             .silentSettled, .alertSettled, .badgeSettled, .webhookClaimed, .webhookSent,
             .webhookAnswered, .webhookSettled,
+            .campaignSent, .campaignAnswered, .campaignSettled,
         ]
         let commits = CommitKind.allCases.flatMap { kind in
             CommitStage.allCases.filter { stage in

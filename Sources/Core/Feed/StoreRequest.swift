@@ -32,6 +32,7 @@ public enum StoreRequest: Equatable, Sendable {
     case administer(Administration)
     case webhooks(WebhookRequest)
     case schedules(ScheduleRequest)
+    case campaigns(CampaignRequest)
 
     /// Serves at most `recipients` feeds from the oldest fan-out jobs.
     case continueFanOut(recipients: Int)
@@ -314,6 +315,8 @@ public enum StoreAnswer: Equatable, Sendable {
     case deliveries(ClaimedDeliveries)
     /// `nil`: the claim was not the newest any more.
     case deliveryFinished(DeliveryEffect?)
+    case campaign(CampaignRecord)
+    case campaignState(CampaignID, CampaignState)
     case done
     /// Asked by a session that is not the newest of its device and role.
     case superseded
@@ -472,6 +475,7 @@ public enum StoreQuery: Equatable, Sendable {
     case audience(AppID, UserID, ConversationID)
     /// Why devices were pushed to for a message, or were not.
     case explain(AppID, ExplainQuery)
+    case campaigns(AppID, CampaignQuery)
 }
 
 /// One page of a feed for one device, ascending, or with `newestFirst` from the head down.
@@ -589,6 +593,7 @@ public enum StoreReading: Equatable, Sendable {
     /// Ascending; empty also where the user takes no part.
     case audience([UserID])
     case explained(Explanation)
+    case campaigns(CampaignReading)
     /// The user or object is unknown.
     case nothing
 }

@@ -98,6 +98,7 @@ public enum Noun {
     public enum Push {}
     public enum Boot {}
     public enum Epoch {}
+    public enum Campaign {}
 }
 
 /// One installation of an app.
@@ -108,6 +109,8 @@ public typealias MessageID = Identifier<Noun.Message>
 public typealias WakeID = Identifier<Noun.Wake>
 /// The `apns-id` of one push.
 public typealias PushID = Identifier<Noun.Push>
+/// One text for many devices, sent by a filter.
+public typealias CampaignID = Identifier<Noun.Campaign>
 /// One run of a server process.
 public typealias BootID = Identifier<Noun.Boot>
 

@@ -38,8 +38,8 @@ public enum PushAnswer: Equatable, Sendable {
     /// - Parameters:
     ///   - failures: how often this push was answered with a retry before. The first 500 or 503
     ///     is retried early, on another connection; later ones after Apple's 15 minutes.
-    ///   - kind: a badge has time: it waits the 15 minutes at once. A wake has not, nor has an
-    ///     alert, which somebody waits for.
+    ///   - kind: a badge and a campaign have time: they wait the 15 minutes at once. A wake has
+    ///     not, nor has an alert, which somebody waits for.
     public init(
         status: UInt64, reason: String, timestamp: Timestamp?, failures: UInt64,
         kind: PushKind = .silent
@@ -82,7 +82,7 @@ public enum PushAnswer: Equatable, Sendable {
     static let longDelay: Milliseconds = 15 * 60_000
 
     private static func serverFault(failures: UInt64, _ kind: PushKind) -> PushAnswer {
-        let isEarly = failures == 0 && kind != .badge
+        let isEarly = failures == 0 && kind != .badge && kind != .campaign
         return .retryLater(after: isEarly ? 5_000 : longDelay, step: .reconnect)
     }
 

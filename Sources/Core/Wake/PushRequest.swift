@@ -67,6 +67,21 @@ public struct PushRequest: Equatable, Sendable {
             payload: PushPayload.alert(text, options: options, badge: badge, subject: subject))
     }
 
+    /// The icon's number stays as it is: a campaign is nothing to read.
+    ///
+    /// - Parameter expires: until when APNs may store it; `nil`: one attempt.
+    public static func campaign(
+        _ text: PushPayload.AlertText, options: PushOptions, of campaign: CampaignID,
+        wake: WakeID, expires: Timestamp?, to destination: Destination
+    ) -> PushRequest {
+        let subject = PushPayload.Subject(
+            event: "campaign", message: MessageID(campaign), wake: wake)
+        return PushRequest(
+            token: destination.token, topic: destination.topic, pushType: .alert, priority: 10,
+            expiration: seconds(expires), collapseID: campaign.description, id: wake,
+            payload: PushPayload.alert(text, options: options, badge: nil, subject: subject))
+    }
+
     /// A badge is of push type `alert` (Apple: Sending notification requests to APNs).
     public static func badge(
         _ badge: UInt64, text: PushPayload.AlertText?, options: PushOptions = PushOptions(),

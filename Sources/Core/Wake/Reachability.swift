@@ -430,6 +430,7 @@ extension Reachability {
             actions.append(.note(row.flightWake, .outcome(.accepted)))
             row.badgeShown = row.flightBadge
             badgeMayBeWrong(unread: unread, now: now)
+        case .campaign: actions.append(settleCampaign(.sent))
         }
         return actions
     }
@@ -440,6 +441,7 @@ extension Reachability {
         var actions: [WakeAction] = [.note(row.flightWake, .outcome(.rejected))]
         let isOlder = since.map { $0 > tokenConfirmedAt ?? .zero } ?? true
         if isCurrent && isOlder {
+            if kind == .campaign { actions.append(settleCampaign(.refused)) }
             return actions + [.detachToken] + tokenDetached()
         }
         // Another token by now, or the same one presented after APNs' time of death.
@@ -467,6 +469,7 @@ extension Reachability {
         case .badge:
             row.badgeDue = due
             return []
+        case .campaign: return [settleCampaign(.queuedAgain(due: due))]
         }
     }
 
@@ -484,6 +487,7 @@ extension Reachability {
             return [rejected, .alertPending]
         case .alert: return [rejected, .settleAlert(row.flightMessage, .refused)]
         case .badge: return [rejected]
+        case .campaign: return [settleCampaign(.refused)]
         }
     }
 }
@@ -546,7 +550,7 @@ extension Reachability {
         return actions
     }
 
-    private mutating func take(
+    mutating func take(
         _ kind: PushKind, id: WakeID, generation: UInt64, claim: Claim, now: Timestamp
     ) {
         row.flight = kind

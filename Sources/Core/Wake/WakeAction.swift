@@ -82,6 +82,8 @@ public enum WakeAction: Equatable, Sendable {
     case alertPending
     /// The alert row of this message leaves `sending`, unless it was cancelled or covered.
     case settleAlert(MessageID, AlertSettlement)
+    /// The campaign's row of this device leaves `sending`.
+    case settleCampaign(CampaignID, CampaignSettlement)
     /// Alert rows go with the token.
     case dropAlerts
     /// The token is dead: off the device's row.

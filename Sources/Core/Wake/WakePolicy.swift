@@ -56,6 +56,8 @@ public struct WakePolicy: Equatable, Sendable {
     /// Alerts that leave one by one; then each conversation is summed up, once in `summaryDelay`.
     public static let alertBurst: UInt64 = 5
     public static let summaryDelay: Milliseconds = 60_000
+    /// A campaign's push to a device that is sent something else is looked at again after this.
+    public static let campaignDelay: Milliseconds = 5_000
     /// An unreachable device with nothing but useful changes is tried silently this often.
     public static let probeDelay: Milliseconds = 24 * 3_600_000
 }

@@ -8,6 +8,7 @@ extension Failpoint {
         case .silent: .silentSent
         case .alert: .alertSent
         case .badge: .badgeSent
+        case .campaign: .campaignSent
         }
     }
 
@@ -17,6 +18,7 @@ extension Failpoint {
         case .silent: .silentAnswered
         case .alert: .alertAnswered
         case .badge: .badgeAnswered
+        case .campaign: .campaignAnswered
         }
     }
 
@@ -26,6 +28,7 @@ extension Failpoint {
         case .silent: .silentSettled
         case .alert: .alertSettled
         case .badge: .badgeSettled
+        case .campaign: .campaignSettled
         }
     }
 }

@@ -26,6 +26,9 @@ extension Server {
             name: "retention", request: .enforceRetention(rows: 1_000), interval: 60_000,
             followsCommits: false),
         StoreDuty(
+            name: "campaigns", request: .campaigns(.advance(devices: 256)), interval: 250,
+            followsCommits: true),
+        StoreDuty(
             name: "sessions", request: .sweepWakes(rows: 256), interval: 1_000,
             followsCommits: false),
         StoreDuty(

@@ -10,6 +10,8 @@ final class WakeMetrics: Sendable {
     private let recoveries: Counter
     private let alertsSaved: Counter
     private let alertsTimed: Counter
+    private let campaignPushes: CounterFamily
+    private let campaignsStopped: Counter
     private let latencies: [WakeLatency.Stage: Histogram]
 
     init(_ metrics: Metrics) {
@@ -23,6 +25,13 @@ final class WakeMetrics: Sendable {
             "rouse_alerts_saved_total", "Silent pushes that brought a message without an alert.")
         alertsTimed = metrics.counter(
             "rouse_alerts_timed_total", "Alerts whose own time has come.")
+        campaignPushes = metrics.counters(
+            "rouse_campaign_pushes_total",
+            "Answers to pushes of campaigns: accepted, refused for good, or to be sent again.",
+            labels: ["outcome"])
+        campaignsStopped = metrics.counter(
+            "rouse_campaigns_stopped_total",
+            "Campaigns that stopped themselves because their pushes were rejected.")
         latencies = Dictionary(
             uniqueKeysWithValues: WakeLatency.Stage.allCases.map { stage in
                 (
@@ -53,8 +62,20 @@ final class WakeMetrics: Sendable {
             outcomes[outcome.name].add()
             if outcome == .synced { alertsSaved.add() }
         }
+        for event in effects.campaigns { campaignPushes[event.kind.name].add() }
+        campaignsStopped.add(UInt64(effects.campaignsStopped))
         for latency in effects.latencies {
             latencies[latency.stage]?.observe(milliseconds: latency.duration)
+        }
+    }
+}
+
+extension CampaignEvent.Kind {
+    fileprivate var name: String {
+        switch self {
+        case .accepted: "accepted"
+        case .refused: "refused"
+        case .again: "again"
         }
     }
 }

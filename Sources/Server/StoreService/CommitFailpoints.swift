@@ -48,7 +48,8 @@ extension StoreRequest {
             (.coalesceReceipts, .progressed(0, _)),
             (.enforceRetention, .progressed(0, _)), (.sweepWakes, .progressed(0, _)),
             (.schedules, .progressed(0, _)),
-            (.finishPush, .pushFinished(nil)), (.webhooks, .deliveryFinished(nil)):
+            (.finishPush, .pushFinished(nil)), (.webhooks, .deliveryFinished(nil)),
+            (.campaigns(.advance), .progressed(0, _)):
             break
         case (.openSession(let request), .opened(let opened)):
             kinds = commitKinds
@@ -61,6 +62,7 @@ extension StoreRequest {
                 case .silent: .claimSilent
                 case .alert: .claimAlert
                 case .badge: .claimBadge
+                case .campaign: .claimCampaign
                 }
             }
         case (_, .deliveries(let claimed)):
@@ -98,6 +100,7 @@ extension StoreRequest {
         case .schedules(.add): [.schedule]
         case .schedules(.cancel): [.cancelScheduled]
         case .schedules(.publishDue): [.publishScheduled]
+        case .campaigns(let request): [request.commitKind]
         case .changeMetadata: [.changeMetadata]
         case .announce: [.announce]
         case .deleteUser: [.deleteUser]
@@ -124,6 +127,17 @@ extension WebhookRequest {
         case .rotate, .endRotation: [.rotateWebhook]
         case .claim: []
         case .finish: [.finishDelivery]
+        }
+    }
+}
+
+extension CampaignRequest {
+    fileprivate var commitKind: Failpoint.CommitKind {
+        switch self {
+        case .create: .createCampaign
+        case .control: .controlCampaign
+        case .tag: .changeTags
+        case .advance: .campaignStep
         }
     }
 }

@@ -76,6 +76,7 @@ extension StoreRequest {
         case .deleteUser(let app, _, _): app
         case .webhooks(let request): request.app
         case .schedules(let request): request.app
+        case .campaigns(let request): request.app
         default: nil
         }
     }

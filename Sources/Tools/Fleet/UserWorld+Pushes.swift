@@ -14,7 +14,8 @@ extension UserWorld {
         let cause = devices[index].machine.alertCause(of: actions, now: now)
         for action in actions {
             switch action {
-            case .send, .detachToken: break
+            // Nobody sends campaigns here.
+            case .send, .detachToken, .settleCampaign: break
             case .queueAlert(let due, _):
                 if let entry { queueAlert(entry, due: due, cause, on: index) }
             case .alertPending: alertPending(cause, on: index)

@@ -139,6 +139,7 @@ public struct DeviceRecord: Record, Equatable {
             TableIndex("device_by_id", columns: [0, 2]),
             TableIndex("device_by_token", columns: [0, 13, 12], presentColumn: 12),
             TableIndex("device_by_expiry", columns: [24], presentColumn: 24),
+            TableIndex("device_by_offset", columns: [0, 28]),
         ],
         retention: .until(column: 24, index: "device_by_expiry"))
 

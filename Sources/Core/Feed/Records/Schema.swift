@@ -22,6 +22,8 @@ public enum Schema {
         WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
         TokenFeedbackRecord.table, ProviderTokenRecord.table,
         ScheduledRecord.table, ScheduledRecipientRecord.table, ScheduleRecord.table,
+        CampaignRecord.table, CampaignProgressRecord.table, CampaignPushRecord.table,
+        TagRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.

@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 extension Work {
@@ -57,6 +58,8 @@ extension Work {
         case .done: (4, [])
         case .announced(let record): (6, record.announcement.bytes)
         case .scheduled(let record): (7, record.answerBytes)
+        case .campaign(let record): (8, record.campaign.bytes)
+        case .campaignState(let id, let state): (9, id.bytes + state.rawValue.utf8)
         default: nil
         }
     }
@@ -98,6 +101,19 @@ extension Work {
             let scheduled = ScheduledRecord(answerBytes: bytes, app: known.app)
         {
             return .scheduled(scheduled)
+        }
+        if known.status == 8, let id = CampaignID(bytes) {
+            guard
+                let campaign = try record(
+                    CampaignRecord.self, [.app(known.app), .identifier(id)])
+            else { throw .refused(.gone, "the campaign was removed since") }
+            return .campaign(campaign)
+        }
+        if known.status == 9, let id = CampaignID(bytes.prefix(16)),
+            let state = CampaignState(
+                rawValue: String(decoding: bytes.dropFirst(16), as: UTF8.self))
+        {
+            return .campaignState(id, state)
         }
         throw .store(.corrupt("idempotency: no answer"))
     }

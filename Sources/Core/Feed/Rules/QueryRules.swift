@@ -56,6 +56,9 @@ extension PageReader {
         case .backend(let app, let query):
             guard let reading = try read(query, of: app, limits) else { return .nothing }
             return .backend(reading)
+        case .campaigns(let app, let query):
+            guard let reading = try read(query, of: app, limits) else { return .nothing }
+            return .campaigns(reading)
         case .webhookBacklog: return .webhookBacklog(try webhookBacklog(limits))
         }
     }

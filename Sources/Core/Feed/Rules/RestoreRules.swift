@@ -11,6 +11,7 @@ extension Work {
     /// - Session tokens are dropped: one revoked since must not let in again.
     /// - Numbers of webhooks' events are raised as far: a receiver that drops ids it has (WHK-10)
     ///   must not take new events for those of the lost history.
+    /// - Campaigns that were not over are paused: what left after the backup is not known.
     /// - So are those of dropped tokens: a backend's `after` must not pass over what comes.
     ///
     /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
@@ -40,6 +41,7 @@ extension Work {
             last = found.last
         }
         try raiseEventNumbers()
+        try pauseCampaigns()
         let base = try record(MetaRecord.self, [.text(MetaRecord.numberBaseName)])?.number ?? 0
         try put(MetaRecord(name: MetaRecord.numberBaseName, number: try raised(base)))
         var tokens: UInt64 = 0

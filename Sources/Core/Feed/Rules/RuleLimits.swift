@@ -112,6 +112,14 @@ public struct RuleLimits: Equatable, Sendable {
     public var webhookBatchBytes = 256 << 10
     /// Events looked at for one delivery.
     public var webhookScan = 512
+    /// Campaigns of one app that are not over.
+    public var campaigns = 32
+    /// Campaigns brought further in one round.
+    public var campaignsAtOnce = 16
+    /// Pushes of one campaign that wait to be claimed: its cursor goes on when there are fewer.
+    public var campaignQueue = 4096
+    /// Tags of one user, and of one device.
+    public var tags = 64
     /// Tries of one step that met a conflict.
     public var attempts = 3
     /// Rows a list query gives.

@@ -62,6 +62,7 @@ extension Work {
         case .enforceRetention(let rows): try enforceRetention(rows: rows)
         case .keepAlive: try keepAlive()
         case .schedules(.publishDue(let rows)): try publishDue(rows: rows)
+        case .campaigns(.advance(let devices)): try advanceCampaigns(devices: devices)
         default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
         }
     }
@@ -127,6 +128,7 @@ extension Work {
         case .keepProviderToken(let request): return try keepProviderToken(request)
         case .webhooks(let request): return try carryOut(request)
         case .schedules(let request): return try carryOut(request)
+        case .campaigns(let request): return try carryOut(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
             .claimPushes,
             .sweepWakes, .keepAlive, .enforceRetention:

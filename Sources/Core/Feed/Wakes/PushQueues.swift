@@ -20,7 +20,7 @@ struct PushQueues {
     private let request: ClaimPushes
     private let transaction: any StoreTransaction
     private let now: Timestamp
-    private var rooms: [CredentialKey: PushRoom] = [:]
+    private(set) var rooms: [CredentialKey: PushRoom] = [:]
     private var credentials: [CredentialScope: [PushCredentialRecord]] = [:]
     private(set) var isMore = false
     private(set) var blocked: [PushLane] = []

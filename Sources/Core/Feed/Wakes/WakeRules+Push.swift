@@ -21,12 +21,15 @@ extension WakeRules {
         var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
         let streams = min(request.streams, request.ids.count, claimMax)
         guard streams > 0 else { return (claimed, effects) }
+        var campaigns = try CampaignClaims(request, in: transaction, now: now)
         var queues = PushQueues(request, in: transaction, now: now)
-        let rows = try queues.dueRows(atMost: streams)
+        let rows = try queues.dueRows(atMost: streams - campaigns.reserve(of: streams))
         claimed.more = queues.isMore
         claimed.blocked = queues.blocked
         claimed.nextDue = queues.nextDue
-        claimed.queues = try request.countsQueues ? queues.depths() : []
+        if request.countsQueues {
+            claimed.queues = try queues.depths() + [campaigns.depth].compactMap { $0 }
+        }
         try transaction.savepoint { () throws(StoreError) in
             for row in rows.sorted(by: { WakeRecord.isBelow($0.wake, $1.wake) }) {
                 // The user's row first: a publish holds it while it looks at the same device.
@@ -40,6 +43,10 @@ extension WakeRules {
                 effects += more
             }
         }
+        try campaigns.claim(
+            rooms: queues.rooms, ids: request.ids[claimed.jobs.count..<streams])
+        claimed.take(campaigns)
+        effects += campaigns.effects
         return (claimed, effects)
     }
 
@@ -176,6 +183,8 @@ extension WakeRules {
                 DeviceRecord.self, [.app(key.app), .user(key.user), .identifier(key.device)])
         else { return (nil, WakeEffects()) }
         var step = try WakeStep(device, in: transaction, now: now)
+        step.reply = request.reply
+        step.answeredID = request.answeredID
         let row = step.row
         guard row.flight != nil, row.owner == key.owner, row.attempt == key.attempt,
             row.flightWake == request.id
@@ -193,19 +202,28 @@ extension WakeRules {
                 device, status: status, reason: reason, since: timestamp, now: now)
             step.effects.dropped += [dropped].compactMap { $0 }
         }
+        var effects = step.effects
+        try writeDown(&effects, in: transaction, now: now)
         switch request.reply {
         case .answered(let status, let reason, let timestamp):
             let answer = PushAnswer(
                 status: status, reason: reason, timestamp: timestamp, failures: row.failures,
                 kind: row.flight ?? .silent)
-            return (answer, step.effects)
+            return (answer, effects)
         case .unanswered:
-            return (
-                .retryLater(after: WakePolicy.unansweredDelay, step: .none), step.effects
-            )
+            return (.retryLater(after: WakePolicy.unansweredDelay, step: .none), effects)
         case .notSent:
-            return (.retryLater(after: WakePolicy.unsentDelay, step: .none), step.effects)
+            return (.retryLater(after: WakePolicy.unsentDelay, step: .none), effects)
         }
+    }
+}
+
+extension ClaimedPushes {
+    fileprivate mutating func take(_ campaigns: CampaignClaims) {
+        jobs += campaigns.jobs
+        more = more || campaigns.isMore
+        blocked += campaigns.blocked
+        if let due = campaigns.nextDue { nextDue = min(nextDue ?? due, due) }
     }
 }
 

@@ -135,6 +135,16 @@ extension WakeRules {
         for prefix in try PushQueues.prefixes(in: transaction) {
             try setBack(index: "wake_by_lane", prefix, in: transaction, now: now)
         }
+        // One look at each: it decides anew when it is due.
+        let campaigns = try transaction.records(
+            CampaignProgressRecord.self,
+            Scan(
+                index: "campaign_by_due", after: [.timestamp(now + gapTolerance)],
+                limit: gapStep))
+        for var campaign in campaigns {
+            campaign.due = now
+            try transaction.put(campaign)
+        }
         for _ in 0..<setBackRounds {
             let sessions = try transaction.records(
                 SessionRecord.self,
@@ -181,6 +191,7 @@ extension WakeRules {
         let deadlines = try sweepDeadlines(most, in: transaction, now: now, &effects)
         let alerts = try expireAlerts(most, in: transaction, now: now)
         let timed = try releaseAlerts(most, in: transaction, now: now, &effects)
+        try writeDown(&effects, in: transaction, now: now)
         return (
             sessions + deadlines + alerts + timed,
             max(sessions, deadlines, alerts, timed) >= most, effects

@@ -15,6 +15,10 @@ public struct WakeEffects: Equatable, Sendable {
     public var latencies: [WakeLatency] = []
     /// Tokens that were dropped: the app's webhooks are to be told in the same transaction.
     public var dropped: [TokenFeedbackRecord] = []
+    /// What came of pushes of campaigns.
+    public var campaigns: [CampaignEvent] = []
+    /// Campaigns that stopped themselves.
+    public var campaignsStopped = 0
 
     public init() {}
 
@@ -26,6 +30,8 @@ public struct WakeEffects: Equatable, Sendable {
         effects.outcomes += more.outcomes
         effects.latencies += more.latencies
         effects.dropped += more.dropped
+        effects.campaigns += more.campaigns
+        effects.campaignsStopped += more.campaignsStopped
     }
 }
 

@@ -14,6 +14,10 @@ struct WakeStep {
     /// The push to hand over, if a claim came to one.
     private(set) var sends: PushKind?
     var effects = WakeEffects()
+    /// What came back for the push in flight, and the id APNs gave it; set before the machine
+    /// is told.
+    var reply: PushReply?
+    var answeredID: WakeID?
     /// The app's own language.
     let appLocale: String
     private let before: WakeRecord?
@@ -80,6 +84,8 @@ struct WakeStep {
                 }
             case .alertPending: try alertPending(cause)
             case .settleAlert(let message, let settlement): try settle(message, settlement)
+            case .settleCampaign(let campaign, let settlement):
+                try settle(campaign, settlement)
             case .dropAlerts: try dropAlerts()
             case .detachToken:
                 device.pushToken = nil
@@ -391,6 +397,8 @@ extension WakeStep {
                 record.queuedAt = alert.queuedAt
             }
         case .badge: record.seq = device.applied
+        // Its row is its record.
+        case .campaign: break
         }
         return record
     }

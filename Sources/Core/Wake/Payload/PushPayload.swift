@@ -72,11 +72,13 @@ public enum PushPayload {
     }
 
     /// Shows `text`, sets the badge, sounds, and still asks for the app to be woken.
+    ///
+    /// - Parameter badge: `nil`: it stays as it is.
     public static func alert(
-        _ text: AlertText, options: PushOptions = PushOptions(), badge: UInt64,
+        _ text: AlertText, options: PushOptions = PushOptions(), badge: UInt64?,
         subject: Subject
     ) -> [UInt8] {
-        var rest = Array(#","badge":\#(badge)"#.utf8)
+        var rest = badge.map { Array(#","badge":\#($0)"#.utf8) } ?? []
         append(options.sound, to: &rest)
         append(options, subject, to: &rest)
         if options.isMutable { rest += Array(#","mutable-content":1"#.utf8) }

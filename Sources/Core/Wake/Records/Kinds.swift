@@ -9,6 +9,8 @@ public enum PushKind: UInt64, Sendable, CaseIterable {
     case alert = 2
     /// Sets the number on the icon.
     case badge = 3
+    /// A text for many devices; its row is the campaign's.
+    case campaign = 4
 }
 
 /// The queues of the gateway, best first. Each has streams and connections of its own, so that
@@ -27,6 +29,7 @@ public enum PushClass: UInt64, Sendable, CaseIterable, Comparable {
         case .silent: self = .wake
         case .alert: self = .alert
         case .badge: self = .badge
+        case .campaign: self = .campaign
         }
     }
 

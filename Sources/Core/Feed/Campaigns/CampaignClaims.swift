@@ -1,0 +1,310 @@
+import Model
+import Wake
+
+/// The part of a claim that is campaigns': behind everything that devices are owed themselves,
+/// in streams of its own.
+struct CampaignClaims {
+    private let request: ClaimPushes
+    private let transaction: any StoreTransaction
+    private let now: Timestamp
+    private var rooms: [CredentialKey: PushRoom]
+    private var campaigns: [CampaignProgressRecord] = []
+    private(set) var jobs: [PushJob] = []
+    private(set) var isMore = false
+    private(set) var blocked: [PushLane] = []
+    private(set) var nextDue: Timestamp?
+    private(set) var effects = WakeEffects()
+    private var results: [CampaignKey: Result] = [:]
+
+    /// What a claim comes to for one campaign, for its counts.
+    private struct Result {
+        var claimed = 0
+        var gone = 0
+        var leftOut: [CampaignOmission: UInt64] = [:]
+    }
+
+    /// A row that is due, and what it may be sent with.
+    private struct Due {
+        let push: CampaignPushRecord
+        let campaign: CampaignRecord
+        let credential: CredentialKey
+    }
+
+    /// Campaigns, and queues of one campaign, looked at in one claim.
+    private static let campaignsMax = 64
+    private static let queuesMax = 64
+    /// No push waits longer for its moment; the longest is a quarter of an hour.
+    private static let horizon: Milliseconds = 3_600_000
+
+    init(
+        _ request: ClaimPushes, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        self.request = request
+        self.transaction = transaction
+        self.now = now
+        rooms = [:]
+        campaigns = try transaction.records(
+            CampaignProgressRecord.self,
+            Scan(index: "campaign_sending", limit: Self.campaignsMax))
+    }
+
+    /// Of so many streams, those kept for campaigns whatever the devices are owed.
+    func reserve(of streams: Int) -> Int {
+        campaigns.isEmpty ? 0 : min(PushQueues.reserve, streams / 8)
+    }
+
+    var depth: PushQueueDepth? {
+        let waiting = campaigns.reduce(UInt64(0)) { $0 + $1.counts.waiting }
+        guard waiting > 0, let oldest = campaigns.compactMap(\.sendingSince).min() else {
+            return nil
+        }
+        return PushQueueDepth(
+            lane: .campaign, count: min(Int(clamping: waiting), ClaimedPushes.depthMax),
+            oldest: oldest)
+    }
+
+    /// - Parameters:
+    ///   - rooms: what the pushes before left.
+    ///   - ids: one a push.
+    mutating func claim(
+        rooms: [CredentialKey: PushRoom], ids: ArraySlice<WakeID>
+    ) throws(StoreError) {
+        guard !campaigns.isEmpty, !ids.isEmpty else { return }
+        self.rooms = rooms
+        let rows = try dueRows(atMost: ids.count)
+        var ids = ids
+        try transaction.savepoint { () throws(StoreError) in
+            for row in rows.sorted(by: { CampaignPushRecord.isBelow($0.push, $1.push) }) {
+                guard let id = ids.first else { break }
+                let user = try transaction.record(
+                    UserRecord.self, [.app(row.push.app), .user(row.push.user)], lock: .wait)
+                if try claim(row, isKnown: user != nil, id) { ids = ids.dropFirst() }
+            }
+            try writeDown()
+        }
+    }
+
+    // MARK: Which rows
+
+    private mutating func dueRows(atMost most: Int) throws(StoreError) -> [Due] {
+        var rows: [Due] = []
+        // The first to be served is another one each time.
+        let start = Int(truncatingIfNeeded: (request.ids.first?.low ?? 0) >> 1) % campaigns.count
+        for turn in campaigns.indices {
+            let progress = campaigns[(start + turn) % campaigns.count]
+            guard
+                let campaign = try transaction.record(
+                    CampaignRecord.self, progress.key.columns),
+                let app = try transaction.record(AppRecord.self, [.app(progress.app)]),
+                !app.isSuspended
+            else { continue }
+            let allowance = progress.allowance(campaign.plan.rate, now: now)
+            guard allowance > 0 else {
+                comeAgain(at: nextSecond)
+                continue
+            }
+            let share = (most - rows.count + campaigns.count - turn - 1) / (campaigns.count - turn)
+            let taken = try dueRows(of: campaign, atMost: min(share, allowance))
+            rows += taken
+            if taken.count == allowance {
+                comeAgain(at: nextSecond)
+            } else if taken.count == share {
+                isMore = true
+            }
+        }
+        return rows
+    }
+
+    private var nextSecond: Timestamp {
+        Timestamp(milliseconds: (now.milliseconds / 1_000 + 1) * 1_000)
+    }
+
+    private mutating func comeAgain(at time: Timestamp) { nextDue = min(nextDue ?? time, time) }
+
+    private mutating func dueRows(
+        of campaign: CampaignRecord, atMost most: Int
+    ) throws(StoreError) -> [Due] {
+        var rows: [Due] = []
+        let prefix: [ColumnValue] = [.app(campaign.app), .identifier(campaign.campaign)]
+        var last: [ColumnValue]?
+        for _ in 0..<Self.queuesMax where rows.count < most {
+            let first = try transaction.records(
+                CampaignPushRecord.self,
+                Scan(index: "campaign_push_queued", prefix: prefix, after: last, limit: 1)
+            ).first
+            guard let first, let due = first.due else { break }
+            let queue: [ColumnValue] = [
+                .unsigned(first.lane.rawValue), .unsigned(first.environment), .text(first.topic),
+            ]
+            last = queue
+            if due > now + Self.horizon { try setBack(prefix + queue) }
+            guard due <= now else {
+                comeAgain(at: due)
+                continue
+            }
+            guard let credential = try credential(for: first) else { continue }
+            let free = rooms[credential]?[first.lane] ?? .max
+            let limit = min(free, most - rows.count)
+            let found =
+                limit == 0
+                ? []
+                : try transaction.records(
+                    CampaignPushRecord.self,
+                    Scan(
+                        index: "campaign_push_queued", prefix: prefix + queue,
+                        through: [.timestamp(now)], limit: limit))
+            if rooms[credential] != nil {
+                rooms[credential]?[first.lane] = free - found.count
+                // No stream is left: it goes on when one is free.
+                if found.count == free { blocked.append(PushLane(credential, first.lane)) }
+            }
+            rows += found.map { Due(push: $0, campaign: campaign, credential: credential) }
+        }
+        return rows
+    }
+
+    /// Nothing waits so long for its moment: the store's clock was set back.
+    private mutating func setBack(_ queue: [ColumnValue]) throws(StoreError) {
+        let rows = try transaction.records(
+            CampaignPushRecord.self,
+            Scan(index: "campaign_push_queued", prefix: queue, limit: WakeRules.claimMax))
+        for var row in rows {
+            row.due = now
+            try transaction.put(row)
+        }
+        isMore = true
+    }
+
+    /// One with room before one without; `nil`: none names the topic.
+    private func credential(
+        for push: CampaignPushRecord
+    ) throws(StoreError) -> CredentialKey? {
+        let all = try transaction.records(
+            PushCredentialRecord.self,
+            Scan(
+                prefix: [.app(push.app), .unsigned(push.environment)],
+                limit: PushCredentialRecord.countMax)
+        ).filter { $0.hasTopic(push.topic) }.map { CredentialKey($0) }
+        return all.first { (rooms[$0]?[push.lane] ?? .max) > 0 } ?? all.first
+    }
+
+    // MARK: One row
+
+    /// - Returns: whether it came to a push.
+    private mutating func claim(
+        _ due: Due, isKnown: Bool, _ id: WakeID
+    ) throws(StoreError) -> Bool {
+        var push = due.push
+        let campaign = due.campaign
+        guard isKnown,
+            let app = try transaction.record(AppRecord.self, [.app(push.app)]),
+            let device = try transaction.record(
+                DeviceRecord.self, [.app(push.app), .user(push.user), .identifier(push.device)])
+        else {
+            try transaction.delete(CampaignPushRecord.self, push.key)
+            results[campaign.key, default: Result()].gone += 1
+            return false
+        }
+        var audience = CampaignAudience(
+            of: app, try campaign.decodedFilter(), in: transaction, now: now)
+        if let omission = try omission(&audience, device) {
+            push.settle(.leftOut, omission.name, now: now)
+            try transaction.put(push)
+            results[campaign.key, default: Result()].leftOut[omission, default: 0] += 1
+            return false
+        }
+        var placed = push
+        placed.place(device)
+        guard placed == push else {
+            // Another token by now, or APNs has accepted it since: into its queue.
+            try transaction.put(placed)
+            isMore = true
+            return false
+        }
+        var step = try WakeStep(device, in: transaction, now: now)
+        let wait = step.machine.campaignWait(now: now)
+        guard wait == nil else {
+            push.due = wait
+            try transaction.put(push)
+            if let wait { comeAgain(at: wait) }
+            return false
+        }
+        let claim = Claim(owner: request.boot, id: id)
+        try step.perform(step.machine.claimCampaign(push.campaign, claim: claim, now: now))
+        guard step.sends == .campaign, let lease = step.row.lease else {
+            preconditionFailure("a device with a token takes a push: \(step.row)")
+        }
+        push.phase = .sending
+        push.due = nil
+        push.sendingSince = now
+        push.attempts += 1
+        try transaction.put(push)
+        try step.save()
+        effects += step.effects
+        results[campaign.key, default: Result()].claimed += 1
+        let options = try campaign.decodedOptions()
+        let expiration = campaign.plan.expiration ?? app.alertExpiration
+        // APNs stores one notification: a campaign's must not take the place of an alert's.
+        let isStored = step.row.alertsOpen == 0 && expiration > 0
+        let request = PushRequest.campaign(
+            options.shown(
+                title: campaign.pushTitle, body: campaign.pushBody, locale: device.locale,
+                otherwise: app.locale),
+            options: options, of: campaign.campaign, wake: id,
+            expires: isStored ? now + expiration : nil,
+            to: PushRequest.Destination(token: device.pushToken ?? [], topic: device.pushTopic))
+        jobs.append(
+            PushJob(
+                key: PushJobKey(
+                    app: device.app, user: device.user, device: device.device,
+                    owner: self.request.boot, attempt: step.row.attempt),
+                kind: .campaign, lane: push.lane, credential: due.credential,
+                request: request, lease: lease))
+        return true
+    }
+
+    private func omission(
+        _ audience: inout CampaignAudience, _ device: DeviceRecord
+    ) throws(StoreError) -> CampaignOmission? {
+        switch try audience.verdict(on: device) {
+        case .takes: nil
+        case nil: .tokenless
+        case .outside: .changed
+        case .leftOut(let omission): omission
+        }
+    }
+
+    // MARK: Counts
+
+    private func writeDown() throws(StoreError) {
+        for known in campaigns {
+            guard let result = results[known.key],
+                var progress = try transaction.record(
+                    CampaignProgressRecord.self, known.key.columns, lock: .wait)
+            else { continue }
+            let omitted = result.leftOut.values.reduce(0, +)
+            let left = UInt64(result.claimed + result.gone) + omitted
+            progress.counts.waiting -= min(progress.counts.waiting, left)
+            progress.counts.flying += UInt64(result.claimed)
+            for omission in CampaignOmission.allCases {
+                progress.counts[omission] += result.leftOut[omission] ?? 0
+            }
+            progress.take(result.claimed, now: now)
+            progress.due = now
+            progress.settle(now: now)
+            try transaction.put(progress)
+        }
+    }
+}
+
+extension CampaignPushRecord {
+    /// The lock order; of one device's, that of the campaigns.
+    static func isBelow(_ left: Self, _ right: Self) -> Bool {
+        if left.app != right.app {
+            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
+        }
+        if left.user != right.user { return left.user < right.user }
+        return left.device == right.device
+            ? left.campaign < right.campaign : left.device < right.device
+    }
+}

@@ -1,0 +1,221 @@
+public import Model
+import Wake
+public import Wire
+
+// What an app's backend does with its campaigns, and with tags.
+extension Work {
+    func carryOut(_ request: CampaignRequest) throws(RuleFailure) -> StoreAnswer {
+        switch request {
+        case .create(let new, let idempotency):
+            return try once(new.app, idempotency) { () throws(RuleFailure) in
+                .campaign(try self.create(new))
+            }
+        case .control(let app, let id, let control, let idempotency):
+            return try once(app, idempotency) { () throws(RuleFailure) in
+                .campaignState(id, try self.control(app, id, control))
+            }
+        case .tag(let change, let idempotency):
+            return try once(change.app, idempotency) { () throws(RuleFailure) in
+                try self.tag(change)
+                return .done
+            }
+        case .advance: preconditionFailure("\(request) takes steps of its own")
+        }
+    }
+
+    private func create(_ new: NewCampaign) throws(RuleFailure) -> CampaignRecord {
+        try check(new)
+        let key: [ColumnValue] = [.app(new.app), .identifier(new.campaign)]
+        if try record(CampaignRecord.self, key) != nil {
+            throw .refused(.idInUse, "the campaign exists")
+        }
+        let known = try records(
+            CampaignProgressRecord.self, Scan(prefix: [.app(new.app)], limit: limits.listRows))
+        guard known.count < limits.listRows,
+            known.count(where: { !$0.isOver }) < limits.campaigns
+        else {
+            throw .refused(
+                .limit,
+                "an app has at most \(limits.campaigns) campaigns that are not over; "
+                    + "cancel one, or wait for its end")
+        }
+        let made = CampaignRecord(
+            app: new.app, campaign: new.campaign, name: new.name, pushTitle: new.title,
+            pushBody: new.body, pushOptions: new.options.encoded, filter: new.filter.encoded,
+            createdAt: now, plan: new.plan)
+        try put(made)
+        try put(
+            CampaignProgressRecord(
+                app: new.app, campaign: new.campaign,
+                due: max(now, new.plan.moment(ofOffset: CampaignPlan.offsetUTC * 2)), now: now))
+        effects.hasBackgroundWork = true
+        return made
+    }
+
+    /// The same for a dry run.
+    private func check(_ new: NewCampaign) throws(RuleFailure) {
+        if let (code, detail) = new.refusal(now: now) { throw .refused(code, detail) }
+    }
+
+    private func progress(
+        _ app: AppID, _ campaign: CampaignID
+    ) throws(RuleFailure) -> CampaignProgressRecord {
+        let key: [ColumnValue] = [.app(app), .identifier(campaign)]
+        guard let progress = try record(CampaignProgressRecord.self, key, lock: .wait) else {
+            throw .refused(.notFound, "no such campaign")
+        }
+        return progress
+    }
+
+    private func control(
+        _ app: AppID, _ campaign: CampaignID, _ control: CampaignControl
+    ) throws(RuleFailure) -> CampaignState {
+        var progress = try progress(app, campaign)
+        let before = progress
+        switch (control, progress.state) {
+        case (.cancel, .cancelled), (.pause, .paused): break
+        case (_, .finished), (_, .cancelled):
+            throw .refused(
+                .conflict, "the campaign is \(progress.state.rawValue): make another one")
+        case (.pause, _): progress.hold(.paused, now: now)
+        case (.cancel, _): progress.hold(.cancelled, now: now)
+        case (.resume, .paused), (.resume, .stopped):
+            let isLookedAt = progress.hold == .stopped && progress.stage == .review
+            progress.hold(.none, now: now)
+            if isLookedAt { progress.begin(.main, now: now) }
+            progress.trend = RejectionTrend()
+        case (.resume, .review): progress.begin(.main, now: now)
+        case (.resume, _): break
+        }
+        progress.settle(now: now)
+        if progress != before { try put(progress) }
+        effects.hasBackgroundWork = true
+        return progress.state
+    }
+
+    private func tag(_ change: ChangeTags) throws(RuleFailure) {
+        for tag in change.add + change.remove where !CampaignFilter.isTag(tag) {
+            throw .refused(
+                .malformed,
+                "a tag has 1 to \(CampaignFilter.tagBytesMax) ASCII letters, digits, . _ : -")
+        }
+        let key: [ColumnValue] = [.app(change.app), .user(change.user)]
+        // Locked: the count below is of all of them.
+        guard let user = try record(UserRecord.self, key, lock: .wait),
+            user.deletingSince == nil
+        else { throw .refused(.notFound, "no such user") }
+        if let device = change.device {
+            let known = try record(DeviceRecord.self, key + [.identifier(device)])
+            guard let known, known.expiresAt == nil else {
+                throw .refused(.notFound, "no such device of this user")
+            }
+        }
+        let owner = change.device ?? .zero
+        for tag in change.remove {
+            try delete(TagRecord.self, key + [.identifier(owner), .text(tag)])
+        }
+        for tag in change.add {
+            let row = key + [.identifier(owner), .text(tag)]
+            if try record(TagRecord.self, row) != nil { continue }
+            try put(
+                TagRecord(
+                    app: change.app, user: change.user, device: owner, tag: tag, taggedAt: now))
+        }
+        let all = try records(
+            TagRecord.self, Scan(prefix: key + [.identifier(owner)], limit: limits.tags + 1))
+        guard all.count <= limits.tags else {
+            throw .refused(.limit, "more than \(limits.tags) tags; remove some")
+        }
+    }
+
+    /// A restored store does not know what was sent after the backup: what was not over waits
+    /// until somebody says that it may go on.
+    func pauseCampaigns() throws(RuleFailure) {
+        var last: CampaignProgressRecord?
+        while true {
+            let found = try records(
+                CampaignProgressRecord.self,
+                Scan(
+                    after: last.map { [.app($0.app), .identifier($0.campaign)] },
+                    limit: limits.listRows))
+            for var progress in found where !progress.isOver && progress.hold == .none {
+                progress.hold(
+                    .paused,
+                    "the store was restored from a backup: pushes that left after it "
+                        + "are not known, and resuming sends them again", now: now)
+                progress.settle(now: now)
+                try put(progress)
+            }
+            guard found.count == limits.listRows else { return }
+            last = found.last
+        }
+    }
+}
+
+extension NewCampaign {
+    /// Why it cannot be made or counted; `nil`: it can.
+    public func refusal(now: Timestamp) -> (Code, String)? {
+        if let problem = filter.problem { return (.malformed, problem) }
+        if let problem = plan.problem(now: now) { return (.malformed, problem) }
+        guard !title.isEmpty || !body.isEmpty || options.hasKeyText else {
+            return (.missingField, "push: neither a title nor a body")
+        }
+        guard title.utf8.count + body.utf8.count <= PushOptions.textBytesMax else {
+            return (.tooLarge, "push: more than \(PushOptions.textBytesMax) bytes of text")
+        }
+        switch options.problem(title: title, body: body) {
+        case .malformed(let reason): return (.malformed, "push: \(reason)")
+        case .tooLarge(let reason): return (.tooLarge, "push: \(reason)")
+        case nil: return nil
+        }
+    }
+}
+
+extension CampaignProgressRecord {
+    mutating func hold(_ hold: CampaignHold, _ reason: String = "", now: Timestamp) {
+        self.hold = hold
+        self.reason = reason
+        since = now
+    }
+
+    mutating func begin(_ stage: CampaignStage, now: Timestamp) {
+        self.stage = stage
+        since = now
+        startedAt = startedAt ?? now
+        reviewUntil = nil
+        offset = nil
+        isOffsetDone = false
+        isPassDone = false
+        cursorUser = UserID("")
+        cursorDevice = .zero
+        due = now
+    }
+
+    /// Derives `due` and `sendingSince` after what counts for them has changed.
+    mutating func settle(now: Timestamp) {
+        let isSending = hold == .none && counts.waiting > 0
+        sendingSince = isSending ? sendingSince ?? now : nil
+        switch hold {
+        case .paused, .stopped: due = nil
+        case .cancelled: due = finishedAt == nil ? due ?? now : nil
+        case .none:
+            switch stage {
+            case .finished: due = nil
+            case .review: due = reviewUntil
+            case .scheduled, .canary, .main: due = due ?? now
+            }
+        }
+    }
+
+    /// How many may be claimed now.
+    func allowance(_ rate: UInt64, now: Timestamp) -> Int {
+        let taken = meterSecond == now.milliseconds / 1_000 ? meterCount : 0
+        return Int(clamping: rate - min(rate, taken))
+    }
+
+    mutating func take(_ count: Int, now: Timestamp) {
+        let second = now.milliseconds / 1_000
+        meterCount = (meterSecond == second ? meterCount : 0) + UInt64(max(0, count))
+        meterSecond = second
+    }
+}

@@ -1,0 +1,304 @@
+import Model
+import Wake
+import Wire
+
+// Campaigns go through their app's devices with a cursor, some devices a step, and queue a few
+// more than can be sent at once: so the audience is the one of the moment, a pause or a cancel
+// finds little to take back, and a million devices are never in one transaction.
+extension Work {
+    /// How long a campaign with enough in its queue, or with its last pushes under way, waits
+    /// until it looks again; claims and answers let it look sooner.
+    private static let idleDelay: Milliseconds = 2_000
+    /// How long one that waits for an hour sleeps: somebody may come whose clock is earlier.
+    private static let hourDelay: Milliseconds = 10 * 60_000
+
+    func advanceCampaigns(devices: Int) throws(RuleFailure) -> StoreAnswer {
+        var budget = max(1, devices)
+        var count = 0
+        let due = try records(
+            CampaignProgressRecord.self,
+            Scan(
+                index: "campaign_by_due", through: [.timestamp(now)],
+                limit: limits.campaignsAtOnce))
+        for known in due where budget > 0 {
+            let work = try step { () throws(RuleFailure) in
+                try self.advance(known.app, known.campaign, budget)
+            }
+            budget -= work
+            count += work
+        }
+        return .progressed(count: count, more: count > 0)
+    }
+
+    /// - Returns: how many rows were looked at or written; 0: nothing changed.
+    private func advance(
+        _ app: AppID, _ id: CampaignID, _ budget: Int
+    ) throws(RuleFailure) -> Int {
+        let key = CampaignKey(app: app, campaign: id).columns
+        guard
+            var progress = try record(CampaignProgressRecord.self, key, lock: .wait),
+            let due = progress.due, due <= now
+        else { return 0 }
+        guard let campaign = try record(CampaignRecord.self, key) else {
+            try delete(CampaignProgressRecord.self, key)
+            return 1
+        }
+        let before = progress
+        var work = 0
+        if progress.hold == .none, campaign.plan.startsAt + CampaignPlan.lifetime <= now {
+            progress.hold(.cancelled, "it was not over 30 days after its start", now: now)
+            work = 1
+        }
+        if progress.hold == .cancelled {
+            work += try takeBack(&progress, campaign, budget)
+        } else {
+            work += try goOn(&progress, campaign, budget)
+        }
+        progress.settle(now: now)
+        if progress != before { try put(progress) }
+        return work
+    }
+
+    private func goOn(
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
+    ) throws(RuleFailure) -> Int {
+        let plan = campaign.plan
+        switch progress.stage {
+        case .finished: return 0
+        case .scheduled:
+            let first = try nextOffset(after: nil, progress.app, plan) ?? 0
+            let moment = plan.moment(ofOffset: first)
+            guard moment <= now else {
+                progress.due = min(moment, now + Self.hourDelay)
+                return 0
+            }
+            progress.begin(plan.canaryShare > 0 ? .canary : .main, now: now)
+            return 1
+        case .review:
+            guard let until = progress.reviewUntil, until <= now else { return 0 }
+            let (refused, accepted) = (
+                progress.counts.canaryRefused, progress.counts.canaryAccepted
+            )
+            // Few: half of what would stop it.
+            guard refused * 200 <= max(1, plan.stopPercent) * (refused + accepted) else {
+                progress.hold(
+                    .stopped,
+                    "\(refused) of \(refused + accepted) pushes to the canary share "
+                        + "were rejected, the last with \(progress.lastReason)", now: now)
+                effects.wakes.campaignsStopped += 1
+                return 1
+            }
+            progress.begin(.main, now: now)
+            return 1
+        case .canary, .main:
+            if progress.isPassDone { return try endPass(&progress, campaign) }
+            return try queueMore(&progress, campaign, budget)
+        }
+    }
+
+    /// Puts more devices into the queue.
+    private func queueMore(
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
+    ) throws(RuleFailure) -> Int {
+        if progress.counts.waiting >= UInt64(limits.campaignQueue) {
+            // Rows that went with their users are not told to the count.
+            progress.counts.waiting = UInt64(try queued(progress, limit: limits.campaignQueue))
+        }
+        let room = limits.campaignQueue - Int(clamping: progress.counts.waiting)
+        guard room > 0 else {
+            progress.due = now + Self.idleDelay
+            return 0
+        }
+        guard try isTurn(&progress, campaign.plan) else { return 0 }
+        let limit = min(budget, room)
+        let devices = try devices(after: progress, limit: limit, campaign.plan)
+        guard let app = try record(AppRecord.self, [.app(progress.app)]) else { return 0 }
+        let counted = progress.counts
+        try waking { () throws(StoreError) in
+            var audience = CampaignAudience(
+                of: app, try campaign.decodedFilter(), in: self.transaction, now: self.now)
+            for device in devices {
+                try self.consider(device, &audience, campaign, &progress)
+            }
+        }
+        if progress.counts.waiting > counted.waiting { effects.hasBackgroundWork = true }
+        if let last = devices.last {
+            progress.cursorUser = last.user
+            progress.cursorDevice = last.device
+        }
+        if devices.count < limit {
+            if campaign.plan.isLocal {
+                progress.isOffsetDone = true
+            } else {
+                progress.isPassDone = true
+            }
+        }
+        progress.due = now
+        return max(1, devices.count)
+    }
+
+    private func consider(
+        _ device: DeviceRecord, _ audience: inout CampaignAudience, _ campaign: CampaignRecord,
+        _ progress: inout CampaignProgressRecord
+    ) throws(StoreError) {
+        progress.counts.seen += 1
+        let isCanary = campaign.plan.isCanary(device.device, of: campaign.campaign)
+        if progress.stage == .canary, !isCanary { return }
+        let row = CampaignPushRecord(
+            device, of: campaign.campaign, isCanary: progress.stage == .canary, now: now)
+        // One a device, whatever came before.
+        guard try transaction.record(CampaignPushRecord.self, row.key) == nil else { return }
+        switch try audience.verdict(on: device) {
+        case nil, .outside: return
+        case .takes:
+            progress.counts.audience += 1
+            progress.counts.waiting += 1
+            if row.isCanary { progress.counts.canary += 1 }
+            try transaction.put(row)
+        case .leftOut(let omission):
+            // Those of the share that went first are counted there.
+            if progress.stage == .canary || !isCanary { progress.counts[omission] += 1 }
+        }
+    }
+
+    /// After the last device of a pass: waits for the answers to what is under way.
+    private func endPass(
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord
+    ) throws(RuleFailure) -> Int {
+        guard try queued(progress, limit: 1) == 0, try flying(progress) == 0 else {
+            progress.due = now + Self.idleDelay
+            return 0
+        }
+        progress.counts.waiting = 0
+        progress.counts.flying = 0
+        if progress.stage == .main {
+            try finish(&progress, campaign)
+        } else if progress.counts.canary == 0 {
+            // Nobody to learn from.
+            progress.begin(.main, now: now)
+        } else {
+            progress.stage = .review
+            progress.since = now
+            progress.reviewUntil = campaign.plan.canaryWait.map { now + $0 }
+        }
+        return 1
+    }
+
+    private func finish(
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord
+    ) throws(RuleFailure) {
+        if progress.hold == .none {
+            progress.stage = .finished
+            progress.since = now
+        }
+        progress.finishedAt = now
+        progress.due = nil
+        progress.expiresAt = now + CampaignPushRecord.lifetime
+        var campaign = campaign
+        campaign.expiresAt = progress.expiresAt
+        try put(campaign)
+    }
+
+    /// Of a cancelled campaign: what waits goes.
+    private func takeBack(
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
+    ) throws(RuleFailure) -> Int {
+        let rows = try records(
+            CampaignPushRecord.self,
+            Scan(
+                index: "campaign_push_queued",
+                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: budget))
+        for var row in rows {
+            row.settle(.cancelled, now: now)
+            try put(row)
+        }
+        progress.counts.cancelled += UInt64(rows.count)
+        progress.counts.waiting -= min(progress.counts.waiting, UInt64(rows.count))
+        progress.due = now
+        if rows.isEmpty {
+            progress.counts.waiting = 0
+            if try flying(progress) == 0 {
+                progress.counts.flying = 0
+                try finish(&progress, campaign)
+                return 1
+            }
+            progress.due = now + Self.idleDelay
+        }
+        return rows.count
+    }
+
+    // MARK: Devices in order
+
+    private func queued(
+        _ progress: CampaignProgressRecord, limit: Int
+    ) throws(RuleFailure) -> Int {
+        try records(
+            CampaignPushRecord.self,
+            Scan(
+                index: "campaign_push_queued",
+                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit)
+        ).count
+    }
+
+    private func flying(_ progress: CampaignProgressRecord) throws(RuleFailure) -> Int {
+        try records(
+            CampaignPushRecord.self,
+            Scan(
+                index: "campaign_push_sending",
+                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: 1)
+        ).count
+    }
+
+    private func devices(
+        after progress: CampaignProgressRecord, limit: Int, _ plan: CampaignPlan
+    ) throws(RuleFailure) -> [DeviceRecord] {
+        let after: [ColumnValue]? =
+            progress.cursorUser.name.isEmpty
+            ? nil : [.user(progress.cursorUser), .identifier(progress.cursorDevice)]
+        var prefix: [ColumnValue] = [.app(progress.app)]
+        if plan.isLocal { prefix.append(.unsigned(progress.offset ?? 0)) }
+        return try records(
+            DeviceRecord.self,
+            Scan(
+                index: plan.isLocal ? "device_by_offset" : nil, prefix: prefix, after: after,
+                limit: limit))
+    }
+
+    /// Of a local start: whether the clocks of the devices that are next show it. Always else.
+    private func isTurn(
+        _ progress: inout CampaignProgressRecord, _ plan: CampaignPlan
+    ) throws(RuleFailure) -> Bool {
+        guard plan.isLocal, progress.offset == nil || progress.isOffsetDone else { return true }
+        guard let next = try nextOffset(after: progress.offset, progress.app, plan) else {
+            progress.isPassDone = true
+            progress.due = now
+            return false
+        }
+        let moment = plan.moment(ofOffset: next)
+        guard moment <= now else {
+            progress.due = min(moment, now + Self.hourDelay)
+            return false
+        }
+        progress.offset = next
+        progress.isOffsetDone = false
+        progress.cursorUser = UserID("")
+        progress.cursorDevice = .zero
+        return true
+    }
+
+    private func nextOffset(
+        after offset: UInt64?, _ app: AppID, _ plan: CampaignPlan
+    ) throws(RuleFailure) -> UInt64? {
+        guard plan.isLocal else { return nil }
+        return try waking { () throws(StoreError) in
+            try CampaignPlan.offset(after: offset) { bound throws(StoreError) in
+                try self.transaction.records(
+                    DeviceRecord.self,
+                    Scan(
+                        index: "device_by_offset", prefix: [.app(app)], after: [.unsigned(0)],
+                        through: [.unsigned(bound - 1)], descending: true, limit: 1)
+                ).first?.utcOffset
+            }
+        }
+    }
+}
