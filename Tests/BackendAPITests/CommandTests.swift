@@ -19,7 +19,9 @@ import Testing
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     }
 
-    private func rouse(_ arguments: String...) throws -> Run {
+    private func rouse(_ arguments: String...) throws -> Run { try run(arguments) }
+
+    private func run(_ arguments: [String]) throws -> Run {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
             .deletingLastPathComponent().appendingPathComponent("rouse")
@@ -144,6 +146,57 @@ import Testing
             certificateChain: try bytes("server.pem"), privateKey: try bytes("server.key"),
             protocols: [])
         #expect(try rouse("dev", "certificates", "c2", "--name", "a b").status == 64)
+    }
+
+    @Test("a campaign is counted, made, shown, held and ended")
+    func campaigns() throws {
+        defer { remove() }
+        let server = try TestServer()
+        defer { server.stop() }
+        _ = try server.makeApp("shop")
+        _ = try server.openDevice("shop", user: "anna")
+        let socket = ["--socket", server.adminSocket]
+        func campaign(_ words: String...) throws -> Run { try run(["campaign"] + words + socket) }
+        let counted = try campaign("count", "shop", "--seen-within", "7d", "--canary", "1.5")
+        #expect(counted.status == 0, "\(counted.complaint)")
+        #expect(counted.output.hasPrefix("0 devices\n  0 of them first\n"))
+        #expect(counted.output.contains("left out, tokenless: 1"))
+        let id = "0190a1b2-c3d4-7123-8456-789abcdef0aa"
+        let later = Date(timeIntervalSinceNow: 21 * 86_400).formatted(.iso8601)
+        let words = [
+            "campaign", "create", "shop", "--id", id, "--name", "spring", "--body", "hi",
+            "--text", "de=Hallo=Welt", "--title", "T", "--rate", "7", "--canary", "0.5",
+            "--canary-wait", "30m", "--expires", "0s", "--tag", "a", "--no-tag", "b",
+            "--locale", "de", "--version-min", "2", "--reachability", "wakeable",
+        ]
+        let local = try run(words + ["--local-start", String(later.dropLast())] + socket)
+        #expect(local.status == 1 && local.complaint.contains("exclude each other"))
+        let made = try run(words + ["--start", later] + socket)
+        #expect(made.status == 0 && made.output == id + "\n", "\(made.complaint)")
+        #expect(try campaign("list", "shop").output.contains("scheduled"))
+        let shown = try JSONTree(try campaign("show", "shop", id, "--json").output)
+        #expect(shown["canary"]["share"].number == 50)
+        #expect(shown["canary"]["wait_seconds"].number == 1_800)
+        #expect(shown["audience"]["no_tags"][0].string == "b")
+        let text = try campaign("show", "shop", id).output
+        #expect(text.contains("scheduled since") && text.contains("0/0+ scheduled"))
+        let user = try campaign("show", "shop", id, "--user", "anna").output
+        #expect(user.contains(": none, audience-locale"))
+        #expect(try campaign("pause", "shop", id).output == "campaign \(id) is paused\n")
+        // Held, it is waited for no longer; and no bar is drawn where nobody looks.
+        let watched = try campaign("show", "shop", id, "--watch").output
+        #expect(watched.contains("paused since") && !watched.contains("\r"))
+        #expect(try campaign("resume", "shop", id).output.hasSuffix("is scheduled\n"))
+        #expect(try campaign("cancel", "shop", id).output.hasSuffix("is cancelled\n"))
+        #expect(try campaign("resume", "shop", id).status == 1)
+        for words in [["--canary", "100"], ["--seen-within", "7"], ["--canary-wait", "1m"]] {
+            let wrong = try run(["campaign", "create", "shop", "--body", "x"] + words + socket)
+            #expect(wrong.status == 64, "\(words)")
+        }
+        for name in ["create", "count", "list", "show", "pause", "resume", "cancel"] {
+            let help = try run(["campaign", name, "--help"])
+            #expect(help.status == 0 && help.output.contains("examples:"))
+        }
     }
 
     @Test("words that are no command are told the commands that begin so")

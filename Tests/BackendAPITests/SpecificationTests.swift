@@ -102,10 +102,13 @@ import Wire
         try schedule(server, key, other: try server.makeApp("fifth"))
         try deleteUser(server, key, other: try server.makeApp("third"))
         try administerWebhooks(server, key, other: try server.makeApp("fourth"))
+        try administerCampaigns(
+            server, try server.makeApp("campaigner"), other: try server.makeApp("bystander"))
         try refuseBeforeRouting(server, key)
         try fillFanOut(server, key)
         try fail(server, key, gets)
         try failWebhooks(server, key)
+        try failCampaigns(server, key)
         try stopping(server, key, gets)
         try check(server.transcript)
     }

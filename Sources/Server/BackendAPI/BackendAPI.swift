@@ -125,11 +125,11 @@ public final class BackendAPI: Sendable {
         routes: ConversationRoutes.all + AnnouncementRoutes.all + ScheduleRoutes.all
             + UserRoutes.all + ReadRoutes.all
             + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
-            + ExplainRoutes.all
+            + ExplainRoutes.all + CampaignRoutes.keyed
             + HealthRoutes.all)
     static let adminRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all
-            + AdminAccessRoutes.all + WebhookRoutes.admin)
+            + AdminAccessRoutes.all + WebhookRoutes.admin + CampaignRoutes.admin)
 
     /// Refuses new requests, waits for the answers that are under way, at most `milliseconds`,
     /// and ends. Call it before the store is stopped. Again does nothing.

@@ -19,7 +19,7 @@ enum Rouse {
         + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
         + fleetCommands + accessCommands
         + developmentCommands
-        + explainCommands
+        + explainCommands + campaignCommands
 
     static func main() {
         // A parent may have blocked signals for its threads, and a child inherits that: a server

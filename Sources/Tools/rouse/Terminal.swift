@@ -10,6 +10,9 @@ enum Terminal {
     /// Writes to standard error, at once.
     static func complain(_ text: String) { write(text + "\n", to: 2) }
 
+    /// Whether a person looks at what is printed.
+    static var isTerminal: Bool { isatty(1) == 1 }
+
     /// Colour only where a person sees it.
     static var hasColour: Bool { isatty(1) == 1 && getenv("NO_COLOR") == nil }
 

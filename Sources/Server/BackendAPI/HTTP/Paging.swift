@@ -15,6 +15,7 @@ struct PageCursor: Equatable {
         case receipts = 4
         case conversations = 5
         case schedule = 6
+        case campaigns = 7
     }
 
     let list: List
@@ -76,6 +77,12 @@ extension Call {
         else { throw .badCursor }
         return SchedulePlace(
             sendAt: Timestamp(milliseconds: time.low), message: message)
+    }
+
+    func campaignCursor() throws(Problem) -> CampaignID? {
+        guard let bytes = try cursor(.campaigns) else { return nil }
+        guard let id = CampaignID(bytes) else { throw .badCursor }
+        return id
     }
 
     func positionCursor(_ list: PageCursor.List) throws(Problem) -> UInt64? {
