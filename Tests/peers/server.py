@@ -618,7 +618,6 @@ class Connection:
         if len(body.mutations) > UNANSWERED:
             raise Closed(4006)
         results = [self.server.carry_out(device, user, m) for m in body.mutations]
-        self.server.read(user, body.reads)
         reset, start = None, body.cursor.seq
         if not body.HasField("cursor"):
             reset = pb.RESET_REASON_NO_CURSOR
@@ -627,6 +626,9 @@ class Connection:
         elif start > user.head:
             reset = pb.RESET_REASON_CURSOR_AHEAD
             self.restart()
+        # SYN-32: in another epoch the same position may be another message's.
+        is_elsewhere = reset in (pb.RESET_REASON_EPOCH_CHANGED, pb.RESET_REASON_CURSOR_AHEAD)
+        self.server.read(user, [r for r in body.reads if not (is_elsewhere and r.conversation)])
         if reset is not None:
             start = device.applied = 0
         else:
