@@ -69,6 +69,19 @@ import Testing
         #expect(outcome.errors.contains("wakes beside a campaign"))
     }
 
+    @Test("push: a campaign that ends before the wakes ends the measurement, too")
+    func shortCampaign() throws {
+        let outcome = try Program.run([
+            "load", "push", "--pushes", "300", "--wakes", "400", "--json",
+        ])
+        try #require(outcome.status == 0, "\(outcome.errors)")
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let report = try decoder.decode(Push.self, from: Data(outcome.output.utf8))
+        #expect(report.wakes.alone.count == 400)
+        #expect((1..<400).contains(report.wakes.beside.count))
+    }
+
     /// Bytes only, and far from what they are; FirstSyncTests counts the frames exactly.
     @Test("first-sync: on the wire a device is usable at a price that the history does not raise")
     func firstSync() throws {

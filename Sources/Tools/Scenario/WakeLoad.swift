@@ -35,21 +35,27 @@ final class WakeLoad {
         try offer(Array(wakes.prefix(1)), Array(campaign.prefix(1)))
         try wait { $0.answered == 2 }
         desk.forget()
-        try sendWakes()
+        _ = try sendWakes()
         let alone = desk.state.wakeTimes
         desk.forget()
         try offer([], campaign)
         try wait { $0.campaignAnswers > 0 }
-        try sendWakes()
+        let sent = try sendWakes()
         let beside = desk.state
-        try wait { $0.answered == self.wakes.count + self.campaign.count }
+        try wait { $0.answered == sent + self.campaign.count }
+        guard sent > 0 else {
+            throw ScenarioError(
+                "the campaign ended before a wake was sent beside it: ask for more pushes")
+        }
         return PushLoadReport.Wakes(
             alone: alone, beside: beside.wakeTimes, campaignAnswers: beside.campaignAnswers,
             campaign: campaign.count)
     }
 
     /// One after the other, until all have their answers or, beside a campaign, that has ended.
-    private func sendWakes() throws {
+    ///
+    /// - Returns: how many were sent.
+    private func sendWakes() throws -> Int {
         let besides = desk.state.campaignAnswers > 0
         var sent = 0
         for wake in wakes {
@@ -59,6 +65,7 @@ final class WakeLoad {
             usleep(Self.spacing)
         }
         try wait { $0.wakeTimes.count == sent }
+        return sent
     }
 
     private func offer(_ wakes: [PushJob], _ campaign: [PushJob]) throws {
