@@ -190,8 +190,11 @@ public struct FleetReport: Codable, Equatable, Sendable {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let bytes = (try? encoder.encode(self)) ?? Data()
-        return String(decoding: bytes, as: UTF8.self)
+        do {
+            return String(decoding: try encoder.encode(self), as: UTF8.self)
+        } catch {
+            preconditionFailure("a report that is no JSON: \(self): \(error)")
+        }
     }
 }
 

@@ -315,10 +315,5 @@ public struct FirstSyncReport: Encodable, Sendable {
     }
 
     /// One JSON object, in one line.
-    public var json: String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
-    }
+    public var json: String { reportLine }
 }

@@ -245,13 +245,10 @@ public struct IdleLoadReport: Equatable, Sendable {
             let bytesPerConnection: Int
             let anonymousBytesPerConnection: Int
         }
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys]
-        let line = Line(
+        return Line(
             connections: connections, loginSeconds: loginSeconds, before: before,
             afterLogin: afterLogin, after: after, bytesPerConnection: bytesPerConnection,
-            anonymousBytesPerConnection: anonymousBytesPerConnection)
-        return (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+            anonymousBytesPerConnection: anonymousBytesPerConnection
+        ).reportLine
     }
 }

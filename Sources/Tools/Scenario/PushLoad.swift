@@ -376,10 +376,5 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
     }
 
     /// One JSON object, in one line.
-    public var json: String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
-    }
+    public var json: String { reportLine }
 }

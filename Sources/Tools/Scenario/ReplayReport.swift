@@ -109,12 +109,7 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     public var isGood: Bool { failures.isEmpty }
 
     /// One JSON object on one line.
-    public var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { return "{}" }
-        return String(decoding: data, as: UTF8.self)
-    }
+    public var json: String { reportLine }
 
     /// For people.
     public var text: String {

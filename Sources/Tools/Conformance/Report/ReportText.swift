@@ -141,6 +141,10 @@ extension ConformanceReport {
         let whole = Whole(
             conforms: isGood, strict: isStrict, counts: counts, milliseconds: milliseconds,
             summary: summary, cases: results)
-        return (try? encoder.encode(whole)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        do {
+            return String(decoding: try encoder.encode(whole), as: UTF8.self)
+        } catch {
+            preconditionFailure("a report that is no JSON: \(whole): \(error)")
+        }
     }
 }
