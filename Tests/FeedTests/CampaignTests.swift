@@ -160,6 +160,8 @@ import Wire
         #expect(UInt64(try campaigns.send().count) == tally.canary)
         try campaigns.control(new.campaign, .resume)
         #expect(UInt64(try campaigns.send().count) == tally.devices - tally.canary)
+        let counts = try campaigns.counts(new.campaign)
+        #expect(counts.seen == tally.seen && counts.audience == tally.devices)
     }
 
     @Test func theCanaryShareGoesFirstAndWaitsForALook() throws {

@@ -31,9 +31,13 @@ extension Work {
         }
         let known = try records(
             CampaignProgressRecord.self, Scan(prefix: [.app(new.app)], limit: limits.listRows))
-        guard known.count < limits.listRows,
-            known.count(where: { !$0.isOver }) < limits.campaigns
-        else {
+        guard known.count < limits.listRows else {
+            throw .refused(
+                .limit,
+                "an app has at most \(limits.listRows) campaigns; those that are over go after "
+                    + "90 days")
+        }
+        guard known.count(where: { !$0.isOver }) < limits.campaigns else {
             throw .refused(
                 .limit,
                 "an app has at most \(limits.campaigns) campaigns that are not over; "

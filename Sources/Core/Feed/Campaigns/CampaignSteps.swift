@@ -141,9 +141,11 @@ extension Work {
         _ device: DeviceRecord, _ audience: inout CampaignAudience, _ campaign: CampaignRecord,
         _ progress: inout CampaignProgressRecord
     ) throws(StoreError) {
-        progress.counts.seen += 1
         let isCanary = campaign.plan.isCanary(device.device, of: campaign.campaign)
         if progress.stage == .canary, !isCanary { return }
+        // Both passes come by those of the share that goes first.
+        let isFirstLook = progress.stage == .canary || !isCanary
+        if isFirstLook { progress.counts.seen += 1 }
         let row = CampaignPushRecord(
             device, of: campaign.campaign, isCanary: progress.stage == .canary, now: now)
         // One a device, whatever came before.
@@ -156,8 +158,7 @@ extension Work {
             if row.isCanary { progress.counts.canary += 1 }
             try transaction.put(row)
         case .leftOut(let omission):
-            // Those of the share that went first are counted there.
-            if progress.stage == .canary || !isCanary { progress.counts[omission] += 1 }
+            if isFirstLook { progress.counts[omission] += 1 }
         }
     }
 
