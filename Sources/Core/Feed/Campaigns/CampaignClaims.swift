@@ -74,7 +74,10 @@ struct CampaignClaims {
         let rows = try dueRows(atMost: ids.count)
         var ids = ids
         try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: { CampaignPushRecord.isBelow($0.push, $1.push) }) {
+            let ordered = rows.sorted {
+                $0.push.precedes($1.push, orInTie: $0.push.campaign < $1.push.campaign)
+            }
+            for row in ordered {
                 guard let id = ids.first else { break }
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.push.app), .user(row.push.user)], lock: .wait)
@@ -294,17 +297,5 @@ struct CampaignClaims {
             progress.settle(now: now)
             try transaction.put(progress)
         }
-    }
-}
-
-extension CampaignPushRecord {
-    /// The lock order; of one device's, that of the campaigns.
-    static func isBelow(_ left: Self, _ right: Self) -> Bool {
-        if left.app != right.app {
-            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
-        }
-        if left.user != right.user { return left.user < right.user }
-        return left.device == right.device
-            ? left.campaign < right.campaign : left.device < right.device
     }
 }

@@ -31,7 +31,7 @@ extension WakeRules {
             claimed.queues = try queues.depths() + [campaigns.depth].compactMap { $0 }
         }
         try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: { WakeRecord.isBelow($0.wake, $1.wake) }) {
+            for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
                 // The user's row first: a publish holds it while it looks at the same device.
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
@@ -224,17 +224,6 @@ extension ClaimedPushes {
         more = more || campaigns.isMore
         blocked += campaigns.blocked
         if let due = campaigns.nextDue { nextDue = min(nextDue ?? due, due) }
-    }
-}
-
-extension WakeRecord {
-    /// The lock order.
-    static func isBelow(_ left: WakeRecord, _ right: WakeRecord) -> Bool {
-        if left.app != right.app {
-            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
-        }
-        return left.user == right.user
-            ? left.device < right.device : left.user < right.user
     }
 }
 

@@ -209,7 +209,7 @@ extension WakeRules {
             Scan(index: "session_by_expected", through: [.timestamp(now)], limit: most))
         var found = WakeEffects()
         try transaction.savepoint { () throws(StoreError) in
-            for session in sessions.sorted(by: SessionRecord.isBelow) {
+            for session in sessions.sorted(by: { $0.precedes($1) }) {
                 found += try expire(session, in: transaction, now: now)
             }
         }
@@ -315,7 +315,7 @@ extension WakeRules {
                 through: [.timestamp(now)], limit: most))
         var found = WakeEffects()
         try transaction.savepoint { () throws(StoreError) in
-            for alert in rows.sorted(by: AlertRecord.isBelow) {
+            for alert in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) }) {
                 _ = try transaction.record(
                     UserRecord.self, [.app(alert.app), .user(alert.user)], lock: .wait)
                 guard
@@ -356,7 +356,7 @@ extension WakeRules {
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: WakeRecord.isBelow) {
+            for row in rows.sorted(by: { $0.precedes($1) }) {
                 _ = try transaction.record(
                     UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
                 guard let device = try device(of: row, in: transaction) else { continue }
@@ -367,28 +367,5 @@ extension WakeRules {
             }
         }
         return effects
-    }
-}
-
-extension AlertRecord {
-    /// The lock order.
-    fileprivate static func isBelow(_ left: AlertRecord, _ right: AlertRecord) -> Bool {
-        if left.app != right.app {
-            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
-        }
-        if left.user != right.user { return left.user < right.user }
-        return left.device == right.device
-            ? left.seq < right.seq : left.device < right.device
-    }
-}
-
-extension SessionRecord {
-    /// The lock order.
-    fileprivate static func isBelow(_ left: SessionRecord, _ right: SessionRecord) -> Bool {
-        if left.app != right.app {
-            return left.app.name.utf8.lexicographicallyPrecedes(right.app.name.utf8)
-        }
-        return left.user == right.user
-            ? left.device < right.device : left.user < right.user
     }
 }
