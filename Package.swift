@@ -66,10 +66,10 @@ let fuzz: Target =
     isFuzzing
     ? .executableTarget(
         name: "rouse-fuzz", dependencies: fuzzed, path: "Tests/Fuzz",
-        exclude: ["corpus", "Replay"], swiftSettings: common)
+        exclude: ["corpus", "Replay", "api.dict"], swiftSettings: common)
     : .testTarget(
         name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
-        exclude: ["corpus", "Driver"], swiftSettings: common)
+        exclude: ["corpus", "Driver", "api.dict"], swiftSettings: common)
 
 let package = Package(
     name: "rouse",
