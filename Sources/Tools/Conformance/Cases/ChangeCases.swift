@@ -23,7 +23,7 @@ extension Conformance {
         }.first
     }
 
-    private static func removed(_ replica: Replica, _ user: String) -> Bool {
+    static func removed(_ replica: Replica, _ user: String) -> Bool {
         replica.log.contains { entry in
             if case .participant(let state) = entry.body {
                 state.removed && state.user == user

@@ -19,6 +19,21 @@ extension Conformance {
         return nil
     }
 
+    /// Nothing of `from`'s signals comes to the device from now on.
+    private static func staysSilent(
+        _ device: Device, while from: Device, signals signal: Signal
+    ) throws {
+        device.peer.passed = []
+        for _ in 0..<4 {
+            try from.peer.send(.signal(signal))
+            for frame in device.peer.passed
+                + (try device.peer.frames(during: .milliseconds(600)))
+            {
+                if case .signal = frame.body { throw CaseEnd.failed("a signal came") }
+            }
+        }
+    }
+
     /// Two users who agreed on signals, and a conversation.
     private static func signallers(_ t: Trial) throws -> (Device, Device, ConversationID) {
         let anna = try t.device(of: t.user("anna"), features: agreed)
@@ -68,13 +83,24 @@ extension Conformance {
                 try require(try signalled(anna, ben, signal) != nil, "none came")
             }
             try does(ben, "block", .blockUser(BlockUser(user: anna.user, blocked: true)))
-            ben.peer.passed = []
-            for _ in 0..<4 {
-                try anna.peer.send(.signal(signal))
-                for frame in ben.peer.passed + (try ben.peer.frames(during: .milliseconds(600))) {
-                    if case .signal = frame.body { throw CaseEnd.failed("a signal came") }
-                }
+            try staysSilent(ben, while: anna, signals: signal)
+        },
+        .must(
+            "signals.removed", "from the answer on no signal reaches who was removed",
+            ["SIG-5: MUST NOT reach a user who blocks its sender"], seconds: 60
+        ) { t in
+            let (anna, ben, conversation) = try signallers(t)
+            let signal = Signal(conversation: conversation, kind: .typing)
+            try settingUp("a signal before the removal") {
+                try require(try signalled(anna, ben, signal) != nil, "none came")
             }
+            try does(
+                anna, "remove",
+                .removeParticipants(
+                    RemoveParticipants(conversation: conversation, users: [ben.user])))
+            // What came before the answer may still have been on its way.
+            try ben.pump(until: "the removal") { removed($0, ben.user) }
+            try staysSilent(ben, while: anna, signals: signal)
         },
         .must(
             "signals.not-agreed", "SIGNAL without the feature: 4009; without a conversation: 4002",
