@@ -19,7 +19,7 @@ extension Coverage {
                 "what is on the disk is not on the wire: SecretTests search store and log"),
             Excuse(
                 "SYN-30: MUST be answered with a reset of reason *cursor too old*", .inside,
-                "takes 30 days: SyncServiceTests show it on a clock of their own"),
+                "takes 30 days: FeedTests show it on a clock of their own"),
         ]
 
     private static let ofWebhooks: [Citation] = [
