@@ -1,4 +1,3 @@
-import APNsSimulator
 import Crypto
 import EventLoop
 import Feed
@@ -11,6 +10,7 @@ import Testing
 import Wake
 import Wire
 
+@testable import APNsSimulator
 @testable import PushGateway
 
 /// A store in a temporary folder, a gateway, and the simulator as its APNs.
@@ -30,6 +30,8 @@ final class City {
     private var tokens: [String: String] = [:]
     private var devices: [String: DeviceID] = [:]
     private var lastNumber: UInt64 = 0
+    private let offset = ClockOffset()
+    private let configuration: PushGatewayConfiguration
 
     private final class SimulatorBox: @unchecked Sendable {
         // @unchecked: used on its loop only, but for `port`, which is set before it is shared.
@@ -37,7 +39,10 @@ final class City {
         var port: UInt16 = 0
     }
 
-    init(grace: Milliseconds) throws {
+    init(
+        grace: Milliseconds, configuration: PushGatewayConfiguration = PushGatewayConfiguration()
+    ) throws {
+        self.configuration = configuration
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-push-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -70,6 +75,7 @@ final class City {
         let boot = BootID(high: 1, low: 2)
         let doorbell = self.doorbell
         let path = directory.appendingPathComponent("rouse.db").path
+        let offset = self.offset
         store = try StoreService.start(
             duties: [
                 StoreDuty(
@@ -81,10 +87,10 @@ final class City {
                 StoreDuty(
                     name: "alive", request: .keepAlive, interval: 2_000, followsCommits: false),
             ], boot: boot, epochHalf: 77,
-            open: { try SQLiteStore(path: path, tables: Schema.tables) },
+            open: { ShiftedStore(try SQLiteStore(path: path, tables: Schema.tables), offset) },
             onCommit: { if $0.hasBackgroundWork { doorbell.ring() } })
         desk = try StoreDesk(store)
-        gateway = try Self.start(over: store, doorbell)
+        gateway = try Self.start(over: store, doorbell, configuration)
         // A push whose stream died unanswered is sent again within the budget: the default 60 s
         // between two would be longer than a test waits.
         _ = try commit(
@@ -97,11 +103,12 @@ final class City {
     }
 
     private static func start(
-        over store: StoreService, _ doorbell: PushGateway.Doorbell
+        over store: StoreService, _ doorbell: PushGateway.Doorbell,
+        _ configuration: PushGatewayConfiguration
     ) throws -> PushGateway {
         try PushGateway.start(
             store: store, boot: BootID(high: 1, low: 2), doorbell: doorbell,
-            log: Log(level: .error), metrics: Metrics())
+            log: Log(level: .error), metrics: Metrics(), configuration: configuration)
     }
 
     /// A new client certificate takes the place of the credential; no new connection is taken with
@@ -142,7 +149,7 @@ final class City {
 
     func restartGateway() throws {
         gateway.stop()
-        gateway = try Self.start(over: store, doorbell)
+        gateway = try Self.start(over: store, doorbell, configuration)
     }
 
     /// The key was made for one environment only.
@@ -211,7 +218,12 @@ final class City {
         return id
     }
 
-    func publish(_ text: String, to conversation: ConversationID, from sender: String) throws {
+    func publish(
+        _ text: String, to conversation: ConversationID, from sender: String,
+        urgency: Urgency = .normal
+    ) throws {
+        var options = PushOptions()
+        options.urgency = urgency
         try commit(
             .publish(
                 app: Self.app,
@@ -219,8 +231,23 @@ final class City {
                     message: SendMessage(
                         conversation: conversation, message: fresh(),
                         parts: [Part(mimeType: "text/plain", content: Array(text.utf8))],
-                        push: PushText(title: sender, body: text)), sender: sender),
+                        push: PushText(title: sender, body: text)), sender: sender, options: options
+                ),
                 idempotency: nil))
+    }
+
+    /// The store's clock goes ahead of this machine's.
+    func advance(milliseconds: UInt64) { offset.advance(milliseconds) }
+
+    /// Happens to the next pushes.
+    func script(_ fault: FaultScript.Fault, count: Int, skip: Int = 0) {
+        let match = FaultScript.Match(skip: skip)
+        _ = onSimulator { $0.faults.add(fault, count: count, match: match) }
+    }
+
+    /// What the user's device shows.
+    func screen(_ user: String) -> [ScreenNotification] {
+        (onSimulator { (try? $0.device(user).device.screen) ?? [] }) ?? []
     }
 
     /// Newest first.
@@ -319,4 +346,37 @@ private final class StoreDesk: Sendable {
         thread.stop()
         thread.join()
     }
+}
+
+/// By how much a store's clock is ahead. From any thread.
+private final class ClockOffset: Sendable {
+    private let lock = Lock()
+    private nonisolated(unsafe) var milliseconds: UInt64 = 0  // guarded by `lock`
+
+    func advance(_ by: UInt64) { lock.withLock { milliseconds += by } }
+    var now: UInt64 { lock.withLock { milliseconds } }
+}
+
+/// A store whose clock is ahead.
+private final class ShiftedStore: Store {
+    private let inner: any Store
+    private let offset: ClockOffset
+
+    init(_ inner: any Store, _ offset: ClockOffset) {
+        self.inner = inner
+        self.offset = offset
+    }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.write(body)
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
+    func now() -> Timestamp { inner.now() + offset.now }
+    func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    func close() { inner.close() }
 }
