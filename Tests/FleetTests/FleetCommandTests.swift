@@ -82,16 +82,22 @@ import Testing
         #expect(published > report.users && published < 2 * report.users)
     }
 
-    @Test("the real logs are traffic, where there are any")
-    func realLogs() throws {
+    /// Where the recorded logs are; `nil`: nowhere.
+    static let logs: URL? = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let places = [
             ProcessInfo.processInfo.environment["ROUSE_IRC"].map { URL(fileURLWithPath: $0) },
             root.deletingLastPathComponent().appendingPathComponent("shared/data/irc"),
         ].compactMap { $0 }
-        guard let place = places.first(where: { FileManager.default.fileExists(atPath: $0.path) })
-        else { return }
+        return places.first { FileManager.default.fileExists(atPath: $0.path) }
+    }()
+
+    @Test(
+        "the real logs are traffic, where there are any",
+        .enabled(if: logs != nil, "no recorded logs: set ROUSE_IRC"))
+    func realLogs() throws {
+        let place = try #require(Self.logs)
         let run = try Self.fleet(
             [
                 "--devices", "4", "--days", "1", "--policy", "classic", "--traffic", place.path,
