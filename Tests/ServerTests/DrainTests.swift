@@ -59,6 +59,8 @@ private final class DrainStage {
 
     let folder: URL
     let server: ServerProcess
+    /// Of both servers; `server` is the `Successor`'s while that is at work.
+    private let apiPort: UInt16
     private(set) var phones: [DrainPhone] = []
     private(set) var published: [Published] = []
     private(set) var repeated = 0
@@ -84,6 +86,7 @@ private final class DrainStage {
             executable: URL(fileURLWithPath: Program.path), folder: folder)
         server.drainSeconds = 1
         try server.start()
+        apiPort = server.apiPort
         loop = try Loop()
         backend = AppBackend(loop: loop, app: "drain", server: server)
         try backend.setUp(issuer: issuer.publicKey, issuerKeyID: "k")
@@ -180,7 +183,7 @@ private final class DrainStage {
         var outcome: Result<HTTPCall.Answer, ScenarioError>?
         loop.updateNow()
         HTTPCall(
-            loop: loop, place: .tcp(host: "127.0.0.1", port: server.apiPort), method: "POST",
+            loop: loop, place: .tcp(host: "127.0.0.1", port: apiPort), method: "POST",
             path: "/v1/conversations/\(Self.room)/messages",
             headers: [
                 ("authorization", "Bearer \(backend.apiKey)"), ("idempotency-key", key),
