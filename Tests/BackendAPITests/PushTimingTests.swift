@@ -30,7 +30,9 @@ import Wake
             #expect(answer.status == 201, "\(push): \(answer.body)")
         }
         for (push, field) in [
-            (#""at":"tomorrow""#, "push.at"), (#""local":"9 o'clock""#, "push.local"),
+            (#""at":"tomorrow""#, "push.at"), (#""at":"2026-02-30T09:00:00Z""#, "push.at"),
+            (#""at":"2026-01-01T25:00:00Z""#, "push.at"),
+            (#""local":"9 o'clock""#, "push.local"),
             (#""local":"25:00""#, "push.local"), (#""local":"2026-02-30T09:00""#, "push.local"),
             (#""at":"2026-01-01T09:00:00Z","local":"09:00""#, "push.at"),
             (#""zone":"UTC""#, "push.zone"), (#""local":"09:00","zone":"Nowhere""#, "time zone"),

@@ -32,6 +32,10 @@ extension Timestamp {
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         guard milliseconds >= 0, milliseconds <= Double(Self.last) else { return nil }
         self.init(milliseconds: UInt64(milliseconds))
+        // The parser would take the 30th of February for a day in March.
+        guard self.text == (text.utf8.count == 20 ? text.dropLast() + ".000Z" : text) else {
+            return nil
+        }
     }
 
     /// RFC 3339 in UTC with milliseconds; at most the year 9999.
