@@ -12,6 +12,12 @@ import Testing
             self.loop = loop
             self.told = told
         }
+
+        /// After so many turns of the loop.
+        func turns(_ count: Int, _ then: @escaping () -> Void) {
+            guard count > 0 else { return then() }
+            loop.nextTurn { self.turns(count - 1, then) }
+        }
     }
 
     private final class Told: @unchecked Sendable {
@@ -46,8 +52,10 @@ import Testing
         doorbell.ring()
         #expect(told.rung.wait(seconds: 60))
         thread.stop { resident, done in
+            // Whoever is about to end is not rung.
+            doorbell.ring()
             // Not at once: stop() waits for it.
-            resident.loop.nextTurn {
+            resident.turns(3) {
                 resident.told.end()
                 done()
             }
