@@ -233,9 +233,9 @@ import Wire
         ])
         let told = try server.send("GET", "/v1/push/feedback?after=0&limit=1", key: key)
         let dropped = try told.json["dropped"][0]
-        #expect(try dropped["device"].string == device.description)
-        #expect(try dropped["reason"].string == "Unregistered")
-        #expect(try dropped["token_sha256"].string == Hex.encode(Digest.sha256([9, 9])))
+        #expect(dropped["device"].string == device.description)
+        #expect(dropped["reason"].string == "Unregistered")
+        #expect(dropped["token_sha256"].string == Hex.encode(Digest.sha256([9, 9])))
         let next = try #require(try told.json["next"].string)
         let rest = try server.send("GET", "/v1/push/feedback?after=\(next)", key: key)
         #expect(try rest.json["dropped"].count == 0 && rest.json["next"].string == next)
@@ -346,7 +346,6 @@ import Wire
 
     /// What is published at a time: asked for, listed, shown, published and taken back.
     private func schedule(_ server: TestServer, _ key: String, other: String) throws {
-        let soon = Date().addingTimeInterval(2).formatted(.iso8601)
         let later = Date().addingTimeInterval(3_600).formatted(.iso8601)
         let parts = #""parts":[{"mime_type":"text/plain","text":"hi"}]"#
         let id = Self.scheduledPath.split(separator: "/").last ?? ""
@@ -374,9 +373,8 @@ import Wire
         try refuseScheduled(server, key, other: other)
         #expect(try server.send("DELETE", Self.scheduledPath, key: key).status == 204)
         #expect(try server.send("DELETE", Self.scheduledPath, key: key).status == 404)
-        let due = try #require(try ask(messages, #""send_at":"\#(soon)""#).json["id"].string)
-        let lost = try #require(
-            try ask(messages, #""sender":"ben","send_at":"\#(soon)""#).json["id"].string)
+        let due = try soon { try ask(messages, #""send_at":"\#($0)""#) }
+        let lost = try soon { try ask(messages, #""sender":"ben","send_at":"\#($0)""#) }
         let ben = #"{"users":["ben"]}"#
         let members = "/v1/conversations/\(Self.conversation)/participants"
         #expect(try server.send("POST", members + "/remove", key: key, ben).status == 200)
@@ -391,6 +389,15 @@ import Wire
         #expect(try failed.json["scheduled"][0]["id"].string == lost)
         #expect(try failed.json["scheduled"][0]["failure"]["name"].string == "forbidden")
         #expect(try server.send("POST", members, key: key, ben).status == 200)
+    }
+
+    /// The id of what is to be published in a moment; on a machine that is too slow for it, later.
+    private func soon(_ ask: (String) throws -> Exchange) throws -> String {
+        for seconds in [1.0, 10, 60] {
+            let answer = try ask(Date().addingTimeInterval(seconds).formatted(.iso8601))
+            if let id = try answer.json["id"].string { return id }
+        }
+        throw CocoaError(.featureUnsupported)
     }
 
     private func refuseScheduled(
