@@ -44,9 +44,10 @@ import Testing
         for file in LayoutTests.swiftFiles(in: "Tests/\(parts.1)") {
             guard file.deletingLastPathComponent().path == folder.path,
                 let text = try? String(contentsOf: file, encoding: .utf8),
-                text.contains("struct \(parts.2) {")
+                text.contains("struct \(parts.2) {") || text.contains("extension \(parts.2) {"),
+                tests(in: text).contains(String(parts.3))
             else { continue }
-            return tests(in: text).contains(String(parts.3))
+            return true
         }
         return false
     }
