@@ -15,6 +15,7 @@ struct CampaignClaims {
     private(set) var nextDue: Timestamp?
     private(set) var effects = WakeEffects()
     private var results: [CampaignKey: Result] = [:]
+    private var sendings: [CampaignKey: Sending] = [:]
 
     /// What a claim comes to for one campaign, for its counts.
     private struct Result {
@@ -23,10 +24,18 @@ struct CampaignClaims {
         var leftOut: [CampaignOmission: UInt64] = [:]
     }
 
+    /// What all rows of a campaign share, read and decoded once a claim.
+    private struct Sending {
+        let campaign: CampaignRecord
+        let app: AppRecord
+        let options: PushOptions
+        var audience: CampaignAudience
+    }
+
     /// A row that is due, and what it may be sent with.
     private struct Due {
         let push: CampaignPushRecord
-        let campaign: CampaignRecord
+        let campaign: CampaignKey
         let credential: CredentialKey
     }
 
@@ -109,6 +118,12 @@ struct CampaignClaims {
             let share = (most - rows.count + campaigns.count - turn - 1) / (campaigns.count - turn)
             let taken = try dueRows(of: campaign, atMost: min(share, allowance))
             rows += taken
+            if !taken.isEmpty {
+                sendings[campaign.key] = Sending(
+                    campaign: campaign, app: app, options: try campaign.decodedOptions(),
+                    audience: CampaignAudience(
+                        of: app, try campaign.decodedFilter(), in: transaction, now: now))
+            }
             if taken.count == allowance {
                 comeAgain(at: nextSecond)
             } else if taken.count == share {
@@ -161,7 +176,7 @@ struct CampaignClaims {
                 // No stream is left: it goes on when one is free.
                 if found.count == free { blocked.append(PushLane(credential, first.lane)) }
             }
-            rows += found.map { Due(push: $0, campaign: campaign, credential: credential) }
+            rows += found.map { Due(push: $0, campaign: campaign.key, credential: credential) }
         }
         return rows
     }
@@ -198,22 +213,21 @@ struct CampaignClaims {
         _ due: Due, isKnown: Bool, _ id: WakeID
     ) throws(StoreError) -> Bool {
         var push = due.push
-        let campaign = due.campaign
+        guard let sending = sendings[due.campaign] else {
+            preconditionFailure("a row of a campaign that was not read: \(due)")
+        }
         guard isKnown,
-            let app = try transaction.record(AppRecord.self, [.app(push.app)]),
             let device = try transaction.record(
                 DeviceRecord.self, [.app(push.app), .user(push.user), .identifier(push.device)])
         else {
             try transaction.delete(CampaignPushRecord.self, push.key)
-            results[campaign.key, default: Result()].gone += 1
+            results[due.campaign, default: Result()].gone += 1
             return false
         }
-        var audience = CampaignAudience(
-            of: app, try campaign.decodedFilter(), in: transaction, now: now)
-        if let omission = try omission(&audience, device) {
+        if let omission = try omission(due.campaign, device) {
             push.settle(.leftOut, omission.name, now: now)
             try transaction.put(push)
-            results[campaign.key, default: Result()].leftOut[omission, default: 0] += 1
+            results[due.campaign, default: Result()].leftOut[omission, default: 0] += 1
             return false
         }
         var placed = push
@@ -244,8 +258,8 @@ struct CampaignClaims {
         try transaction.put(push)
         try step.save()
         effects += step.effects
-        results[campaign.key, default: Result()].claimed += 1
-        let options = try campaign.decodedOptions()
+        results[due.campaign, default: Result()].claimed += 1
+        let (campaign, app, options) = (sending.campaign, sending.app, sending.options)
         let expiration = campaign.plan.expiration ?? app.alertExpiration
         // APNs stores one notification: a campaign's must not take the place of an alert's.
         let isStored = step.row.alertsOpen == 0 && expiration > 0
@@ -266,10 +280,10 @@ struct CampaignClaims {
         return true
     }
 
-    private func omission(
-        _ audience: inout CampaignAudience, _ device: DeviceRecord
+    private mutating func omission(
+        _ campaign: CampaignKey, _ device: DeviceRecord
     ) throws(StoreError) -> CampaignOmission? {
-        switch try audience.verdict(on: device) {
+        switch try sendings[campaign]?.audience.verdict(on: device) {
         case .takes: nil
         case nil: .tokenless
         case .outside: .changed
