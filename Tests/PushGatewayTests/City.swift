@@ -121,9 +121,9 @@ final class City {
         let new = try TLSContext.certificateDigest(pem: Array(made.certificatePEM.utf8))
         certificate = made
         _ = onSimulator { simulator in
-            try? simulator.state.add(
+            try simulator.state.add(
                 SimulatorState.Certificate(topics: [Self.topic]), digest: new)
-            if let old { try? simulator.state.revokeCertificate(digest: old) }
+            if let old { try simulator.state.revokeCertificate(digest: old) }
         }
         var record = credential
         record.certificatePEM = made.certificatePEM
@@ -156,7 +156,7 @@ final class City {
     func bindKey(to environment: APNsEnvironment) {
         let key = self.key.publicKey
         _ = onSimulator { simulator in
-            try? simulator.state.add(
+            try simulator.state.add(
                 SimulatorState.SigningKey(
                     team: "TEAM000001", key: key, environment: environment), id: "KEY0000001")
         }
@@ -188,11 +188,11 @@ final class City {
     /// Logs a user in on a device whose token the simulator knows.
     func login(_ user: String) throws -> SessionKey {
         let added = onSimulator { simulator in
-            try? simulator.addDevice(
+            try simulator.addDevice(
                 user, topic: Self.topic, environment: .development
             ) { _, _ in nil }
         }
-        let token = try #require(added ?? nil)
+        let token = try #require(added)
         tokens[user] = token
         let device: DeviceID = fresh()
         devices[user] = device
@@ -247,7 +247,7 @@ final class City {
 
     /// What the user's device shows.
     func screen(_ user: String) -> [ScreenNotification] {
-        (onSimulator { (try? $0.device(user).device.screen) ?? [] }) ?? []
+        (onSimulator { try $0.device(user).device.screen }) ?? []
     }
 
     /// Newest first.
@@ -279,27 +279,32 @@ final class City {
     func killToken(of user: String = "anna") throws {
         let token = tokens[user] ?? ""
         let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
-        _ = onSimulator { try? $0.state.kill(token: token, since: now, toldFrom: now) }
+        _ = onSimulator { try $0.state.kill(token: token, since: now, toldFrom: now) }
     }
 
-    /// Runs `body` on the simulator's loop and gives back what it made.
+    /// Runs `body` on the simulator's loop and gives back what it made; the test fails if it throws.
     private func onSimulator<Value: Sendable>(
-        _ body: @escaping @Sendable (Simulator) -> Value
+        _ body: @escaping @Sendable (Simulator) throws -> Value
     ) -> Value? {
         let box = simulator.value
         let made = Made<Value>()
         simulator.thread.perform { _ in
-            made.value = box.simulator.map(body)
+            made.value = box.simulator.map { simulator in Result { try body(simulator) } }
             made.done.arrive()
         }
         made.done.wait()
-        return made.value
+        do {
+            return try made.value?.get()
+        } catch {
+            Issue.record(error)
+            return nil
+        }
     }
 
     private final class Made<Value: Sendable>: @unchecked Sendable {
         // @unchecked: written before the latch opens, read after.
         let done = Latch()
-        var value: Value?
+        var value: Result<Value, any Error>?
     }
 }
 
