@@ -228,6 +228,26 @@ import Wire
         }
     }
 
+    @Test("nothing is summed up below tombstones that are all that is whole", arguments: engines)
+    func digestOfTombstones(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let deleted = (40...41).map { position in
+                Entry(
+                    conversation: Self.room, object: MessageID(high: 1, low: position).bytes,
+                    version: 2, body: .tombstone(TombstoneState(position: position)))
+            }
+            _ = try local.applySnapshot(
+                snapshot([state(), member("anna")] + deleted, from: 40), at: time)
+            #expect(try local.digest().positions == 0, "a message may lie below")
+            _ = try local.applyHistory(
+                HistoryChange(
+                    entries: [message(39)],
+                    complete: CompleteRange(conversation: Self.room, first: 39, last: 39)))
+            #expect(try local.digest().positions == 1)
+            #expect(try local.digest().messages.count == 1)
+        }
+    }
+
     @Test("an entry without its conversation is kept and told", arguments: engines)
     func orphans(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

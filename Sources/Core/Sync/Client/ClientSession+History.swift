@@ -328,6 +328,10 @@ extension ClientSession {
         _ digest: LocalDigest, now: Instant
     ) -> [ClientAction] {
         guard isInSync, digestRequest == nil, let cursor else { return [] }
+        guard digest.positions > 0 else {
+            let objects = digest.conversations.count + digest.readMarks.count
+            return [.report(.digest(isComparable: false, isEqual: false, objects: objects))]
+        }
         var actions: [ClientAction] = []
         let request = nextRequest()
         if !awaitsAnswer { quietSince = now }

@@ -70,7 +70,8 @@ public struct LocalDigest: Equatable, Sendable {
     public var conversations = DigestSum()
     public var readMarks = DigestSum()
     public var messages = DigestSum()
-    /// Of each conversation the newest so many positions were summed up (HIS-30).
+    /// The number of newest positions of each conversation that were summed up (HIS-30); 0: of
+    /// some conversation nothing can be said (HIS-36).
     public var positions: UInt32
 
     public init(positions: UInt32 = 50) { self.positions = positions }

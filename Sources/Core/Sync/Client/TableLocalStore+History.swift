@@ -244,17 +244,18 @@ extension TableLocalStore {
         }
     }
 
-    /// How many positions, at most 50, from the newest message down are sure to be here.
+    /// How many positions, at most 50, from the newest message down are sure to be here; 0 where
+    /// what is whole holds tombstones only (HIS-36): a message may lie below them.
     private static func wholePositions(
         _ conversation: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> UInt32 {
         let all = UInt32(50)
         guard
             let window = try snapshot.record(LocalWindowRecord.self, [.blob(conversation)]),
-            window.from > 1,
-            let newest = try newestMessages(of: conversation, positions: 1, snapshot).first
+            window.from > 1
         else { return all }
-        guard newest.position >= window.from else { return 1 }
+        let newest = try newestMessages(of: conversation, positions: 1, snapshot).first
+        guard let newest, newest.position >= window.from else { return 0 }
         return min(all, UInt32(clamping: newest.position - window.from + 1))
     }
 
