@@ -2,7 +2,7 @@ import Model
 import Wake
 import Wire
 
-// SNAPSHOT (history.md, HIS-13 to HIS-24).
+// SNAPSHOT (history.md, HIS-13 to HIS-25).
 extension PageReader {
     /// `nil`: the store does not know the user.
     func snapshotPage(

@@ -71,6 +71,31 @@ extension Conformance {
             try requireEqual(none.last, 0, "last of an empty window")
         },
         .must(
+            "history.tombstone", "a deleted message stands in its page as a tombstone, and counts",
+            ["HIS-24: MUST hold its `Tombstone` at its position"]
+        ) { t in
+            let (anna, ben, conversation) = try stocked(t, messages: 3)
+            let deleted = try settingUp("a deletion") {
+                for message in anna.replica.log where positions([message]) == [2] {
+                    let result = try anna.mutate(
+                        .deleteMessage(
+                            DeleteMessage(
+                                message: MessageID(message.object), forEveryone: true)))
+                    guard result.code == 0 else { throw CaseEnd.failed("refused \(result.code)") }
+                    return message.object
+                }
+                throw CaseEnd.failed("no message at position 2")
+            }
+            let page = try fetch(ben, Fetch(conversation: conversation, limit: 2))
+            try requireEqual(page.entries.count, 2, "entries, of at most 2")
+            try requireEqual(page.entries.last?.object, deleted, "the second entry")
+            guard case .tombstone(let state) = page.entries.last?.body else {
+                throw CaseEnd.failed("the deleted message is no tombstone")
+            }
+            try requireEqual(state.position, 2, "position of the tombstone")
+            try requireEqual(page.first, 2, "first")
+        },
+        .must(
             "history.seq", "entries of a PAGE have seq 0 and move no cursor",
             ["HIS-2: MUST have `seq` 0"]
         ) { t in
