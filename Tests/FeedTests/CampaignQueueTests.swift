@@ -44,7 +44,7 @@ import Wire
 
     @Test func aBacklogOfACampaignTakesNoStreamOfAWake() throws {
         try campaigns.phones(1...300)
-        try campaigns.create()
+        try campaigns.create { $0.plan.rate = 5_000 }
         try campaigns.advance()
         try wakes(291...300)
         // As many streams as the gateway ever asks for, nearly all of them the campaign's.
@@ -54,6 +54,36 @@ import Wire
         // Those that get the wake are not sent the campaign beside it.
         #expect(Set(claimed.jobs.map(\.key.device)).count == 64)
         #expect(claimed.queues.first { $0.lane == .campaign }?.count == 300)
+    }
+
+    @Test func manyThatCannotSendDoNotStandInTheWayOfOthers() throws {
+        // As many as one claim looks at, of an app that is gone.
+        try world.store.write { transaction throws(StoreError) in
+            for number in UInt64(1)...64 {
+                var progress = CampaignProgressRecord(
+                    app: AppID("gone"), campaign: CampaignID(high: 8, low: number), due: world.now,
+                    now: world.now)
+                progress.sendingSince = Timestamp(
+                    milliseconds: world.now.milliseconds - 1_000_000 + number)
+                try transaction.put(progress)
+            }
+        }
+        try campaigns.phones(1...3)
+        try campaigns.create()
+        try campaigns.advance()
+        var count = 0
+        for chance in UInt64(0)..<20 where count < 3 {
+            let answer = try world.ask(
+                .claimPushes(
+                    ClaimPushes(
+                        boot: BootID(high: 9, low: 9), streams: 8,
+                        ids: (0..<8).map {
+                            WakeID(high: chance + 1, low: chance &* 0x9E37_79B9 + $0)
+                        })))
+            guard case .pushes(let claimed) = answer else { throw Unexpected(answer: answer) }
+            count += claimed.jobs.count { $0.kind == .campaign }
+        }
+        #expect(count == 3)
     }
 
     @Test func withoutStreamsOfItsOwnItWaitsAndSaysSo() throws {

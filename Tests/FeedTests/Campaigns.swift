@@ -112,8 +112,12 @@ final class Campaigns {
     func run(seconds: Int) throws -> [[String]] {
         var names: [[String]] = []
         for _ in 0..<seconds {
-            names.append(try send())
-            world.pass(1_000)
+            var second: [String] = []
+            for _ in 0..<10 {
+                second += try send()
+                world.pass(100)
+            }
+            names.append(second.sorted())
             try pushes.tick()
         }
         return names

@@ -67,7 +67,8 @@ public struct PushRequest: Equatable, Sendable {
             payload: PushPayload.alert(text, options: options, badge: badge, subject: subject))
     }
 
-    /// The icon's number stays as it is: a campaign is nothing to read.
+    /// The icon's number stays as it is: a campaign is nothing to read. Nor is it anything to
+    /// sync: it does not wake the app, or every phone of the audience would connect at once.
     ///
     /// - Parameter expires: until when APNs may store it; `nil`: one attempt.
     public static func campaign(
@@ -79,7 +80,8 @@ public struct PushRequest: Equatable, Sendable {
         return PushRequest(
             token: destination.token, topic: destination.topic, pushType: .alert, priority: 10,
             expiration: seconds(expires), collapseID: campaign.description, id: wake,
-            payload: PushPayload.alert(text, options: options, badge: nil, subject: subject))
+            payload: PushPayload.alert(
+                text, options: options, badge: nil, subject: subject, wakesApp: false))
     }
 
     /// A badge is of push type `alert` (Apple: Sending notification requests to APNs).

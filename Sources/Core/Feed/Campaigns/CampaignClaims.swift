@@ -52,9 +52,33 @@ struct CampaignClaims {
         self.transaction = transaction
         self.now = now
         rooms = [:]
-        campaigns = try transaction.records(
+        campaigns = try Self.campaigns(request, in: transaction)
+    }
+
+    /// Where there are more than one claim looks at, each begins at another moment between the
+    /// oldest and the newest: none is behind the others for ever.
+    private static func campaigns(
+        _ request: ClaimPushes, in transaction: any StoreTransaction
+    ) throws(StoreError) -> [CampaignProgressRecord] {
+        let index = "campaign_sending"
+        let first = try transaction.records(
+            CampaignProgressRecord.self, Scan(index: index, limit: campaignsMax))
+        guard first.count == campaignsMax,
+            let newest = try transaction.records(
+                CampaignProgressRecord.self, Scan(index: index, descending: true, limit: 1)
+            ).first?.sendingSince, let oldest = first.first?.sendingSince
+        else { return first }
+        let chance = (request.ids.first?.low ?? 0) >> 1
+        let start = oldest + chance % (newest.since(oldest) + 1)
+        let found = try transaction.records(
             CampaignProgressRecord.self,
-            Scan(index: "campaign_sending", limit: Self.campaignsMax))
+            Scan(index: index, after: [.timestamp(start)], limit: campaignsMax))
+        return found
+            + (try transaction.records(
+                CampaignProgressRecord.self,
+                Scan(
+                    index: index, through: [.timestamp(start)],
+                    limit: campaignsMax - found.count)))
     }
 
     /// Of so many streams, those kept for campaigns whatever the devices are owed.
@@ -112,7 +136,7 @@ struct CampaignClaims {
             else { continue }
             let allowance = progress.allowance(campaign.plan.rate, now: now)
             guard allowance > 0 else {
-                comeAgain(at: nextSecond)
+                comeAgain(at: nextSlice)
                 continue
             }
             let share = (most - rows.count + campaigns.count - turn - 1) / (campaigns.count - turn)
@@ -125,7 +149,7 @@ struct CampaignClaims {
                         of: app, try campaign.decodedFilter(), in: transaction, now: now))
             }
             if taken.count == allowance {
-                comeAgain(at: nextSecond)
+                comeAgain(at: nextSlice)
             } else if taken.count == share {
                 isMore = true
             }
@@ -133,8 +157,9 @@ struct CampaignClaims {
         return rows
     }
 
-    private var nextSecond: Timestamp {
-        Timestamp(milliseconds: (now.milliseconds / 1_000 + 1) * 1_000)
+    private var nextSlice: Timestamp {
+        let slice = CampaignProgressRecord.slice
+        return Timestamp(milliseconds: (now.milliseconds / slice + 1) * slice)
     }
 
     private mutating func comeAgain(at time: Timestamp) { nextDue = min(nextDue ?? time, time) }
@@ -306,7 +331,9 @@ struct CampaignClaims {
             for omission in CampaignOmission.allCases {
                 progress.counts[omission] += result.leftOut[omission] ?? 0
             }
-            progress.take(result.claimed, now: now)
+            if let sending = sendings[known.key] {
+                progress.take(result.claimed, sending.campaign.plan.rate, now: now)
+            }
             progress.due = now
             progress.settle(now: now)
             try transaction.put(progress)

@@ -211,15 +211,36 @@ extension CampaignProgressRecord {
         }
     }
 
-    /// How many may be claimed now.
-    func allowance(_ rate: UInt64, now: Timestamp) -> Int {
-        let taken = meterSecond == now.milliseconds / 1_000 ? meterCount : 0
-        return Int(clamping: rate - min(rate, taken))
+    /// Parts of a second between which a campaign's rate is shared out: what is under way when a
+    /// server is killed is sent again, and a second's worth at its start would be.
+    static let slicesPerSecond: UInt64 = 10
+    static let slice: Milliseconds = 1_000 / slicesPerSecond
+
+    /// How many may have been claimed of a second by the end of a slice of it.
+    private static func share(_ rate: UInt64, throughSlice slice: UInt64) -> UInt64 {
+        rate * (slice + 1) / slicesPerSecond
     }
 
-    mutating func take(_ count: Int, now: Timestamp) {
+    private static func slice(_ now: Timestamp) -> UInt64 {
+        now.milliseconds % 1_000 / Self.slice
+    }
+
+    /// What was claimed of this second; slices that were missed count as taken, but for one.
+    private func taken(_ rate: UInt64, now: Timestamp) -> UInt64 {
         let second = now.milliseconds / 1_000
-        meterCount = (meterSecond == second ? meterCount : 0) + UInt64(max(0, count))
-        meterSecond = second
+        let slice = Self.slice(now)
+        let missed = slice < 2 ? 0 : Self.share(rate, throughSlice: slice - 2)
+        return max(meterSecond == second ? meterCount : 0, missed)
+    }
+
+    /// How many may be claimed now.
+    func allowance(_ rate: UInt64, now: Timestamp) -> Int {
+        let share = Self.share(rate, throughSlice: Self.slice(now))
+        return Int(clamping: share - min(share, taken(rate, now: now)))
+    }
+
+    mutating func take(_ count: Int, _ rate: UInt64, now: Timestamp) {
+        meterCount = taken(rate, now: now) + UInt64(max(0, count))
+        meterSecond = now.milliseconds / 1_000
     }
 }

@@ -79,8 +79,11 @@ extension Work {
             let (refused, accepted) = (
                 progress.counts.canaryRefused, progress.counts.canaryAccepted
             )
-            // Few: half of what would stop it.
-            guard refused * 200 <= max(1, plan.stopPercent) * (refused + accepted) else {
+            // Few: half of what would stop it; nothing does where nothing is to.
+            guard
+                plan.stopPercent == 0
+                    || refused * 200 <= plan.stopPercent * (refused + accepted)
+            else {
                 progress.hold(
                     .stopped,
                     "\(refused) of \(refused + accepted) pushes to the canary share "

@@ -73,20 +73,22 @@ public enum PushPayload {
 
     /// Shows `text`, sets the badge, sounds, and still asks for the app to be woken.
     ///
-    /// - Parameter badge: `nil`: it stays as it is.
+    /// - Parameters:
+    ///   - badge: `nil`: it stays as it is.
+    ///   - wakesApp: false: there is nothing to sync.
     public static func alert(
         _ text: AlertText, options: PushOptions = PushOptions(), badge: UInt64?,
-        subject: Subject
+        subject: Subject, wakesApp: Bool = true
     ) -> [UInt8] {
         var rest = badge.map { Array(#","badge":\#($0)"#.utf8) } ?? []
         append(options.sound, to: &rest)
-        append(options, subject, to: &rest)
+        append(options, subject, wakesApp: wakesApp, to: &rest)
         if options.isMutable { rest += Array(#","mutable-content":1"#.utf8) }
         append(shown: options, to: &rest)
         rest.append(UInt8(ascii: "}"))
         return join(text, options, subject, rest: rest)
             // What was published is checked; limits may have changed since.
-            ?? alert(text, badge: badge, subject: subject)
+            ?? alert(text, badge: badge, subject: subject, wakesApp: wakesApp)
     }
 
     /// Sets the badge (0 clears). With `text` it takes the place of a stored alert, so it shows
@@ -221,14 +223,14 @@ public enum PushPayload {
     }
 
     private static func append(
-        _ options: PushOptions, _ subject: Subject, to json: inout [UInt8]
+        _ options: PushOptions, _ subject: Subject, wakesApp: Bool = true, to json: inout [UInt8]
     ) {
         if !options.thread.isEmpty {
             member("thread-id", quoted(options.thread), to: &json)
         } else if let conversation = subject.conversation {
             json += Array(#","thread-id":"\#(conversation)""#.utf8)
         }
-        json += Array(#","content-available":1"#.utf8)
+        if wakesApp { json += Array(#","content-available":1"#.utf8) }
     }
 
     private static func append(shown options: PushOptions, to json: inout [UInt8]) {
