@@ -97,7 +97,7 @@ final class Campaigns {
                 let answer = reply(job)
                 if job.kind == .campaign {
                     names.append(job.key.user.name)
-                    if case .answered(200, _, _) = answer { show(job) }
+                    if case .answered(200, _, _, _) = answer { show(job) }
                 }
                 try pushes.finish(job, answer)
             }

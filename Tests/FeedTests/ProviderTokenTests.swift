@@ -10,10 +10,12 @@ import Testing
     init() throws { world = try World() }
 
     private func ask(
-        _ token: String, refused: String? = nil, key: [UInt8] = [1], keyID: String = "KEY"
+        _ token: String, refused: String? = nil, replacesYoung: Bool = false,
+        key: [UInt8] = [1], keyID: String = "KEY"
     ) throws -> KeptProviderToken {
         let request = KeepProviderToken(
-            team: "TEAM", keyID: keyID, fingerprint: key, token: token, refused: refused)
+            team: "TEAM", keyID: keyID, fingerprint: key, token: token, refused: refused,
+            replacesYoung: replacesYoung)
         let answer = try world.ask(.keepProviderToken(request))
         guard case .providerToken(let kept) = answer else { throw Unexpected(answer: answer) }
         return kept
@@ -42,6 +44,13 @@ import Testing
         #expect(try ask("c", refused: "a").token == "c")
         // Another node was told so too: it gets the new one.
         #expect(try ask("d", refused: "a").token == "c")
+    }
+
+    @Test("one that APNs never took is replaced at once, and by one token for all")
+    func neverTaken() throws {
+        _ = try ask("a")
+        #expect(try ask("b", refused: "a", replacesYoung: true).token == "b")
+        #expect(try ask("c", refused: "a", replacesYoung: true).token == "b")
     }
 
     @Test("it is gone after an hour; one far in the future is of a clock that was set back")

@@ -153,6 +153,39 @@ import Wire
         #expect(try used([room(chess, [.wake: 1])])["example.game"] == ["default"])
     }
 
+    @Test("a topic that rests keeps its own pushes only; one that is asked for gives one")
+    func topics() throws {
+        let record = credential("chess", topic: "example.game\nexample.typo")
+        try world.expectDone(.putPushCredential(record))
+        try put(3, .wake, topic: "example.typo")
+        try put(2, .alert, topic: "example.typo")
+        try put(3, .wake)
+        func taken(_ limit: Int?) throws -> (topics: [String: Int], blocked: [PushLane]) {
+            let room = PushRoom(chess, topics: limit.map { ["example.typo": $0] } ?? [:]) { _ in 9 }
+            let (rows, queues) = try take(64, [room])
+            let topics = Dictionary(grouping: rows, by: \.wake.topic).mapValues(\.count)
+            return (topics, queues.blocked)
+        }
+        #expect(try taken(0).topics == ["example.game": 3])
+        // Nothing waits for a stream.
+        #expect(try taken(0).blocked == [])
+        #expect(try taken(1).topics == ["example.game": 3, "example.typo": 1])
+        #expect(try taken(nil).topics == ["example.game": 3, "example.typo": 5])
+    }
+
+    @Test("topics of push types that are not sent are none of the credential's")
+    func otherTypes() {
+        let record = credential(
+            "chess",
+            topic: "example.game\nexample.game.voip\nexample.game.complication\nexample.my.voip")
+        #expect(record.hasTopic("example.game") && record.hasTopic("example.my.voip"))
+        #expect(!record.hasTopic("example.game.voip"))
+        #expect(!record.hasTopic("example.game.complication"))
+        #expect(record.topicsByUse.sent == ["example.game", "example.my.voip"])
+        #expect(
+            record.topicsByUse.others == ["example.game.voip", "example.game.complication"])
+    }
+
     @Test("the next moment is that of the first row that is not due yet")
     func nextDue() throws {
         try put(1, .alert, age: 10)

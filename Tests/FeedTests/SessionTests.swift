@@ -138,6 +138,9 @@ struct SessionTests {
         other.topic = "org.other"
         let refused = try world.login("anna", phone, push: other)
         #expect(refused.isPushRefused && refused.isPushTokenHeld)
+        // A client certificate names it; no alert can go there.
+        other.topic = "org.chess.voip"
+        #expect(try world.login("anna", phone, push: other).isPushRefused)
     }
 
     private func withPushCredential() throws {

@@ -12,15 +12,14 @@ extension GatewayTests {
     static let refusals: [(status: Int, reason: String, pauses: Bool)] = [
         (400, "BadCollapseId", false), (400, "BadDeviceToken", false),
         (400, "BadExpirationDate", false), (400, "BadMessageId", false),
-        (400, "BadPriority", false), (400, "BadTopic", true),
+        (400, "BadPriority", false), (400, "BadTopic", false),
         (400, "DeviceTokenNotForTopic", false), (400, "DuplicateHeaders", false),
         (400, "IdleTimeout", false), (400, "InvalidPushType", false),
         (400, "MissingDeviceToken", false), (400, "MissingTopic", false),
-        (400, "PayloadEmpty", false), (400, "TopicDisallowed", true),
+        (400, "PayloadEmpty", false), (400, "TopicDisallowed", false),
         (403, "BadCertificate", true), (403, "BadCertificateEnvironment", true),
-        // Young: the key rests until another may be made.
-        (403, "ExpiredProviderToken", true), (403, "Forbidden", true),
-        (403, "InvalidProviderToken", true), (403, "MissingProviderToken", false),
+        (403, "ExpiredProviderToken", false), (403, "Forbidden", true),
+        (403, "InvalidProviderToken", true), (403, "MissingProviderToken", true),
         (403, "UnrelatedKeyIdInToken", false), (403, "BadEnvironmentKeyIdInToken", true),
         (403, "BadEnvironmentKeyInToken", true), (404, "BadPath", false),
         (405, "MethodNotAllowed", false), (410, "ExpiredToken", false),
@@ -51,7 +50,8 @@ extension GatewayTests {
                 .answered(status: UInt64(status), reason: reason, timestamp: time)
             ])
         server.setScript { _ in .answer(200) }
-        fixture.push(Fixture.jobs(1, from: 2))
+        // A refused topic rests by itself.
+        fixture.push(Fixture.jobs(1, from: 2, topic: "com.example.other"))
         if pauses {
             for _ in 0..<5 { shortly() }
             #expect(fixture.desk.finished.count == 1)
@@ -182,24 +182,6 @@ extension GatewayTests {
         #expect(server.seen.map(\.connection) == [1, 1, 2])
         let tokens = server.seen.map(\.token)
         #expect(tokens[0] == tokens[1] && tokens[1] != tokens[2])
-    }
-
-    @Test("a provider token called expired within 20 minutes is kept, and the key rests")
-    func youngToken() throws {
-        let server = try Fixture.server { _ in .refusal(403, "ExpiredProviderToken") }
-        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
-        defer {
-            fixture.stop()
-            server.stop()
-        }
-        fixture.push(Fixture.jobs(1))
-        eventually("it was not told") {
-            fixture.log.contains("event=push.token_refused_young")
-        }
-        fixture.push(Fixture.jobs(1, from: 2))
-        for _ in 0..<5 { shortly() }
-        #expect(server.seen.count == 1 && server.accepted == 1)
-        #expect(fixture.metrics.text.contains("rouse_push_provider_tokens_total 1"))
     }
 
     @Test("a fault of APNs: another connection first, then the old one goes")

@@ -49,12 +49,14 @@ extension GatewayTests {
         let server = try Fixture.server { _ in .refusal(400, "BadDeviceToken") }
         defer { server.stop() }
         var credential = try Fixture.credential("chat", port: server.port)
-        credential.topics = "com.example.chat\ncom.example.chat.voip"
+        credential.topics = "com.example.chat\ncom.example.chat.voip\ncom.example.mail.voip"
         let findings = try examine(credential)
         #expect(bad(findings).isEmpty, "\(findings)")
-        #expect(findings.map(\.check) == ["key", "connection", "topic", "topic"])
+        #expect(findings.map(\.check) == ["key", "topic", "connection", "topic", "topic"])
+        // One stands beside its bundle id and is of calls; the other is a bundle id itself.
+        #expect(findings[1].text.hasPrefix("com.example.chat.voip: of push types"))
         #expect(
-            server.seen.map { $0["apns-topic"] } == ["com.example.chat", "com.example.chat.voip"])
+            server.seen.map { $0["apns-topic"] } == ["com.example.chat", "com.example.mail.voip"])
         #expect(
             Set(server.seen.map { $0[":path"] })
                 == ["/3/device/" + String(repeating: "0", count: 64)])

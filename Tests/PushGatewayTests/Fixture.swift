@@ -63,8 +63,11 @@ final class PushDesk: @unchecked Sendable {
             var left: [PushJob] = []
             var blocked: Set<PushLane> = []
             for job in due.sorted(by: { $0.lane < $1.lane }) {
-                if given.count < request.streams, rooms[job.credential]?[job.lane] ?? 0 > 0 {
-                    rooms[job.credential]?[job.lane] -= 1
+                let topic = job.request.topic
+                if given.count < request.streams,
+                    rooms[job.credential]?.free(job.lane, topic) ?? 0 > 0
+                {
+                    rooms[job.credential]?.take(1, job.lane, topic)
                     given.append(job)
                     claimed[job.request.id] = job
                 } else {
@@ -164,13 +167,21 @@ final class TestClocks: @unchecked Sendable {
     // @unchecked: under `lock`.
     private let lock = Lock()
     private var milliseconds: UInt64 = 1_000_000
+    /// By how many minutes the wall clock is ahead of the truth.
+    private var error: Int64 = 0
 
     func advance(minutes: UInt64) { lock.withLock { milliseconds += minutes * 60_000 } }
+    /// Sets the wall clock wrong, or right with 0.
+    func setWall(minutesAhead: Int64) { lock.withLock { error = minutesAhead * 60_000 } }
+
+    /// Milliseconds since 1970, in truth: what APNs goes by.
+    var truth: UInt64 { 1_700_000_000_000 + lock.withLock { milliseconds } }
 
     var clocks: GatewayClocks {
         GatewayClocks(
-            wall: { 1_700_000_000_000 + self.lock.withLock { self.milliseconds } },
-            monotonic: { self.lock.withLock { self.milliseconds } })
+            wall: {
+                UInt64(Int64(self.truth) + self.lock.withLock { self.error })
+            }, monotonic: { self.lock.withLock { self.milliseconds } })
     }
 }
 
@@ -182,7 +193,7 @@ final class Fixture {
 
     let desk: PushDesk
     let credentials: TestCredentials
-    let clocks = TestClocks()
+    let clocks: TestClocks
     let gateway: PushGateway
     let doorbell = PushGateway.Doorbell()
     let metrics = Metrics()
@@ -191,10 +202,11 @@ final class Fixture {
 
     init(
         _ records: [PushCredentialRecord], retries: Bool = true,
-        board: PushStatusBoard = PushStatusBoard(),
+        board: PushStatusBoard = PushStatusBoard(), clocks: TestClocks = TestClocks(),
         change: (inout PushGatewayConfiguration) -> Void = { _ in }
     ) throws {
         desk = PushDesk(retries: retries)
+        self.clocks = clocks
         credentials = TestCredentials(records)
         logPath =
             FileManager.default.temporaryDirectory
@@ -205,6 +217,8 @@ final class Fixture {
         configuration.reconnectDelay = 20
         configuration.reconnectDelayMax = 50
         configuration.verdictDelay = 0
+        configuration.lateDeadline = 0
+        configuration.stopDeadline = 2_000
         change(&configuration)
         let desk = self.desk
         gateway = try PushGateway.start(
@@ -214,6 +228,11 @@ final class Fixture {
                 log: Log(level: .debug, descriptor: logDescriptor),
                 metrics: GatewayMetrics(metrics), clocks: clocks.clocks, board: board,
                 makeQueue: { DeskQueue(desk, on: $0) }), doorbell: doorbell)
+    }
+
+    /// How often something was logged.
+    func count(_ event: String) -> Int {
+        log.split(separator: "\n").count { $0.contains("event=\(event) ") }
     }
 
     func push(_ jobs: [PushJob]) {
@@ -263,7 +282,7 @@ final class Fixture {
 
     static func jobs(
         _ count: Int, app: String = "chat", from first: UInt64 = 1, kind: PushKind = .silent,
-        lane: PushClass? = nil
+        lane: PushClass? = nil, topic: String? = nil
     ) -> [PushJob] {
         (0..<UInt64(count)).map { offset in
             let number = first + offset
@@ -280,7 +299,7 @@ final class Fixture {
                     subject,
                     to: PushRequest.Destination(
                         token: [0xAB, UInt8(truncatingIfNeeded: number)],
-                        topic: "com.example.\(app)")),
+                        topic: topic ?? "com.example.\(app)")),
                 lease: Timestamp(milliseconds: .max))
         }
     }

@@ -320,6 +320,79 @@ extension GatewayTests {
         #expect(!observe(true, 2_500) && !observe(true, 11_999) && observe(true, 12_000))
     }
 
+    @Test("after a start a few dead tokens among good ones do not trip it, only a row of them does")
+    func breakerAfterStart() {
+        var breaker = TokenBreaker(count: 5, share: 4, window: 300_000)
+        // Three dead ones, one good one, again and again: too few answers to say anything.
+        let early = (0..<63).contains { number in
+            breaker.answered(isRefusal: number % 4 != 3, now: at(UInt64(number)))
+        }
+        let isTripping = breaker.answered(isRefusal: true, now: at(64))
+        #expect(!early && isTripping)
+        var other = TokenBreaker(count: 5, share: 4, window: 300_000)
+        let row = (0..<5).map { _ in other.answered(isRefusal: true, now: at(0)) }
+        #expect(row == [false, false, false, false, true])
+    }
+
+    @Test("a wrong environment trips it within 32 answers, however many were taken before")
+    func breakerInAStream() {
+        var breaker = TokenBreaker(count: 5, share: 4, window: 300_000)
+        let early = (0..<2_000).contains { number in
+            breaker.answered(isRefusal: number % 10 == 0, now: at(UInt64(number)))
+        }
+        let tripped = (0..<128).first { _ in breaker.answered(isRefusal: true, now: at(2_000)) }
+        #expect(!early && tripped.map { $0 < 32 } ?? false)
+    }
+
+    @Test("a refusal is cleared by four that are taken after it, of its own topic")
+    func verdicts() {
+        func push(_ number: UInt64, _ topic: String = "a") -> HeldPush {
+            HeldPush(job: Fixture.jobs(1, from: number, topic: topic)[0], claimedAt: at(0))
+        }
+        var verdicts = Verdicts(share: 4, delay: 2_000)
+        let reply = PushReply.refused(400, "BadDeviceToken")
+        verdicts.add(push(1), reply, now: at(0))
+        verdicts.add(push(2, "b"), reply, now: at(0))
+        verdicts.add(push(3), reply, now: at(0))
+        let cleared = (0..<8).map { _ in verdicts.taken("a")?.push.job.request.id.low }
+        #expect(cleared == [nil, nil, nil, 1, nil, nil, nil, 3])
+        // One alone has no more to wait for after its moment.
+        let early = verdicts.due(reserve: 15_000, now: at(1_999))
+        let due = verdicts.due(reserve: 15_000, now: at(2_000))
+        #expect(early.isEmpty && due.map(\.push.job.request.id.low) == [2])
+        // Several, and none was taken between: as long as their leases bear it.
+        verdicts.add(push(4), reply, now: at(3_000))
+        verdicts.add(push(5), reply, now: at(3_001))
+        let doubtful = verdicts.due(reserve: 15_000, now: at(40_000))
+        let late = verdicts.due(reserve: 15_000, now: at(45_000))
+        #expect(doubtful.isEmpty && late.count == 2 && verdicts.isEmpty)
+    }
+
+    @Test("a topic that is refused again and again rests ever longer, and asks with one push")
+    func topicPauses() {
+        var topics = TopicPauses(pause: 60_000, pauseMax: 900_000)
+        var time: UInt64 = 0
+        var waits: [Milliseconds?] = []
+        for _ in 0..<6 {
+            waits.append(topics.refused("a", reason: "BadTopic", now: at(time)))
+            let again = topics.refused("a", reason: "BadTopic", now: at(time))
+            #expect(again == nil)
+            #expect(topics.limits(now: at(time)) == ["a": 0])
+            time += 900_000
+            #expect(topics.limits(now: at(time)) == ["a": 1])
+            let isTaken = topics.take("a", now: at(time))
+            let isTakenTwice = topics.take("a", now: at(time))
+            #expect(isTaken && !isTakenTwice && topics.limits(now: at(time)) == ["a": 0])
+        }
+        #expect(waits == [60_000, 120_000, 240_000, 480_000, 900_000, 900_000])
+        topics.cameBack("a")
+        #expect(topics.limits(now: at(time)) == ["a": 1])
+        let isOver = topics.taken("a")
+        #expect(isOver && topics.limits(now: at(time)) == [:])
+        let isOther = topics.take("b", now: at(time))
+        #expect(isOther)
+    }
+
     @Test("refusals count against answers of the last minutes, and only many at once trip")
     func breaker() {
         var breaker = TokenBreaker(count: 5, share: 4, window: 300_000)

@@ -27,16 +27,19 @@ import Wake
         #expect(waiting.isEmpty && waiting.takeAll().isEmpty)
     }
 
-    @Test("a push whose lease is nearly over is not sent")
+    @Test("a push that has waited for long, or whose lease is nearly over, is not sent")
     func lease() {
+        let push = HeldPush(job: Fixture.jobs(1)[0], claimedAt: Instant(milliseconds: 1_000))
+        var configuration = PushGatewayConfiguration()
+        #expect(push.sendBefore(configuration) == Instant(milliseconds: 4_000))
+        configuration.waitMax = 600_000
+        #expect(push.sendBefore(configuration) == Instant(milliseconds: 46_000))
         var waiting = WaitingPushes()
-        waiting.append(
-            HeldPush(job: Fixture.jobs(1)[0], claimedAt: Instant(milliseconds: 1_000)))
-        #expect(
-            waiting.takeLate(now: Instant(milliseconds: 45_999), reserve: 15_000).isEmpty)
-        #expect(
-            waiting.takeLate(now: Instant(milliseconds: 46_000), reserve: 15_000).count == 1)
-        #expect(waiting.isEmpty)
+        waiting.append(push)
+        let none = waiting.take { _ in false }
+        #expect(none.isEmpty && waiting.count == 1)
+        let all = waiting.take { _ in true }
+        #expect(all.count == 1 && waiting.isEmpty)
     }
 
     @Test(
@@ -78,6 +81,20 @@ import Wake
         #expect(PushResponse.label("") == "none")
     }
 
+    @Test("retry-after is seconds, or a date by the answer's own clock")
+    func retryAfter() {
+        let date = PushResponse.seconds(httpDate: "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(date == 784_111_777)
+        #expect(PushResponse.retryAfter("120", date: nil) == 120_000)
+        #expect(
+            PushResponse.retryAfter("Sun, 06 Nov 1994 08:50:07 GMT", date: date) == 30_000)
+        #expect(PushResponse.retryAfter("Sun, 06 Nov 1994 08:40:07 GMT", date: date) == 0)
+        #expect(PushResponse.retryAfter("Sun, 06 Nov 1994 08:50:07 GMT", date: nil) == nil)
+        for text in ["", "-1", "soon", "99999999999"] {
+            #expect(PushResponse.retryAfter(text, date: date) == nil)
+        }
+    }
+
     private func provider(_ pem: String = PrivateKey.generate(.p256).pem) -> ProviderKey {
         ProviderKey(team: "TEAM000001", keyID: "KEY0000001", pem: pem)
     }
@@ -99,27 +116,77 @@ import Wake
         #expect(token.current(now: at(50)) == "b" && !token.isDue(now: at(98)))
     }
 
-    @Test("an expired token is replaced, but never within 20 minutes of the last")
-    func spacing() {
+    /// A token that says when it was made, in minutes.
+    private func dated(_ minutes: UInt64, _ provider: ProviderKey) throws -> String {
+        try ProviderSigner(provider).sign(wall: minutes * 60_000)
+    }
+
+    @Test("a token that APNs has taken is not replaced within 20 minutes, but tried again")
+    func spacing() throws {
+        let key = provider()
+        let (a, b) = (try dated(1_000, key), try dated(1_021, key))
         var token = ProviderToken()
-        token.take(KeptProviderToken(token: "a", age: 0), now: Instant(milliseconds: 0))
-        let soon = Instant(milliseconds: 60_000)
-        #expect(token.expired(sent: "a", now: soon) == 19 * 60_000)
-        #expect(token.current(now: soon) == "a" && token.refused == nil)
-        let later = Instant(milliseconds: 20 * 60_000)
-        #expect(token.expired(sent: "a", now: later) == 0)
-        #expect(token.isDue(now: later) && token.current(now: later) == nil)
-        #expect(token.refused == "a")
-        // For the store it is younger: it is sent again, and rests if it is refused again.
-        token.take(KeptProviderToken(token: "a", age: 19 * 60_000), now: later)
-        #expect(token.current(now: later) == "a")
-        #expect(token.expired(sent: "a", now: later) == 60_000)
-        #expect(token.expired(sent: "a", now: Instant(milliseconds: 21 * 60_000)) == 0)
-        token.take(KeptProviderToken(token: "b", age: 0), now: later)
-        #expect(token.current(now: later) == "b")
+        func at(_ seconds: UInt64) -> Instant { Instant(milliseconds: seconds * 1_000) }
+        func time(_ seconds: UInt64) -> UInt64 { 60_000_000 + seconds * 1_000 }
+        func expired(_ sent: String, _ seconds: UInt64) -> ProviderToken.Expiry {
+            token.expired(sent: sent, time: time(seconds), now: at(seconds))
+        }
+        token.take(KeptProviderToken(token: a, age: 0), now: at(0))
+        token.believed(a)
+        #expect(expired(a, 60) == .goOn)
+        #expect(token.current(now: at(60)) == a)
+        #expect(expired(a, 61) == .rest(60_000))
+        #expect(expired(a, 121) == .goOn)
+        #expect(token.current(now: at(121)) == a)
+        #expect(expired(a, 1_200) == .goOn)
+        #expect(token.refused == a)
+        #expect(token.isDue(now: at(1_200)) && token.current(now: at(1_200)) == nil)
+        #expect(!token.isReplacedYoung)
+        token.take(KeptProviderToken(token: b, age: 0), now: at(1_201))
+        #expect(token.current(now: at(1_201)) == b && !token.isTaken)
         // The last pushes that were sent with the one before it.
-        #expect(token.expired(sent: "a", now: later) == 0)
-        #expect(token.current(now: later) == "b", "it was taken for the refused one")
+        #expect(expired(a, 1_202) == .goOn)
+        #expect(token.current(now: at(1_202)) == b)
+    }
+
+    @Test("a token that APNs never took is replaced at once, and then once a minute")
+    func neverTaken() throws {
+        let key = provider()
+        var token = ProviderToken()
+        func at(_ seconds: UInt64) -> Instant { Instant(milliseconds: seconds * 1_000) }
+        var made: [UInt64] = []
+        for second in UInt64(0)..<200 {
+            if token.isDue(now: at(second)) {
+                made.append(second)
+                token.take(KeptProviderToken(token: try dated(1_000, key), age: 0), now: at(second))
+            }
+            guard let sent = token.current(now: at(second)) else { continue }
+            _ = token.expired(
+                sent: sent, time: 60_000_000 + second * 1_000, now: at(second))
+            #expect(token.refused == nil || token.isReplacedYoung)
+        }
+        #expect(made == [0, 1, 60, 120, 180])
+    }
+
+    @Test("a token whose date is not that of the clock any more is given up, unless it was taken")
+    func misdated() throws {
+        let key = provider()
+        let now = Instant(milliseconds: 0)
+        var token = ProviderToken()
+        token.take(KeptProviderToken(token: try dated(1_000, key), age: 0), now: now)
+        func isGivenUp(_ minutes: UInt64, _ now: Instant) -> Bool {
+            token.checkDate(time: minutes * 60_000, now: now)
+        }
+        #expect(!isGivenUp(1_004, now) && !isGivenUp(996, now))
+        #expect(isGivenUp(1_006, now) && token.refused != nil)
+        token.take(KeptProviderToken(token: try dated(1_006, key), age: 0), now: now)
+        #expect(!isGivenUp(900, now), "not again and again")
+        let later = Instant(milliseconds: 10_000)
+        #expect(isGivenUp(900, later))
+        let taken = try dated(900, key)
+        token.take(KeptProviderToken(token: taken, age: 0), now: later)
+        token.believed(taken)
+        #expect(!isGivenUp(1_200, Instant(milliseconds: 60_000)))
     }
 
     @Test("no two signatures are alike: the token itself has to be kept")

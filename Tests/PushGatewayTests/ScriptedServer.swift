@@ -4,14 +4,22 @@ import HTTP2
 
 /// What a scripted APNs does with one request.
 enum ScriptedReply: Sendable {
-    case answer(Int, body: String = "")
+    case answer(Int, headers: [HTTP2Header] = [], body: String = "")
     /// Nothing, for now; `answerHeld` may answer later.
     case hold
     case refuse
 
-    static func refusal(_ status: Int, _ reason: String, timestamp: UInt64? = nil) -> Self {
+    /// Its body ends before it should: the client's HTTP/2 calls the stream broken.
+    static func half(_ status: Int) -> Self {
+        .answer(
+            status, headers: [HTTP2Header("content-length", "1000")], body: #"{"reason":"BadDev"#)
+    }
+
+    static func refusal(
+        _ status: Int, _ reason: String, timestamp: UInt64? = nil, headers: [HTTP2Header] = []
+    ) -> Self {
         let time = timestamp.map { #","timestamp":\#($0)"# } ?? ""
-        return .answer(status, body: #"{"reason":"\#(reason)"\#(time)}"#)
+        return .answer(status, headers: headers, body: #"{"reason":"\#(reason)"\#(time)}"#)
     }
 }
 
@@ -225,7 +233,8 @@ final class ScriptedConnection {
                 return box.script
             }
             switch script(request) {
-            case .answer(let status, let body): answer(id, status, body)
+            case .answer(let status, let headers, let body):
+                answer(id, status, body, headers: headers)
             case .hold: box.lock.withLock { box.held.append(request) }
             case .refuse: http?.resetStream(id, code: .refusedStream)
             }
@@ -245,8 +254,10 @@ final class ScriptedConnection {
 
     private func trouble(_ text: String) { box.lock.withLock { box.troubles.append(text) } }
 
-    func answer(_ id: HTTP2StreamID, _ status: Int, _ body: String) {
-        _ = try? http?.respond(id, status: status, headers: [], body: Array(body.utf8))
+    func answer(
+        _ id: HTTP2StreamID, _ status: Int, _ body: String, headers: [HTTP2Header] = []
+    ) {
+        _ = try? http?.respond(id, status: status, headers: headers, body: Array(body.utf8))
         flush()
     }
 

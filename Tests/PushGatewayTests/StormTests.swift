@@ -47,6 +47,7 @@ extension GatewayTests {
         var configuration = PushGatewayConfiguration()
         configuration.tick = 20
         configuration.streamDeadline = 300
+        configuration.lateDeadline = 600
         configuration.reconnectDelay = 20
         configuration.reconnectDelayMax = 50
         configuration.replaceSpacing = 20

@@ -53,17 +53,17 @@ import Wake
         (200, "", .accepted),
         (400, "BadCollapseId", .ourBug), (400, "BadDeviceToken", .deadToken(since: nil)),
         (400, "BadExpirationDate", .ourBug), (400, "BadMessageId", .ourBug),
-        (400, "BadPriority", .ourBug), (400, "BadTopic", .pauseCredential),
+        (400, "BadPriority", .ourBug), (400, "BadTopic", .pauseTopic),
         (400, "DeviceTokenNotForTopic", .deadToken(since: nil)),
         (400, "DuplicateHeaders", .ourBug),
         (400, "IdleTimeout", .retryLater(after: 1_000, step: .reconnect)),
         (400, "InvalidPushType", .ourBug), (400, "MissingDeviceToken", .ourBug),
         (400, "MissingTopic", .ourBug), (400, "PayloadEmpty", .ourBug),
-        (400, "TopicDisallowed", .pauseCredential), (403, "BadCertificate", .pauseCredential),
+        (400, "TopicDisallowed", .pauseTopic), (403, "BadCertificate", .pauseCredential),
         (403, "BadCertificateEnvironment", .pauseCredential),
         (403, "ExpiredProviderToken", .retryLater(after: 1_000, step: .renewToken)),
         (403, "Forbidden", .pauseCredential), (403, "InvalidProviderToken", .pauseCredential),
-        (403, "MissingProviderToken", .ourBug),
+        (403, "MissingProviderToken", .pauseCredential),
         (403, "UnrelatedKeyIdInToken", .retryLater(after: 1_000, step: .reconnectNow)),
         (403, "BadEnvironmentKeyIdInToken", .pauseCredential),
         (403, "BadEnvironmentKeyInToken", .pauseCredential),
@@ -79,10 +79,17 @@ import Wake
         (503, "ServiceUnavailable", .retryLater(after: 5_000, step: .reconnect)),
         (503, "Shutdown", .retryLater(after: 5_000, step: .reconnect)),
         // Reasons of tomorrow.
-        (400, "Tomorrow", .ourBug), (403, "Tomorrow", .pauseCredential),
+        (400, "Tomorrow", .retryLater(after: 5_000, step: .none)),
+        (403, "Tomorrow", .pauseCredential),
         (410, "Tomorrow", .deadToken(since: start)),
         (429, "Tomorrow", .retryLater(after: 60_000, step: .none)),
         (502, "", .retryLater(after: 5_000, step: .reconnect)),
+        // Not of APNs, or not whole.
+        (400, "", .retryLater(after: 5_000, step: .none)),
+        (410, "", .retryLater(after: 5_000, step: .none)),
+        (418, "", .retryLater(after: 5_000, step: .none)),
+        (302, "", .retryLater(after: 5_000, step: .none)),
+        (204, "", .retryLater(after: 5_000, step: .none)),
     ]
 
     @Test("every reason has its class", arguments: table)
@@ -111,9 +118,43 @@ import Wake
             return after
         }
         #expect(after("Shutdown", 503, failures: 1) == 900_000)
-        #expect(after("ExpiredProviderToken", 403, failures: 1) == 900_000)
+        #expect(after("ExpiredProviderToken", 403, failures: 1) == 2_000)
+        #expect(after("ExpiredProviderToken", 403, failures: .max) == 60_000)
         #expect(after("TooManyRequests", 429, failures: 1) == 120_000)
         #expect(after("TooManyRequests", 429, failures: .max) == 900_000)
+    }
+
+    @Test("an answer that is none of Apple's is asked for again ever later, then given up")
+    func unknownAnswersAreBounded() {
+        var waits: [Milliseconds] = []
+        for failures in UInt64(0)..<20 {
+            let answer = PushAnswer(
+                status: 418, reason: "", timestamp: nil, failures: failures)
+            guard case .retryLater(let after, .none) = answer else {
+                #expect(answer == .ourBug)
+                continue
+            }
+            waits.append(after)
+        }
+        #expect(waits == [5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000])
+        let last = PushAnswer(status: 418, reason: "", timestamp: nil, failures: .max)
+        #expect(last == .ourBug)
+    }
+
+    @Test("APNs may say itself when it wants to hear of a push again, within bounds")
+    func retryAfter() {
+        func after(_ seconds: UInt64, _ status: UInt64, _ reason: String) -> Milliseconds? {
+            let answer = PushAnswer(
+                status: status, reason: reason, timestamp: nil, failures: 0,
+                retryAfter: seconds * 1_000)
+            guard case .retryLater(let after, _) = answer else { return nil }
+            return after
+        }
+        #expect(after(3, 429, "TooManyRequests") == 3_000)
+        #expect(after(0, 429, "TooManyRequests") == 1_000)
+        #expect(after(86_400, 503, "ServiceUnavailable") == 900_000)
+        #expect(after(30, 429, "TooManyProviderTokenUpdates") == 30_000)
+        #expect(after(3, 400, "BadDeviceToken") == nil)
     }
 }
 

@@ -32,16 +32,38 @@ public struct PushRoom: Equatable, Sendable {
     public var credential: CredentialKey
     /// Free streams of each class, in their order.
     private var streams: [Int]
+    /// How many pushes of a topic can be sent, over all classes; one that is not among them is
+    /// bound by the streams alone.
+    private var topics: [String: Int]
 
-    /// - Parameter free: how many streams of a class are free.
-    public init(_ credential: CredentialKey, free: (PushClass) -> Int) {
+    /// - Parameters:
+    ///   - topics: those that rest, with 0, or of which few may be sent.
+    ///   - free: how many streams of a class are free.
+    public init(
+        _ credential: CredentialKey, topics: [String: Int] = [:], free: (PushClass) -> Int
+    ) {
         self.credential = credential
+        self.topics = topics
         streams = PushClass.allCases.map { max(0, free($0)) }
     }
 
     /// Nothing: pushes of the credential stay where they are.
     public init(paused credential: CredentialKey) {
         self.init(credential) { _ in 0 }
+    }
+
+    /// Whether APNs takes pushes of the topic from it, as far as is known.
+    public func isOpen(_ topic: String) -> Bool { topics[topic].map { $0 > 0 } ?? true }
+
+    /// How many pushes of a class and topic can be sent.
+    public func free(_ lane: PushClass, _ topic: String) -> Int {
+        min(self[lane], topics[topic] ?? .max)
+    }
+
+    /// So many of them are.
+    public mutating func take(_ count: Int, _ lane: PushClass, _ topic: String) {
+        self[lane] -= count
+        if let left = topics[topic] { topics[topic] = left - count }
     }
 
     public subscript(_ lane: PushClass) -> Int {

@@ -2,8 +2,10 @@ public import Model
 
 /// What came back for one push.
 public enum PushReply: Equatable, Sendable {
-    /// HTTP status, `reason` of the body (empty at 200), and its `timestamp` (410 only).
-    case answered(status: UInt64, reason: String, timestamp: Timestamp?)
+    /// HTTP status, `reason` of the body (empty at 200), its `timestamp` (410 only), and after
+    /// which time the server wants to hear of the push again, if it says so.
+    case answered(
+        status: UInt64, reason: String, timestamp: Timestamp?, retryAfter: Milliseconds? = nil)
     /// It was written and nothing came: APNs may or may not have taken it.
     case unanswered
     /// It never left: no connection, a refused stream, or one above GOAWAY's last stream.
@@ -32,6 +34,9 @@ public enum PushAnswer: Equatable, Sendable {
     case retryLater(after: Milliseconds, step: CredentialStep)
     /// No push of this key or certificate will succeed until somebody mends its configuration.
     case pauseCredential
+    /// No push of this key or certificate to this topic will succeed until somebody mends its
+    /// configuration; those to its other topics may.
+    case pauseTopic
     /// The request is wrong: it must not be repeated, and is told in the log.
     case ourBug
 
@@ -40,21 +45,31 @@ public enum PushAnswer: Equatable, Sendable {
     ///     is retried early, on another connection; later ones after Apple's 15 minutes.
     ///   - kind: a badge and a campaign have time: they wait the 15 minutes at once. A wake has
     ///     not, nor has an alert, which somebody waits for.
+    ///   - retryAfter: what the answer's `retry-after` says (RFC 9110 10.2.3).
     public init(
         status: UInt64, reason: String, timestamp: Timestamp?, failures: UInt64,
-        kind: PushKind = .silent
+        kind: PushKind = .silent, retryAfter: Milliseconds? = nil
+    ) {
+        self.init(status, reason, timestamp, failures, kind)
+        if let retryAfter, case .retryLater(_, let step) = self {
+            self = .retryLater(
+                after: min(max(retryAfter, Self.shortDelay), Self.longDelay), step: step)
+        }
+    }
+
+    private init(
+        _ status: UInt64, _ reason: String, _ timestamp: Timestamp?, _ failures: UInt64,
+        _ kind: PushKind
     ) {
         switch reason {
         case _ where status == 200: self = .accepted
         case "BadDeviceToken", "DeviceTokenNotForTopic": self = .deadToken(since: nil)
         case "ExpiredToken", "Unregistered": self = .deadToken(since: timestamp)
-        case "IdleTimeout": self = .retryLater(after: 1_000, step: .reconnect)
+        case "IdleTimeout": self = .retryLater(after: Self.shortDelay, step: .reconnect)
         case "UnrelatedKeyIdInToken":
-            self = .retryLater(
-                after: failures == 0 ? 1_000 : Self.longDelay, step: .reconnectNow)
+            self = .retryLater(after: Self.keyDelay(failures), step: .reconnectNow)
         case "ExpiredProviderToken":
-            self = .retryLater(
-                after: failures == 0 ? 1_000 : Self.longDelay, step: .renewToken)
+            self = .retryLater(after: Self.keyDelay(failures), step: .renewToken)
         case "TooManyProviderTokenUpdates":
             self = .retryLater(after: 5 * 60_000, step: .keepToken)
         case "TooManyRequests":
@@ -64,17 +79,17 @@ public enum PushAnswer: Equatable, Sendable {
         case "InternalServerError", "ServiceUnavailable", "Shutdown":
             self = Self.serverFault(failures: failures, kind)
         case "BadCertificate", "BadCertificateEnvironment", "Forbidden", "InvalidProviderToken",
-            "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "BadTopic",
-            "TopicDisallowed":
+            "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "MissingProviderToken":
             self = .pauseCredential
+        case "BadTopic", "TopicDisallowed": self = .pauseTopic
         case "BadCollapseId", "BadExpirationDate", "BadMessageId", "BadPriority",
             "DuplicateHeaders", "InvalidPushType", "MissingDeviceToken", "MissingTopic",
-            "PayloadEmpty", "MissingProviderToken", "BadPath", "MethodNotAllowed",
-            "PayloadTooLarge":
+            "PayloadEmpty", "BadPath", "MethodNotAllowed", "PayloadTooLarge":
             self = .ourBug
         default:
             self = Self.unknown(
-                status: status, timestamp: timestamp, failures: failures, kind)
+                status: status, isTold: !reason.isEmpty, timestamp: timestamp,
+                failures: failures, kind)
         }
     }
 
@@ -86,16 +101,30 @@ public enum PushAnswer: Equatable, Sendable {
         return .retryLater(after: isEarly ? 5_000 : longDelay, step: .reconnect)
     }
 
-    /// A reason Apple added since: its status tells the class.
+    /// Before the very same push is worth another try.
+    static let shortDelay: Milliseconds = 1_000
+
+    /// What was refused was the key's token: the push waits for a new one, not the device.
+    private static func keyDelay(_ failures: UInt64) -> Milliseconds {
+        min(shortDelay << min(failures, 6), 60_000)
+    }
+
+    /// A reason Apple added since: its status tells the class. Any other answer is not one of
+    /// APNs, or not a whole one: only what APNs calls final drops a push at once.
     private static func unknown(
-        status: UInt64, timestamp: Timestamp?, failures: UInt64, _ kind: PushKind
+        status: UInt64, isTold: Bool, timestamp: Timestamp?, failures: UInt64, _ kind: PushKind
     ) -> PushAnswer {
         switch status {
-        case 410: .deadToken(since: timestamp)
+        case 410 where isTold: .deadToken(since: timestamp)
         case 403: .pauseCredential
         case 429: .retryLater(after: 60_000, step: .none)
         case 500...: serverFault(failures: failures, kind)
-        default: .ourBug
+        default:
+            failures < unknownMax
+                ? .retryLater(after: min(5_000 << failures, 300_000), step: .none) : .ourBug
         }
     }
+
+    /// So often an answer that is none of Apple's table is asked for again; ten minutes in all.
+    private static let unknownMax: UInt64 = 7
 }

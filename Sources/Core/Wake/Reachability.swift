@@ -349,10 +349,10 @@ extension Reachability {
         var actions: [WakeAction] = []
         var answer: PushAnswer
         switch reply {
-        case .answered(let status, let reason, let timestamp):
+        case .answered(let status, let reason, let timestamp, let retryAfter):
             answer = PushAnswer(
                 status: status, reason: reason, timestamp: timestamp, failures: row.failures,
-                kind: kind)
+                kind: kind, retryAfter: retryAfter)
             if keepsToken, case .deadToken = answer { answer = .pauseCredential }
             if answer != .accepted {
                 actions.append(
@@ -376,7 +376,8 @@ extension Reachability {
         case .retryLater(let after, _):
             if case .answered = reply { row.notBefore = now + after }
             actions += retry(kind, at: now + after, now: now)
-        case .pauseCredential: actions += retry(kind, at: now + WakePolicy.pausedDelay, now: now)
+        case .pauseCredential, .pauseTopic:
+            actions += retry(kind, at: now + WakePolicy.pausedDelay, now: now)
         case .ourBug: actions += givenUp(kind, now: now)
         }
         reschedule()

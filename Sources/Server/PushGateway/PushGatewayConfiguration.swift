@@ -10,8 +10,16 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     public var waitingMax = 256
     /// Streams on one connection, whatever its server allows.
     public var streamsMax = 1_000
-    /// From HEADERS to the whole answer.
+    /// From HEADERS to the whole answer; then the connection is asked whether it lives.
     public var streamDeadline: Milliseconds = 10_000
+    /// From HEADERS on, for how long a late answer is still waited for while no push that was
+    /// sent after it has been answered in time: APNs is slow then, and has not lost this one.
+    public var lateDeadline: Milliseconds = 20_000
+    /// What must be left of the lease when a late answer is waited for no more.
+    public var lateReserve: Milliseconds = 5_000
+    /// How long a claimed push may wait for a stream; then it goes back to the store, which looks
+    /// again whether it is still wanted.
+    public var waitMax: Milliseconds = 3_000
     /// What must be left of a push's lease when its HEADERS are written.
     public var leaseReserve: Milliseconds = 15_000
     /// From the look-up of the name to the end of the TLS handshake.
@@ -60,8 +68,8 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     /// The first pause of a credential that APNs refuses; it doubles.
     public var pause: Milliseconds = 60_000
     public var pauseMax: Milliseconds = 900_000
-    /// How long `stop()` waits for what is in flight.
-    public var stopDeadline: Milliseconds = 5_000
+    /// How long `stop()` waits for what is in flight: longer than an answer may take.
+    public var stopDeadline: Milliseconds = 12_000
 
     public init() {}
 }

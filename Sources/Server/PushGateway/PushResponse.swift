@@ -10,6 +10,10 @@ struct PushResponse: Equatable {
     var timestamp: Timestamp?
     /// APNs' clock, in seconds since 1970, if it tells.
     var date: Int64?
+    /// When APNs wants to hear of the push again, if it says so (RFC 9110 10.2.3).
+    var retryAfter: Milliseconds?
+    /// It came after the stream's deadline.
+    var isLate = false
     /// The `apns-id` of the answer: ours, or the one APNs made.
     var id: WakeID?
 
@@ -48,6 +52,13 @@ struct PushResponse: Equatable {
             })
         else { return "" }
         return reason
+    }
+
+    /// Seconds, or a date by the clock of the answer's own `date`.
+    static func retryAfter(_ text: String, date: Int64?) -> Milliseconds? {
+        if let seconds = UInt32(text) { return UInt64(seconds) * 1_000 }
+        guard let date, let until = seconds(httpDate: text) else { return nil }
+        return UInt64(clamping: until - date) * 1_000
     }
 
     /// Apple's table, for the labels of metrics: a peer cannot add to them.

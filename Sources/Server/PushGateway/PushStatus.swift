@@ -18,8 +18,21 @@ public struct PushCredentialStatus: Equatable, Sendable {
     public var failures: Int
     /// APNs' reason in the last GOAWAY; empty: none was given.
     public var lastGoAway: String
+    /// Why the last connection could not be made; empty: it could.
+    public var lastFailure: String
+    /// Topics that APNs does not take from it.
+    public var topics: [PushTopicStatus]
     /// One for each class, in their order.
     public var lanes: [PushLaneStatus]
+}
+
+/// A topic that rests.
+public struct PushTopicStatus: Equatable, Sendable {
+    public var topic: String
+    /// Milliseconds until it is tried again.
+    public var pausedFor: Milliseconds
+    /// What APNs said.
+    public var reason: String
 }
 
 /// How it stands with one class of pushes of a credential.

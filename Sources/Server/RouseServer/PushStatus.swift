@@ -17,14 +17,27 @@ extension PushStatus {
         self.init(
             app: status.credential.app, environment: environment, name: status.credential.name,
             kind: status.isCertificate ? "certificate" : "key",
-            state: status.isTripped ? "tripped" : pause == nil ? "sending" : "paused",
-            reason: status.pauseReason, pausedSeconds: isUnusable ? nil : pause.map { $0 / 1000 },
+            state: status.state,
+            reason: status.state == "unreachable" ? status.lastFailure : status.pauseReason,
+            pausedSeconds: isUnusable ? nil : pause.map { $0 / 1000 },
             failures: status.failures, lastGoaway: status.lastGoAway,
+            topicsPaused: status.topics.map {
+                Topic(name: $0.topic, reason: $0.reason, pausedSeconds: $0.pausedFor / 1000)
+            },
             lanes: status.lanes.map {
                 Lane(
                     name: $0.lane.name, connections: $0.connections, streamsOpen: $0.open,
                     streamsAllowed: $0.allowed, waiting: $0.waiting,
                     oldestStreamMs: $0.oldestStream)
             })
+    }
+}
+
+extension PushCredentialStatus {
+    fileprivate var state: String {
+        if isTripped { return "tripped" }
+        if pausedFor != nil { return "paused" }
+        let isUnreachable = !lastFailure.isEmpty && lanes.allSatisfy { $0.connections == 0 }
+        return isUnreachable ? "unreachable" : "sending"
     }
 }

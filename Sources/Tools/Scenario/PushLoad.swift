@@ -278,7 +278,7 @@ private final class LoadDesk: Sendable {
         let isOver = lock.withLock {
             guard let job = taken.removeValue(forKey: request.id) else { return false }
             switch request.reply {
-            case .answered(let status, _, _):
+            case .answered(let status, _, _, _):
                 if status == 200 { yes += 1 }
                 open -= 1
             case .unanswered, .notSent:

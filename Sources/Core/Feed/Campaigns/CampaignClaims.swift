@@ -73,6 +73,7 @@ struct CampaignClaims {
         let found = try transaction.records(
             CampaignProgressRecord.self,
             Scan(index: index, after: [.timestamp(start)], limit: campaignsMax))
+        guard found.count < campaignsMax else { return found }
         return found
             + (try transaction.records(
                 CampaignProgressRecord.self,
@@ -186,7 +187,7 @@ struct CampaignClaims {
                 continue
             }
             guard let credential = try credential(for: first) else { continue }
-            let free = rooms[credential]?[first.lane] ?? .max
+            let free = rooms[credential]?.free(first.lane, first.topic) ?? .max
             let limit = min(free, most - rows.count)
             let found =
                 limit == 0
@@ -197,9 +198,11 @@ struct CampaignClaims {
                         index: "campaign_push_queued", prefix: prefix + queue,
                         through: [.timestamp(now)], limit: limit))
             if rooms[credential] != nil {
-                rooms[credential]?[first.lane] = free - found.count
+                rooms[credential]?.take(found.count, first.lane, first.topic)
                 // No stream is left: it goes on when one is free.
-                if found.count == free { blocked.append(PushLane(credential, first.lane)) }
+                if found.count == free, rooms[credential]?.isOpen(first.topic) ?? true {
+                    blocked.append(PushLane(credential, first.lane))
+                }
             }
             rows += found.map { Due(push: $0, campaign: campaign.key, credential: credential) }
         }
@@ -228,7 +231,7 @@ struct CampaignClaims {
                 prefix: [.app(push.app), .unsigned(push.environment)],
                 limit: PushCredentialRecord.countMax)
         ).filter { $0.hasTopic(push.topic) }.map { CredentialKey($0) }
-        return all.first { (rooms[$0]?[push.lane] ?? .max) > 0 } ?? all.first
+        return all.first { (rooms[$0]?.free(push.lane, push.topic) ?? .max) > 0 } ?? all.first
     }
 
     // MARK: One row

@@ -17,12 +17,17 @@ extension WakeStep {
         else { return }
         var event = CampaignEvent(
             app: device.app, campaign: campaign, kind: .accepted, isCanary: push.isCanary)
-        if case .answered(let status, let reason, let timestamp) = reply, status != 200 {
+        if case .answered(let status, let reason, let timestamp, _) = reply, status != 200 {
             push.status = status
             push.reason = String(reason.prefix(64))
-            switch PushAnswer(status: status, reason: reason, timestamp: timestamp, failures: 0) {
-            case .accepted, .retryLater: break
-            case .deadToken, .pauseCredential, .ourBug:
+            let isRejection =
+                switch PushAnswer(
+                    status: status, reason: reason, timestamp: timestamp, failures: 0)
+                {
+                case .accepted, .retryLater: settlement == .refused
+                case .deadToken, .pauseCredential, .pauseTopic, .ourBug: true
+                }
+            if isRejection {
                 event.rejection = CampaignEvent.Rejection(status: status, reason: push.reason)
             }
         }

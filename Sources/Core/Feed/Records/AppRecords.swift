@@ -256,9 +256,33 @@ public struct PushCredentialRecord: Record, Equatable {
         self.certificatePEM = certificatePEM
     }
 
-    /// Whether pushes with this topic may go out with it.
+    /// Whether pushes with this topic may go out with it: silent ones and alerts, for no others
+    /// are sent.
     public func hasTopic(_ topic: String) -> Bool {
-        topics.split(separator: "\n").contains { $0 == topic }
+        let all = topics.split(separator: "\n")
+        return all.contains { $0 == topic } && !Self.isOfAnotherType(topic, among: all)
+    }
+
+    /// Its topics apart: those of pushes that are sent, and those of other types. A client
+    /// certificate of Apple names the latter beside the former.
+    public var topicsByUse: (sent: [String], others: [String]) {
+        let all = topics.split(separator: "\n")
+        let others = all.filter { Self.isOfAnotherType(String($0), among: all) }
+        return (all.filter { !others.contains($0) }.map(String.init), others.map(String.init))
+    }
+
+    /// What other push types append to a bundle id (Apple: Sending notification requests to
+    /// APNs).
+    private static let suffixes = [
+        ".voip", ".complication", ".pushkit.fileprovider", ".push-type.liveactivity",
+        ".location-query", ".voip-ptt", ".push-type.widgets", ".push-type.controls",
+    ]
+
+    /// A bundle id may end like that too: it is a suffix where the bundle id stands beside it.
+    private static func isOfAnotherType(_ topic: String, among all: [Substring]) -> Bool {
+        suffixes.contains { suffix in
+            topic.hasSuffix(suffix) && all.contains(topic.dropLast(suffix.count))
+        }
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {

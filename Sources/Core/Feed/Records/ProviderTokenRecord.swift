@@ -68,10 +68,14 @@ public struct KeepProviderToken: Equatable, Sendable {
     /// One that APNs called expired; `nil`: none. It is replaced unless it is younger than
     /// `spacing`.
     public var refused: String?
+    /// It is replaced all the same: APNs has never taken it.
+    public var replacesYoung: Bool
 
     public init(
-        team: String, keyID: String, fingerprint: [UInt8], token: String, refused: String? = nil
+        team: String, keyID: String, fingerprint: [UInt8], token: String, refused: String? = nil,
+        replacesYoung: Bool = false
     ) {
+        self.replacesYoung = replacesYoung
         self.team = team
         self.keyID = keyID
         self.fingerprint = fingerprint

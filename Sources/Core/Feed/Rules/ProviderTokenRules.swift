@@ -11,7 +11,9 @@ extension Work {
         if let kept = try record(Kept.self, key, lock: .wait), kept.madeAt < now + Kept.spacing {
             let age = now.since(kept.madeAt)
             let isRefused = kept.token == request.refused
-            if age < (isRefused ? Kept.spacing : Kept.renewAfter) {
+            let bound =
+                !isRefused ? Kept.renewAfter : request.replacesYoung ? 0 : Kept.spacing
+            if age < bound {
                 return .providerToken(KeptProviderToken(token: kept.token, age: age))
             }
         }

@@ -109,7 +109,7 @@ struct PushQueues {
     private mutating func take(
         from queue: inout Queue, share: Int, overdue: Int, _ meter: inout OverdueMeter
     ) throws(StoreError) -> [DueRow] {
-        let free = queue.credential.flatMap { rooms[$0] }?[queue.lane]
+        let free = queue.credential.flatMap { rooms[$0] }?.free(queue.lane, queue.first.topic)
         let most = min(share, free ?? share)
         let old = now - WakeRules.overdueAfter
         var rows: [WakeRecord] = []
@@ -130,9 +130,11 @@ struct PushQueues {
                 limit: most - rows.count))
         queue.taken = rows.last ?? queue.taken
         if let credential = queue.credential, let free {
-            rooms[credential]?[queue.lane] = free - rows.count
+            rooms[credential]?.take(rows.count, queue.lane, queue.first.topic)
             // No stream is left: it goes on when one is free.
-            if free == rows.count { blocked.append(PushLane(credential, queue.lane)) }
+            if free == rows.count, rooms[credential]?.isOpen(queue.first.topic) ?? true {
+                blocked.append(PushLane(credential, queue.lane))
+            }
         }
         queue.isCut = rows.count == most && free != rows.count
         return rows.map { DueRow(wake: $0, credential: queue.credential) }
@@ -167,9 +169,13 @@ struct PushQueues {
             due.append(queue)
             let candidates = try credentials(of: first)
             queue.credential =
-                candidates.first { (rooms[$0]?[first.lane] ?? .max) > 0 } ?? candidates.first
-            if let credential = queue.credential, rooms[credential]?[first.lane] == 0 {
-                blocked.append(PushLane(credential, first.lane))
+                candidates.first { (rooms[$0]?.free(first.lane, first.topic) ?? .max) > 0 }
+                ?? candidates.first
+            if let credential = queue.credential, let room = rooms[credential],
+                room.free(first.lane, first.topic) == 0
+            {
+                // What rests until a moment waits for no stream.
+                if room.isOpen(first.topic) { blocked.append(PushLane(credential, first.lane)) }
             } else {
                 ready.append(queue)
                 try noteNextDue(of: queue)

@@ -196,7 +196,7 @@ extension WakeRules {
                 attempt: key.attempt, unread: unread, now: now))
         try step.save()
         if step.device.pushToken == nil, device.pushToken != nil,
-            case .answered(let status, let reason, let timestamp) = request.reply
+            case .answered(let status, let reason, let timestamp, _) = request.reply
         {
             let dropped = try transaction.noteDropped(
                 device, status: status, reason: reason, since: timestamp, now: now)
@@ -205,10 +205,10 @@ extension WakeRules {
         var effects = step.effects
         try writeDown(&effects, in: transaction, now: now)
         switch request.reply {
-        case .answered(let status, let reason, let timestamp):
+        case .answered(let status, let reason, let timestamp, let retryAfter):
             let answer = PushAnswer(
                 status: status, reason: reason, timestamp: timestamp, failures: row.failures,
-                kind: row.flight ?? .silent)
+                kind: row.flight ?? .silent, retryAfter: retryAfter)
             return (answer, effects)
         case .unanswered:
             return (.retryLater(after: WakePolicy.unansweredDelay, step: .none), effects)

@@ -24,15 +24,31 @@ public struct PushStatus: Encodable, Equatable, Sendable {
         }
     }
 
+    /// A topic that APNs does not take from the credential.
+    public struct Topic: Encodable, Equatable, Sendable {
+        public var name: String
+        /// What APNs said.
+        public var reason: String
+        /// Until it is tried again.
+        public var pausedSeconds: UInt64
+
+        public init(name: String, reason: String, pausedSeconds: UInt64) {
+            self.name = name
+            self.reason = reason
+            self.pausedSeconds = pausedSeconds
+        }
+    }
+
     public var app: String
     public var environment: String
     public var name: String
     /// `key` or `certificate`.
     public var kind: String
-    /// `sending`, `paused`, or `tripped`: its tokens are called wrong all at once, and none of
-    /// them is dropped.
+    /// `sending`, `paused`, `unreachable`: no connection comes about, or `tripped`: its tokens
+    /// are called wrong all at once, and none of them is dropped.
     public var state: String
-    /// APNs' reason of the pause, or why the credential cannot be used; empty: it is not paused.
+    /// APNs' reason of the pause, why the credential cannot be used, or why there is no
+    /// connection; empty while it sends.
     public var reason: String
     /// Until it is tried again; absent: it is not paused, or until it is changed.
     public var pausedSeconds: UInt64?
@@ -40,11 +56,13 @@ public struct PushStatus: Encodable, Equatable, Sendable {
     public var failures: Int
     /// APNs' reason in the last GOAWAY.
     public var lastGoaway: String
+    public var topicsPaused: [Topic]
     public var lanes: [Lane]
 
     public init(
         app: AppID, environment: String, name: String, kind: String, state: String,
-        reason: String, pausedSeconds: UInt64?, failures: Int, lastGoaway: String, lanes: [Lane]
+        reason: String, pausedSeconds: UInt64?, failures: Int, lastGoaway: String,
+        topicsPaused: [Topic], lanes: [Lane]
     ) {
         self.app = app.name
         self.environment = environment
@@ -55,6 +73,7 @@ public struct PushStatus: Encodable, Equatable, Sendable {
         self.pausedSeconds = pausedSeconds
         self.failures = failures
         self.lastGoaway = lastGoaway
+        self.topicsPaused = topicsPaused
         self.lanes = lanes
     }
 }

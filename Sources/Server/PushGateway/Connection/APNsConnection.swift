@@ -53,9 +53,13 @@ final class APNsConnection {
     private struct Stream {
         let push: HeldPush
         let id: HTTP2StreamID
-        let deadline: Instant
+        let sentAt: Instant
+        /// Until when it is waited for, in time or late.
+        var deadline: Instant
+        var isLate = false
         var status: Int?
         var date: Int64?
+        var retryAfter: Milliseconds?
         var answeredID: WakeID?
         var body: [UInt8] = []
     }
@@ -81,6 +85,10 @@ final class APNsConnection {
     /// Tags in the order of their deadlines; those answered since are skipped.
     private var order: [UInt64] = []
     private var orderStart = 0
+    /// Tags of streams whose deadline has passed, in order; their answers may come yet.
+    private var late: [UInt64] = []
+    /// The newest push that was answered in time.
+    private var lastPrompt: UInt64 = 0
     private var lastTag: UInt64 = 0
     private var lastHeard: Instant
     private var pingBefore: Instant?
@@ -152,10 +160,10 @@ final class APNsConnection {
     var idleTime: Milliseconds { streams.isEmpty ? now.since(lastUsed) : 0 }
     /// Of the stream that waits longest for its answer.
     var oldestStream: Milliseconds {
-        order[orderStart...].lazy.compactMap { self.streams[$0] }.first.map { stream in
-            let left = stream.deadline.since(now)
-            return configuration.streamDeadline - min(left, configuration.streamDeadline)
-        } ?? 0
+        let first =
+            late.lazy.compactMap { self.streams[$0] }.first
+            ?? order[orderStart...].lazy.compactMap { self.streams[$0] }.first
+        return first.map { now.since($0.sentAt) } ?? 0
     }
 
     /// Whether TLS is up and new streams may be opened, now or once one is free.
@@ -190,7 +198,7 @@ final class APNsConnection {
             var push = push
             push.providerToken = token
             streams[lastTag] = Stream(
-                push: push, id: id, deadline: now + configuration.streamDeadline)
+                push: push, id: id, sentAt: now, deadline: now + configuration.streamDeadline)
             order.append(lastTag)
             lastUsed = now
             return .sent
@@ -252,20 +260,52 @@ final class APNsConnection {
             }
             guard stream.deadline <= now else { break }
             orderStart += 1
-            streams[tag] = nil
-            http?.reset(stream.id)
             silentStreams += 1
-            owner.connection(self, leftUnanswered: stream.push)
+            if tag > lastPrompt, waitOn(tag, stream) {
+                late.append(tag)
+            } else {
+                giveUp(tag)
+            }
         }
         if orderStart > 64, orderStart * 2 > order.count {
             order.removeFirst(orderStart)
             orderStart = 0
         }
+        for tag in late where streams[tag].map({ $0.deadline <= now }) ?? true { giveUp(tag) }
+        late.removeAll { streams[$0] == nil }
         guard silentStreams > before, end == nil else { return }
         // Is it the connection or the one stream?
         ping()
         if silentStreams >= configuration.silentStreamsMax { owner.connectionIsSuspect(self) }
         if end == nil { owner.connectionHasRoom(self) }
+    }
+
+    /// Waits on for a late answer.
+    ///
+    /// - Returns: whether there is time for that.
+    private func waitOn(_ tag: UInt64, _ stream: Stream) -> Bool {
+        let until = min(
+            stream.sentAt + configuration.lateDeadline,
+            stream.push.leaseEnd(reserve: configuration.lateReserve))
+        guard until > now else { return false }
+        streams[tag]?.deadline = until
+        streams[tag]?.isLate = true
+        return true
+    }
+
+    private func giveUp(_ tag: UInt64) {
+        guard let stream = streams.removeValue(forKey: tag) else { return }
+        http?.reset(stream.id)
+        owner.connection(self, leftUnanswered: stream.push)
+    }
+
+    /// A push has been answered in time: APNs is not slow, and what was sent before it and is late
+    /// will not be answered any more.
+    private func answeredPromptly(_ tag: UInt64) {
+        lastPrompt = max(lastPrompt, tag)
+        guard let first = late.first, first < tag else { return }
+        for lost in late where lost < tag { giveUp(lost) }
+        late.removeAll { streams[$0] == nil }
     }
 
     private func ping() {
@@ -380,10 +420,16 @@ final class APNsConnection {
         switch event {
         case .response(let tag, let status, let headers):
             streams[tag]?.status = status
-            // All answers of a connection tell the same clock.
-            if !hasAnswered {
-                streams[tag]?.date = headers["date"].flatMap {
-                    PushResponse.seconds(httpDate: $0)
+            // All answers of a connection tell the same clock; one that finds fault with the
+            // provider token is worth another look at it.
+            if !hasAnswered || status == 403 || status == 429 {
+                let date = headers["date"].flatMap { PushResponse.seconds(httpDate: $0) }
+                streams[tag]?.date = date
+            }
+            if status >= 400 {
+                let date = streams[tag]?.date
+                streams[tag]?.retryAfter = headers["retry-after"].flatMap {
+                    PushResponse.retryAfter($0, date: date)
                 }
             }
             // Of a request that had none.
@@ -421,17 +467,17 @@ final class APNsConnection {
         lastUsed = now
         var response = PushResponse(status: status, body: stream.body)
         response.date = stream.date
+        response.retryAfter = stream.retryAfter
+        response.isLate = stream.isLate
         response.id = stream.answeredID
+        if !stream.isLate { answeredPromptly(tag) }
         owner.connection(self, answered: stream.push, response)
         if end == nil { owner.connectionHasRoom(self) }
     }
 
     private func streamReset(_ tag: UInt64, refused: Bool) {
-        // A status without its whole body is an answer all the same.
-        if streams[tag]?.status != nil {
-            streams[tag]?.body = []
-            return answered(tag)
-        }
+        // What was accepted is; what a refusal without its whole body would say is not known.
+        if streams[tag]?.status == 200 { return answered(tag) }
         guard let stream = streams.removeValue(forKey: tag) else { return }
         if refused {
             owner.connection(self, returned: [stream.push])

@@ -16,10 +16,15 @@ struct HeldPush {
     /// What APNs called a push that was sent without an id.
     var answeredID: WakeID?
 
-    /// The last moment at which its HEADERS may be written.
-    func sendBefore(reserve: Milliseconds) -> Instant {
+    /// The moment at which so much of its lease is left.
+    func leaseEnd(reserve: Milliseconds) -> Instant {
         let usable = WakePolicy.lease > reserve ? WakePolicy.lease - reserve : 0
         return claimedAt + usable
+    }
+
+    /// The last moment at which its HEADERS may be written.
+    func sendBefore(_ configuration: PushGatewayConfiguration) -> Instant {
+        min(leaseEnd(reserve: configuration.leaseReserve), claimedAt + configuration.waitMax)
     }
 
     /// The request as Apple wants it (Sending notification requests to APNs). What differs with

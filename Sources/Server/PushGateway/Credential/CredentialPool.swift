@@ -41,22 +41,20 @@ final class CredentialPool {
     /// After a pause one push shows whether APNs accepts again.
     private var isProbing = false
     private var breaker: TokenBreaker
-    /// Refusals of proven tokens, until it is clear whether the tokens are wrong.
-    private var verdicts: [Verdict] = []
+    private var verdicts: Verdicts
+    private var topics: TopicPauses
     /// APNs' reason in the last GOAWAY.
     private var lastGoAway = ""
+    /// Why the last connection could not be made; empty: it could.
+    private var lastFailure = ""
     private(set) var isRetired = false
 
     private struct Pause {
         let until: Instant
         let isOfKey: Bool
         let reason: String
-    }
-
-    private struct Verdict {
-        let push: HeldPush
-        let reply: PushReply
-        let until: Instant
+        /// It was about the date of the key's token: another one may end the pause.
+        let isOfDate: Bool
     }
 
     init(
@@ -81,6 +79,9 @@ final class CredentialPool {
         breaker = TokenBreaker(
             count: configuration.breakerCount, share: configuration.breakerShare,
             window: configuration.breakerWindow)
+        verdicts = Verdicts(
+            share: configuration.breakerShare, delay: configuration.verdictDelay)
+        topics = TopicPauses(pause: configuration.pause, pauseMax: configuration.pauseMax)
         lanes = PushClass.allCases.map {
             Lane(
                 $0, owner: self, loop: loop, configuration: configuration, log: log,
@@ -95,7 +96,9 @@ final class CredentialPool {
     // MARK: - For the gateway
 
     /// What can be claimed for it now.
-    var room: PushRoom { PushRoom(key) { freeStreams($0) } }
+    var room: PushRoom {
+        PushRoom(key, topics: topics.limits(now: now)) { freeStreams($0) }
+    }
 
     func freeStreams(_ kind: PushClass) -> Int {
         guard pause == nil, !isRetired else { return 0 }
@@ -121,6 +124,10 @@ final class CredentialPool {
             credential: key, isCertificate: provider == nil,
             pausedFor: pause.map { $0.until.since(now) }, pauseReason: pause?.reason ?? "",
             isTripped: breaker.isTripped, failures: redial.failures, lastGoAway: lastGoAway,
+            lastFailure: lastFailure,
+            topics: topics.resting(now: now).map {
+                PushTopicStatus(topic: $0.topic, pausedFor: $0.wait, reason: $0.reason)
+            },
             lanes: lanes.map {
                 PushLaneStatus(
                     lane: $0.kind, connections: $0.connectionCount, open: $0.openStreams,
@@ -130,33 +137,40 @@ final class CredentialPool {
     }
 
     func take(_ push: HeldPush) {
-        guard !isRetired, pause == nil else {
+        guard !isRetired, pause == nil, topics.take(push.job.request.topic, now: now) else {
             return owner.finish(push, .notSent, keepsToken: false)
         }
         lane(push.job.lane).take(push)
     }
 
     func tick() {
-        if let pause, pause.until <= now {
+        if let pause, pause.until <= now || isOver(pause) {
             self.pause = nil
             isProbing = !pause.isOfKey
             log.info("push.resumed", place)
         }
         for lane in lanes { lane.tick() }
-        judge { $0.until <= now }
+        judge(verdicts.due(reserve: configuration.leaseReserve, now: now))
+    }
+
+    /// A clock was put right: there will be another token.
+    private func isOver(_ pause: Pause) -> Bool {
+        guard pause.isOfDate, let provider, owner.tokens.isMisdated(provider) else { return false }
+        pauseCount = 0
+        return true
     }
 
     /// The credential was changed or removed: what waits is given back, what is under way ends.
     func retire() -> [HeldPush] {
         isRetired = true
-        judge { _ in true }
+        judge(verdicts.takeAll())
         return lanes.flatMap { $0.retire() }
     }
 
     /// Ends at once.
     func stop() {
         isRetired = true
-        judge { _ in true }
+        judge(verdicts.takeAll())
         for lane in lanes { lane.stop() }
     }
 
@@ -170,7 +184,9 @@ final class CredentialPool {
     private func rest(_ pause: Milliseconds, reason: String, isOfKey: Bool) {
         guard self.pause == nil, !isRetired else { return }
         let until = pause == .max ? Instant(milliseconds: .max) : now + pause
-        self.pause = Pause(until: until, isOfKey: isOfKey, reason: reason)
+        self.pause = Pause(
+            until: until, isOfKey: isOfKey, reason: reason,
+            isOfDate: reason == "InvalidProviderToken" || reason == "ExpiredProviderToken")
         log.error(
             "push.paused",
             place + [
@@ -185,6 +201,23 @@ final class CredentialPool {
         let wait = min(configuration.pause << UInt64(min(pauseCount, 8)), configuration.pauseMax)
         if pause == nil { pauseCount += 1 }
         rest(wait, reason: reason, isOfKey: false)
+    }
+
+    /// APNs takes no push of this credential to one of its topics. What it looks at before that,
+    /// it has taken.
+    private func refusedTopic(_ topic: String, _ reason: String) {
+        if !breaker.isTripped {
+            isProbing = false
+            pauseCount = 0
+        }
+        guard let wait = topics.refused(topic, reason: reason, now: now) else { return }
+        log.error(
+            "push.topic_paused",
+            place + [
+                LogField("topic", topic), LogField("reason", reason),
+                LogField("seconds", wait / 1000),
+            ])
+        for lane in lanes { lane.giveUpWaiting(topic) }
     }
 
     /// The key, which other credentials may have too, must not be used for a while.
@@ -209,10 +242,13 @@ final class CredentialPool {
         case .accepted:
             isProbing = false
             pauseCount = 0
+            takenTopic(push)
             if breaker.isTripped { log.info("push.breaker_reset", place) }
             if breaker.isTripped { breaker.reset() }
-        case .deadToken, .ourBug: break
+        case .deadToken: takenTopic(push)
+        case .ourBug: break
         case .pauseCredential: refused(response.reason)
+        case .pauseTopic: refusedTopic(push.job.request.topic, response.reason)
         case .retryLater(let after, let step):
             switch step {
             case .none: break
@@ -230,15 +266,20 @@ final class CredentialPool {
         }
     }
 
+    private func takenTopic(_ push: HeldPush) {
+        guard topics.taken(push.job.request.topic) else { return }
+        log.info("push.topic_resumed", place + [LogField("topic", push.job.request.topic)])
+    }
+
     private func renewToken(
         after push: HeldPush, _ lane: Lane, _ connection: APNsConnection, _ reason: String
     ) {
         guard let provider else { return refused(reason) }
-        let wait = owner.tokens.expired(provider, sent: push.providerToken)
-        if wait == 0 {
+        switch owner.tokens.expired(provider, sent: push.providerToken) {
+        case .goOn:
             // APNs may go on refusing on the connection that carried the expired one.
             lane.replace(connection, reason: reason, isUrgent: true)
-        } else {
+        case .rest(let wait):
             log.error(
                 "push.token_refused_young",
                 place + [LogField("hint", "is this host's clock right?")])
@@ -250,7 +291,8 @@ final class CredentialPool {
     /// credential.
     private func settle(_ push: HeldPush, _ response: PushResponse, _ answer: PushAnswer) {
         let reply = PushReply.answered(
-            status: response.status, reason: response.reason, timestamp: response.timestamp)
+            status: response.status, reason: response.reason, timestamp: response.timestamp,
+            retryAfter: response.retryAfter)
         let isProven = push.job.lane != .probe
         // 410 comes with a time, and means the one token.
         let isRefusal = answer == .deadToken(since: nil) && response.status == 400
@@ -271,23 +313,27 @@ final class CredentialPool {
                             + "token is dropped"),
                 ])
         }
-        guard isRefusal else { return owner.finish(push, reply, keepsToken: false) }
+        guard isRefusal else {
+            owner.finish(push, reply, keepsToken: false)
+            if isProven, answer == .accepted,
+                let cleared = verdicts.taken(push.job.request.topic)
+            {
+                judge([cleared])
+            }
+            return
+        }
         if breaker.isTripped {
             owner.finish(push, reply, keepsToken: true)
-            judge { _ in true }
+            judge(verdicts.takeAll())
             refused(response.reason)
         } else if isProven, configuration.verdictDelay > 0, !isRetired {
-            verdicts.append(
-                Verdict(push: push, reply: reply, until: now + configuration.verdictDelay))
+            verdicts.add(push, reply, now: now)
         } else {
             owner.finish(push, reply, keepsToken: false)
         }
     }
 
-    private func judge(_ isReady: (Verdict) -> Bool) {
-        let ready = verdicts.filter(isReady)
-        guard !ready.isEmpty else { return }
-        verdicts.removeAll(where: isReady)
+    private func judge(_ ready: [Verdicts.Verdict]) {
         for verdict in ready {
             owner.finish(verdict.push, verdict.reply, keepsToken: breaker.isTripped)
         }
@@ -304,7 +350,7 @@ final class CredentialPool {
         switch answer {
         case .accepted: log.debug("push.accepted", fields())
         case .deadToken, .retryLater: log.info("push.refused", fields())
-        case .pauseCredential: log.warning("push.refused", fields())
+        case .pauseCredential, .pauseTopic: log.warning("push.refused", fields())
         case .ourBug: log.error("push.wrong", fields())
         }
     }
@@ -332,7 +378,10 @@ extension CredentialPool: LaneOwner {
 
     func unusable(_ reason: String) { rest(.max, reason: reason, isOfKey: false) }
 
+    func connectFailed(_ reason: String) { lastFailure = reason }
+
     func connectionWorked(_ connection: APNsConnection) {
+        lastFailure = ""
         if redial.failures > 0, connection.age >= configuration.soundAge { redial.worked() }
     }
 
@@ -348,15 +397,36 @@ extension CredentialPool: LaneOwner {
     ) {
         let answer = PushAnswer(
             status: response.status, reason: response.reason, timestamp: response.timestamp,
-            failures: 0, kind: push.job.kind)
+            failures: 0, kind: push.job.kind, retryAfter: response.retryAfter)
         tell(push, response, answer)
+        topics.cameBack(push.job.request.topic)
+        noteToken(push, response)
         var push = push
         if push.job.lane == .campaign { push.answeredID = response.id }
         settle(push, response, answer)
         act(on: answer, to: push, response, lane, connection)
     }
 
+    /// What an answer says of the provider token and of the time.
+    private func noteToken(_ push: HeldPush, _ response: PushResponse) {
+        guard let provider else { return }
+        // 403 is about the token, 429 may be.
+        if response.status != 403, response.status != 429 {
+            owner.tokens.believed(provider, sent: push.providerToken)
+        }
+        guard let date = response.date,
+            let ahead = owner.tokens.heard(provider, seconds: date)
+        else { return }
+        log.error(
+            "push.clock_wrong",
+            place + [
+                LogField("minutes_ahead", ahead / 60),
+                LogField("hint", "set this host's clock; provider tokens go by APNs' meanwhile"),
+            ])
+    }
+
     func finish(_ push: HeldPush, _ reply: PushReply) {
+        topics.cameBack(push.job.request.topic)
         owner.finish(push, reply, keepsToken: false)
     }
 

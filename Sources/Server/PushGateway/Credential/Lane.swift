@@ -24,6 +24,7 @@ protocol LaneOwner: AnyObject {
     /// Nothing can be sent until the credential is changed.
     func unusable(_ reason: String)
     func connectionWorked(_ connection: APNsConnection)
+    func connectFailed(_ reason: String)
     func connectionLost(_ connection: APNsConnection) -> Milliseconds
     func answered(
         _ push: HeldPush, _ response: PushResponse, lane: Lane, connection: APNsConnection)
@@ -108,9 +109,8 @@ final class Lane {
     }
 
     func tick() {
-        for push in waiting.takeLate(now: now, reserve: configuration.leaseReserve) {
-            unsent(push)
-        }
+        let now = now
+        for push in waiting.take(where: { $0.sendBefore(configuration) <= now }) { unsent(push) }
         for connection in all { connection.tick() }
         renew()
         grow()
@@ -131,6 +131,11 @@ final class Lane {
     /// The credential pauses.
     func giveUpWaiting() {
         for push in waiting.takeAll() { unsent(push) }
+    }
+
+    /// A topic pauses.
+    func giveUpWaiting(_ topic: String) {
+        for push in waiting.take(where: { $0.job.request.topic == topic }) { unsent(push) }
     }
 
     // MARK: - Sending
@@ -191,7 +196,7 @@ final class Lane {
 
     private func nextInTime() -> HeldPush? {
         while let push = waiting.takeFirst() {
-            if now < push.sendBefore(reserve: configuration.leaseReserve) { return push }
+            if now < push.sendBefore(configuration) { return push }
             unsent(push)
         }
         return nil
@@ -268,8 +273,9 @@ final class Lane {
             !active.isEmpty
             && active.allSatisfy {
                 // One stream is what APNs leaves to a connection it does not trust yet, or any
-                // more: another one would be treated no better.
-                $0.streamLimit > 1 && $0.openStreams >= $0.streamLimit
+                // more: another one would be treated no better, unless this one is stuck.
+                $0.openStreams >= $0.streamLimit
+                    && ($0.streamLimit > 1 || $0.oldestStream >= configuration.streamDeadline)
             }
         let isPressed = isFull && (!waiting.isEmpty || owner.isBlocked(kind))
         let wants = growth.observe(isPressed: isPressed, now: now)
@@ -331,6 +337,9 @@ extension Lane: APNsConnectionOwner {
         owner.connectionWorked(connection)
         count(push, status: "\(response.status)", reason: PushResponse.label(response.reason))
         metrics.answerSeconds.observe(milliseconds: now.since(push.claimedAt))
+        if response.isLate {
+            log.info("push.late_answer", place + [LogField("push", push.job.request.id)])
+        }
         owner.answered(push, response, lane: self, connection: connection)
     }
 
@@ -381,6 +390,7 @@ extension Lane: APNsConnectionOwner {
 
     func connection(_ connection: APNsConnection, ended end: ConnectionEnd) {
         let wasDialing = connection === dialing
+        if wasDialing { owner.connectFailed(end.explanation(host: owner.credential.host)) }
         let wasActive = active.contains { $0 === connection }
         if wasDialing {
             dialing = nil

@@ -10,6 +10,8 @@ struct TokenBreaker: Equatable {
     /// Until APNs accepts a push again.
     private(set) var isTripped = false
     private var answers: [Answer] = []
+    /// Refusals since the last that was none.
+    private var run = 0
 
     private struct Answer: Equatable {
         let at: Instant
@@ -17,7 +19,10 @@ struct TokenBreaker: Equatable {
     }
 
     /// Answers remembered.
-    private static let answersMax = 512
+    private static let answersMax = 128
+    /// From so many answers on a share says something. Before, as after a start, only refusals in
+    /// a row do: devices of one user, or of one day, stand together in a campaign's queue.
+    private static let answersMin = 64
 
     init(count: Int, share: Int, window: Milliseconds) {
         self.count = count
@@ -30,13 +35,17 @@ struct TokenBreaker: Equatable {
     /// - Parameter isRefusal: it calls the token wrong.
     /// - Returns: whether this one has tripped it.
     mutating func answered(isRefusal: Bool, now: Instant) -> Bool {
-        answers.removeAll { now.since($0.at) > window }
-        if answers.count >= Self.answersMax { answers.removeFirst() }
-        answers.append(Answer(at: now, isRefusal: isRefusal))
-        let refusals = answers.count(where: \.isRefusal)
-        guard !isTripped, isRefusal, refusals >= count, refusals * share >= answers.count else {
-            return false
+        while let first = answers.first,
+            answers.count >= Self.answersMax || now.since(first.at) > window
+        {
+            answers.removeFirst()
         }
+        answers.append(Answer(at: now, isRefusal: isRefusal))
+        run = isRefusal ? run + 1 : 0
+        let refusals = answers.count(where: \.isRefusal)
+        guard !isTripped, isRefusal, refusals >= count, refusals * share >= answers.count,
+            run >= count || answers.count >= Self.answersMin
+        else { return false }
         isTripped = true
         return true
     }
@@ -45,5 +54,6 @@ struct TokenBreaker: Equatable {
     mutating func reset() {
         isTripped = false
         answers = []
+        run = 0
     }
 }

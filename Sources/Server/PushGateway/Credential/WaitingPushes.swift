@@ -29,14 +29,12 @@ struct WaitingPushes {
         return push
     }
 
-    /// Takes out those whose lease is too short by now.
-    mutating func takeLate(now: Instant, reserve: Milliseconds) -> [HeldPush] {
-        guard pushes[start...].contains(where: { $0.sendBefore(reserve: reserve) <= now }) else {
-            return []
-        }
+    /// Takes out those that are wanted, in their order.
+    mutating func take(where isWanted: (HeldPush) -> Bool) -> [HeldPush] {
+        guard pushes[start...].contains(where: isWanted) else { return [] }
         let all = takeAll()
-        pushes = all.filter { $0.sendBefore(reserve: reserve) > now }
-        return all.filter { $0.sendBefore(reserve: reserve) <= now }
+        pushes = all.filter { !isWanted($0) }
+        return all.filter(isWanted)
     }
 
     mutating func takeAll() -> [HeldPush] {

@@ -83,7 +83,7 @@ private final class DoctorVisit: APNsConnectionOwner {
         self.configuration = configuration
         self.loop = loop
         self.done = done
-        topics = credential.topics.split(separator: "\n").map(String.init).reversed()
+        topics = credential.topicsByUse.sent.reversed()
         // Not from inside the start of the thread.
         timer = loop.timer { [unowned self] in self.tick() }
         timer?.start(afterMilliseconds: 1)

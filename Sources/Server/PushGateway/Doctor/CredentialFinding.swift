@@ -27,7 +27,17 @@ struct CredentialReading {
     private static let warningDays: Int64 = 30
 
     var findings: [CredentialFinding] {
-        (credential.certificatePEM.map { certificate($0) } ?? key) + [endpoint].compactMap { $0 }
+        (credential.certificatePEM.map { certificate($0) } ?? key)
+            + [endpoint, otherTopics].compactMap { $0 }
+    }
+
+    /// No push is sent to them, and none is tried out: APNs would refuse it.
+    private var otherTopics: CredentialFinding? {
+        let others = credential.topicsByUse.others
+        guard !others.isEmpty else { return nil }
+        return CredentialFinding(
+            "topic", true,
+            "\(others.joined(separator: ", ")): of push types that are not sent; not used")
     }
 
     private var key: [CredentialFinding] {
