@@ -1,5 +1,8 @@
 import Crypto
+import Feed
 import Foundation
+import Model
+import SQLiteStore
 import Testing
 
 @testable import Scenario
@@ -79,6 +82,43 @@ import Testing
         let none = try check("--app", "shop")
         #expect(none.status == 1 && none.errors.contains("no such push credential"))
         #expect(none.output.isEmpty)
+    }
+
+    private func tokens(in path: String) throws -> [String] {
+        var tokens: [String] = []
+        try SQLiteStore.read(path: path, tables: Schema.tables) { snapshot throws(StoreError) in
+            tokens = try snapshot.records(ProviderTokenRecord.self, Scan(limit: 9)).map(\.token)
+        }
+        return tokens
+    }
+
+    @Test(
+        "the provider token that push check sends is kept for the server that is started after it")
+    func checkKeepsItsToken() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-check-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("rouse.db").path
+        let now = Timestamp(milliseconds: UInt64(Date().timeIntervalSince1970 * 1_000))
+        let credential = PushCredentialRecord(
+            app: AppID("chat"), environment: .production, keyID: "ABC1234567",
+            team: "TEAM123456", privateKeyPEM: PrivateKey.generate(.p256).pem,
+            topics: "org.example.chat", host: "localhost", port: 1, changedAt: now)
+        let store = try SQLiteStore(path: path, tables: Schema.tables)
+        _ = try store.commit([
+            .administer(.putApp(AppRecord(app: AppID("chat"), createdAt: now))),
+            .administer(.putPushCredential(credential)),
+        ])
+        store.close()
+        for _ in 0..<2 { _ = try Program.run(["push", "check", "--store", path]) }
+        #expect(try tokens(in: path).count == 1)
+        // A server that runs has one as soon as it knows the credential.
+        let server = try RealServer()
+        defer { server.stop() }
+        try server.addKey(credential.privateKeyPEM)
+        for _ in 0..<200 where try tokens(in: server.path("rouse.db")).isEmpty { usleep(50_000) }
+        #expect(try tokens(in: server.path("rouse.db")).count == 1)
     }
 
     @Test("push check says what to do about a store that is not there, or is none")

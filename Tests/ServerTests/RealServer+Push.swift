@@ -7,6 +7,17 @@ import Testing
 extension RealServer {
     static let topic = "org.example.chat"
 
+    /// Gives the app a signing key for an APNs that is not there.
+    func addKey(_ pem: String) throws {
+        let key = path("push.pem")
+        try Data(pem.utf8).write(to: URL(fileURLWithPath: key))
+        try rouse([
+            "app", "push", "set", Self.app, "--environment", "production", "--key", key,
+            "--key-id", "ABC1234567", "--team", "TEAM123456", "--topic", Self.topic,
+            "--host", "localhost", "--port", "1",
+        ])
+    }
+
     /// Gives the app an APNs credential and the simulator as its APNs.
     ///
     /// - Returns: a push token that the simulator knows, in hex.

@@ -30,16 +30,20 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
         storePath: String, app: String?, environment: String?, name: String?
     ) throws -> [CredentialCheck] {
         var records: [PushCredentialRecord] = []
-        var kept: [ProviderTokenRecord] = []
         try SQLiteStore.read(path: storePath, tables: Schema.tables) {
             snapshot throws(StoreError) in
             records = try snapshot.records(PushCredentialRecord.self, Scan(limit: 10_000))
-            kept = try snapshot.records(ProviderTokenRecord.self, Scan(limit: 10_000))
         }
         let wanted = records.filter {
             (app ?? $0.app.name) == $0.app.name
                 && (environment ?? "\($0.environment)") == "\($0.environment)"
                 && (name ?? $0.name) == $0.name
+        }
+        keepTokens(of: wanted, storePath: storePath)
+        var kept: [ProviderTokenRecord] = []
+        try SQLiteStore.read(path: storePath, tables: Schema.tables) {
+            snapshot throws(StoreError) in
+            kept = try snapshot.records(ProviderTokenRecord.self, Scan(limit: 10_000))
         }
         return try wanted.map { record in
             let findings = try CredentialDoctor.examine(record, kept: kept)
@@ -50,5 +54,17 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
                     Finding(check: $0.check, isGood: $0.isGood, text: $0.text)
                 })
         }
+    }
+
+    /// APNs punishes a second provider token of a key within twenty minutes: the one sent here is
+    /// the one that a server sends that is started soon. A server that runs keeps one itself, and
+    /// the store then cannot be written; nor can one that is not ours to write.
+    private static func keepTokens(of credentials: [PushCredentialRecord], storePath: String) {
+        let requests = credentials.compactMap { CredentialDoctor.tokenRequest(for: $0) }
+        guard !requests.isEmpty,
+            let store = try? SQLiteStore(path: storePath, tables: Schema.tables)
+        else { return }
+        _ = try? store.commit(requests.map { .keepProviderToken($0) })
+        store.close()
     }
 }

@@ -47,14 +47,15 @@ final class CredentialPool {
     private var lastGoAway = ""
     /// Why the last connection could not be made; empty: it could.
     private var lastFailure = ""
+    private var isKeySound = true
     private(set) var isRetired = false
 
     private struct Pause {
         let until: Instant
         let isOfKey: Bool
         let reason: String
-        /// It was about the date of the key's token: another one may end the pause.
-        let isOfDate: Bool
+        /// The provider token that was refused: another one may end the pause.
+        let token: String?
     }
 
     init(
@@ -149,13 +150,28 @@ final class CredentialPool {
             isProbing = !pause.isOfKey
             log.info("push.resumed", place)
         }
+        keepToken()
         for lane in lanes { lane.tick() }
         judge(verdicts.due(reserve: configuration.leaseReserve, now: now))
     }
 
+    /// The store always has a token of the key that can be sent: who tries the key out beside this
+    /// server sends that one too.
+    private func keepToken() {
+        guard let provider, pause == nil, !isRetired, isKeySound else { return }
+        do throws(UnusableKey) {
+            _ = try owner.tokens.current(provider)
+        } catch {
+            // The first push will tell.
+            isKeySound = false
+        }
+    }
+
     /// A clock was put right: there will be another token.
     private func isOver(_ pause: Pause) -> Bool {
-        guard pause.isOfDate, let provider, owner.tokens.isMisdated(provider) else { return false }
+        guard let token = pause.token, let provider,
+            owner.tokens.isGivenUp(token, of: provider)
+        else { return false }
         pauseCount = 0
         return true
     }
@@ -181,12 +197,13 @@ final class CredentialPool {
 
     // MARK: - Pauses
 
-    private func rest(_ pause: Milliseconds, reason: String, isOfKey: Bool) {
+    private func rest(
+        _ pause: Milliseconds, reason: String, isOfKey: Bool, token: String? = nil
+    ) {
         guard self.pause == nil, !isRetired else { return }
         let until = pause == .max ? Instant(milliseconds: .max) : now + pause
         self.pause = Pause(
-            until: until, isOfKey: isOfKey, reason: reason,
-            isOfDate: reason == "InvalidProviderToken" || reason == "ExpiredProviderToken")
+            until: until, isOfKey: isOfKey, reason: reason, token: token)
         log.error(
             "push.paused",
             place + [
@@ -197,10 +214,12 @@ final class CredentialPool {
     }
 
     /// APNs accepts no push of this credential as it is configured.
-    private func refused(_ reason: String) {
+    ///
+    /// - Parameter token: the provider token, if that is what was refused.
+    private func refused(_ reason: String, token: String? = nil) {
         let wait = min(configuration.pause << UInt64(min(pauseCount, 8)), configuration.pauseMax)
         if pause == nil { pauseCount += 1 }
-        rest(wait, reason: reason, isOfKey: false)
+        rest(wait, reason: reason, isOfKey: false, token: token)
     }
 
     /// APNs takes no push of this credential to one of its topics. What it looks at before that,
@@ -247,7 +266,9 @@ final class CredentialPool {
             if breaker.isTripped { breaker.reset() }
         case .deadToken: takenTopic(push)
         case .ourBug: break
-        case .pauseCredential: refused(response.reason)
+        case .pauseCredential:
+            let isOfToken = response.reason == "InvalidProviderToken"
+            refused(response.reason, token: isOfToken ? push.providerToken : nil)
         case .pauseTopic: refusedTopic(push.job.request.topic, response.reason)
         case .retryLater(let after, let step):
             switch step {

@@ -236,7 +236,7 @@ final class ProviderTokens {
             held[key] = Held(
                 signer: try ProviderSigner(key), fingerprint: key.fingerprint)
         }
-        _ = isMisdated(key)
+        checkDate(key)
         if let known = held[key], known.token.isDue(now: now), !known.isAsked {
             try ask(key, known)
         }
@@ -278,10 +278,17 @@ final class ProviderTokens {
     /// See `ProviderToken.believed`.
     func believed(_ key: ProviderKey, sent: String?) { held[key]?.token.believed(sent) }
 
-    /// Whether the token at hand is given up because of its date; see `ProviderToken.checkDate`.
-    func isMisdated(_ key: ProviderKey) -> Bool {
+    /// See `ProviderToken.checkDate`.
+    private func checkDate(_ key: ProviderKey) {
         let (time, now) = (time(key), now)
-        return held[key]?.token.checkDate(time: time, now: now) ?? false
+        _ = held[key]?.token.checkDate(time: time, now: now)
+    }
+
+    /// Whether a token will not be sent again: there is, or will be, another one.
+    func isGivenUp(_ token: String, of key: ProviderKey) -> Bool {
+        checkDate(key)
+        guard let known = held[key]?.token else { return false }
+        return known.token != token || known.refused != nil
     }
 
     /// APNs has told its time.

@@ -24,6 +24,18 @@ public enum CredentialDoctor {
         try examine(credential, kept: kept, wall: SystemClock.wallMilliseconds())
     }
 
+    /// Asks the store for the provider token of a credential's key, with one signed now in case it
+    /// keeps none; `nil`: the credential is a certificate, or its key cannot sign.
+    public static func tokenRequest(for credential: PushCredentialRecord) -> KeepProviderToken? {
+        guard credential.certificatePEM == nil else { return nil }
+        let key = ProviderKey(
+            team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
+        guard let token = try? ProviderSigner(key).sign(wall: SystemClock.wallMilliseconds())
+        else { return nil }
+        return KeepProviderToken(
+            team: key.team, keyID: key.keyID, fingerprint: key.fingerprint, token: token)
+    }
+
     static func examine(
         _ credential: PushCredentialRecord, kept: [ProviderTokenRecord] = [], wall: UInt64,
         configuration: PushGatewayConfiguration = PushGatewayConfiguration()

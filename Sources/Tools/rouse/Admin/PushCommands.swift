@@ -21,8 +21,9 @@ extension Rouse {
                     It signs, connects and sends one push for each topic to a token that cannot
                     exist; that APNs refuses only the token proves that key, team, topic and
                     environment are right. It reads the store's file itself, also while a server
-                    runs. Exit status: 0 all is right, 1 something is wrong. Do not run it in a
-                    loop: APNs slows down senders of wrong tokens.
+                    runs; the provider token it sends is the server's, or kept for it. Exit
+                    status: 0 all is right, 1 something is wrong. Do not run it in a loop: APNs
+                    slows down senders of wrong tokens.
                     """),
             run: { try checkPush($0) })
     ]
