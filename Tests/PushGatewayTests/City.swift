@@ -139,6 +139,14 @@ final class City {
         }
     }
 
+    /// APNs' clock is ahead of this machine's by so much, and its answers say so.
+    func setTrueTime(ahead milliseconds: Int64) {
+        _ = onSimulator { simulator in
+            simulator.setClock(offset: milliseconds)
+            simulator.faults.dateSkewMilliseconds = 0
+        }
+    }
+
     func isClosed(_ connection: UInt64) -> Bool {
         let events = onSimulator { Array($0.log.events(after: 0, limit: 10_000).events) } ?? []
         return events.contains {
@@ -240,8 +248,8 @@ final class City {
     func advance(milliseconds: UInt64) { offset.advance(milliseconds) }
 
     /// Happens to the next pushes.
-    func script(_ fault: FaultScript.Fault, count: Int, skip: Int = 0) {
-        let match = FaultScript.Match(skip: skip)
+    func script(_ fault: FaultScript.Fault, count: Int, skip: Int = 0, topic: String? = nil) {
+        let match = FaultScript.Match(topic: topic, skip: skip)
         _ = onSimulator { $0.faults.add(fault, count: count, match: match) }
     }
 

@@ -64,6 +64,28 @@ extension GatewayTests {
         #expect(pushes.allSatisfy { $0.lints == nil }, "\(pushes.compactMap(\.lints))")
     }
 
+    @Test("this host's clock is hours off: the device is woken, by APNs' own time")
+    func wrongClock() throws {
+        for hours in [Int64(2), -2] {
+            let city = try City(grace: 60_000)
+            defer { city.stop() }
+            city.setTrueTime(ahead: hours * 3_600_000)
+            let session = try city.login("anna")
+            _ = try city.commit(
+                .endSession(EndSession(session: session, applied: 0, expectedWithin: 0)))
+            let conversation = try city.converse(["anna", "bob"])
+            try city.publish("Hello", to: conversation, from: "bob", urgency: .urgent)
+            // A paused credential's push is due again after a minute.
+            var waits = 0
+            eventually("\(hours) hours: nobody was told") {
+                waits += 1
+                if waits % 400 == 0 { city.advance(milliseconds: 61_000) }
+                return city.history("anna").contains { $0.acceptedAt != nil }
+            }
+            #expect(city.pushes.count { $0.status == 403 } == 1)
+        }
+    }
+
     @Test("another certificate while pushes flow: nothing is lost, old connections end in peace")
     func swappedCertificate() throws {
         let city = try City(grace: 60_000)

@@ -204,6 +204,7 @@ public final class Simulator {
             service.delayMilliseconds = faults.delayMilliseconds
             service.door = faults.door
             service.headerTableBytes = faults.headerTableBytes
+            service.dateSkewMilliseconds = faults.dateSkewMilliseconds
         }
     }
 

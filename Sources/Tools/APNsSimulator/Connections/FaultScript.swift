@@ -77,6 +77,8 @@ public struct FaultScript: Equatable, Sendable {
     public var door = Door.open
     /// SETTINGS_HEADER_TABLE_SIZE of new connections; `nil`: HTTP/2's own.
     public var headerTableBytes: UInt32?
+    /// Answers carry a date: the simulator's clock, off by so many milliseconds; `nil`: none.
+    public var dateSkewMilliseconds: Int64?
     /// Faults that wait for their pushes.
     public var waiting: Int { entries.count }
 

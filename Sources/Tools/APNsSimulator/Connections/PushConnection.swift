@@ -207,6 +207,9 @@ final class PushConnection {
         if state.environment == .development {
             headers.append(HTTP2Header("apns-unique-id", service.freshID(), indexing: .never))
         }
+        if let skew = service.dateSkewMilliseconds {
+            headers.append(HTTP2Header("date", HTTPDate.text(service.now, skew: skew)))
+        }
         if !body.isEmpty { headers.append(HTTP2Header("content-type", "application/json")) }
         // SETTINGS that allow fewer streams leave before the answer that is the reason.
         react(state.answered(answer.status, answer.reason, limits: service.limits)) {

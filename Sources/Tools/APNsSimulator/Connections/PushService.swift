@@ -25,6 +25,7 @@ final class PushService {
     var delayMilliseconds: UInt64 = 0
     var door = FaultScript.Door.open
     var headerTableBytes: UInt32?
+    var dateSkewMilliseconds: Int64?
     var port: UInt16 { listener.port }
     var connectionCount: Int { connections.count }
     var now: Timestamp { hooks.now() }

@@ -318,6 +318,7 @@ final class ControlCommands {
         case .door: simulator.faults.door = try need(request.door, "door")
         case .refuse: simulator.faults.door = try need(request.on, "on") ? .refused : .open
         case .headerTable: simulator.faults.headerTableBytes = request.bytes
+        case .date: simulator.faults.dateSkewMilliseconds = request.skewMs
         case .streams:
             simulator.setStreams(request.environment, try need(request.streams, "streams"))
         case .goaway:
@@ -350,7 +351,8 @@ final class ControlCommands {
                 reason: request.reason)
         case .cut where request.count != nil: return .cut
         case .halfClose: return .halfClose
-        case .goaway, .cut, .delay, .door, .refuse, .streams, .headerTable, .clear: return nil
+        case .goaway, .cut, .delay, .door, .refuse, .streams, .headerTable, .date, .clear:
+            return nil
         }
     }
 }

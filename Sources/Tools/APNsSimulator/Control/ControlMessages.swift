@@ -53,6 +53,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case halfClose = "half_close"
         case delay, door, refuse, streams
         case headerTable = "header_table"
+        case date
         case clear
     }
 
@@ -127,6 +128,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var door: FaultScript.Door?
     public var streams: UInt32?
     public var bytes: UInt32?
+    public var skewMs: Int64?
 
     public init(_ cmd: Command, device: String? = nil) {
         self.cmd = cmd
