@@ -19,6 +19,30 @@ import Wire
         #expect(desk.receive(.ack(Ack(applied: 13))) == [])
     }
 
+    @Test("a page without anything ends the reading, whatever was said of the head")
+    func anEmptyPageIsTheEnd() {
+        var desk = Desk.open()
+        #expect(desk.move(to: 12, .message) == ["read above 10, 16384 bytes"])
+        // Of another user's head, or of an entry that is gone again: nothing is above 10.
+        #expect(desk.give(Desk.page(10, [], head: 10)) == [])
+        #expect(desk.pass(1_000) == [])
+        // Even from a store that says there is more and gives none.
+        #expect(desk.move(to: 13, .message) == ["read above 10, 16384 bytes"])
+        #expect(desk.give(Desk.page(10, [], head: 13)) == [])
+        // What is told next is read.
+        #expect(desk.move(to: 14, .message) == ["read above 10, 16384 bytes"])
+        #expect(desk.give(Desk.page(10, [14])) == ["send DELTA 10>14/14"])
+    }
+
+    @Test("a head that rose while a page without anything was read is looked for")
+    func theHeadRoseMeanwhile() {
+        var desk = Desk.open()
+        #expect(desk.move(to: 12, .message) == ["read above 10, 16384 bytes"])
+        #expect(desk.move(to: 13, .message) == [])
+        #expect(desk.give(Desk.page(10, [], head: 10)) == ["read above 10, 16384 bytes"])
+        #expect(desk.give(Desk.page(10, [13])) == ["send DELTA 10>13/13"])
+    }
+
     @Test func theRequestForAnUrgentChangeSaysSo() {
         var desk = Desk.open(live: false)
         #expect(

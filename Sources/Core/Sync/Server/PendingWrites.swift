@@ -133,6 +133,8 @@ struct PageInFlight: Equatable, Sendable {
     var purpose: Purpose
     var after: UInt64
     var bytes: Int
+    /// The session's head when it was asked for.
+    var head: UInt64
 }
 
 extension Mutation {

@@ -75,7 +75,7 @@ extension Session {
             return
         }
         let tag = nextTag()
-        page = PageInFlight(tag: tag, purpose: purpose, after: after, bytes: bytes)
+        page = PageInFlight(tag: tag, purpose: purpose, after: after, bytes: bytes, head: head)
         let isPeek = if case .peek = purpose { true } else { false }
         actions.append(
             .read(
@@ -104,13 +104,18 @@ extension Session {
             close(.epochChanged, now: now, &actions)
             return actions
         }
-        head = max(head, read.head)
+        if page.purpose != .push || read.to > sent { head = max(head, read.head) }
         switch page.purpose {
         case .look:
             headToAsk = max(headToAsk, read.head)
         case .push:
-            // Nothing may be left above `sent`: the head moved by an entry that is gone again.
-            if read.to > sent { send(read, nil, now: now, &actions) }
+            if read.to > sent {
+                send(read, nil, now: now, &actions)
+            } else if head == page.head {
+                // Nothing is above `sent`, whatever was said of the head: asked again, the store
+                // would say the same, and for ever. The next change tells of a head anew.
+                head = sent
+            }
         case .peek(let request): sendPeek(read, request: request, &actions)
         case .answer(let answer):
             send(read, answer, now: now, &actions)
