@@ -205,8 +205,8 @@ import Wake
         #expect(throws: UnusableKey.self) { try ProviderSigner(self.provider("no key")) }
         let edwards = PrivateKey.generate(.ed25519).pem
         #expect(throws: UnusableKey.self) { try ProviderSigner(self.provider(edwards)) }
-        var key = provider()
-        key.keyID = #"A","x":"B"#
+        let plain = provider()
+        let key = ProviderKey(team: plain.team, keyID: #"A","x":"B"#, pem: plain.pem)
         #expect(throws: UnusableKey.self) { try ProviderSigner(key) }
     }
 }

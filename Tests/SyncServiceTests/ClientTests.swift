@@ -126,11 +126,11 @@ final class HeldPair {
             seed: number, events: events)
     }
 
-    static func token(_ key: PrivateKey, nonce: [UInt8]) -> String? {
+    static func token(_ key: PrivateKey, user: String = "anna", nonce: [UInt8]) -> String? {
         let expires = SystemClock.wallMilliseconds() / 1_000 + 300
         let header = #"{"alg":"\#(key.kind.algorithm)","kid":"\#(Service.keyID)"}"#
         let claims =
-            #"{"iss":"test","sub":"anna","aud":"\#(Service.app.name)","exp":\#(expires),"#
+            #"{"iss":"test","sub":"\#(user)","aud":"\#(Service.app.name)","exp":\#(expires),"#
             + #""nonce":"\#(Base64URL.encode(nonce))"}"#
         return try? CompactToken.sign(
             headerJSON: Array(header.utf8), payloadJSON: Array(claims.utf8), with: key)

@@ -5,7 +5,9 @@ public import Wake
 public struct CredentialKey: Hashable, Comparable, Sendable {
     public var app: AppID
     public var environment: PushEnvironmentKind
-    public var name: String
+    private var exactName: ExactText
+
+    public var name: String { exactName.text }
 
     public init(
         app: AppID, environment: PushEnvironmentKind,
@@ -13,7 +15,7 @@ public struct CredentialKey: Hashable, Comparable, Sendable {
     ) {
         self.app = app
         self.environment = environment
-        self.name = name
+        exactName = ExactText(name)
     }
 
     public init(_ credential: PushCredentialRecord) {
@@ -22,8 +24,8 @@ public struct CredentialKey: Hashable, Comparable, Sendable {
     }
 
     public static func < (left: Self, right: Self) -> Bool {
-        (left.app, left.environment.rawValue, left.name)
-            < (right.app, right.environment.rawValue, right.name)
+        (left.app, left.environment.rawValue, left.exactName)
+            < (right.app, right.environment.rawValue, right.exactName)
     }
 }
 

@@ -117,30 +117,34 @@ public typealias BootID = Identifier<Noun.Boot>
 /// A tenant: one mobile app with its own users, keys and policy. 1 to 64 bytes of UTF-8.
 public struct AppID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public static let bytesMax = 64
-    public let name: String
+    private let exact: ExactText
 
-    public init(_ name: String) { self.name = name }
+    public init(_ name: String) { exact = ExactText(name) }
+
+    public var name: String { exact.text }
 
     /// Whether the name keeps the limits above and holds no control character.
     public var isValid: Bool { isValidName(name, bytesMax: Self.bytesMax) }
     public var description: String { name }
-    public static func < (left: Self, right: Self) -> Bool { left.name < right.name }
+    public static func < (left: Self, right: Self) -> Bool { left.exact < right.exact }
 }
 
 /// A user of an app, as the app's backend names it (`sub` of its identity tokens).
 /// 1 to 128 bytes of UTF-8.
 public struct UserID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public static let bytesMax = 128
-    public let name: String
+    private let exact: ExactText
 
-    public init(_ name: String) { self.name = name }
+    public init(_ name: String) { exact = ExactText(name) }
+
+    public var name: String { exact.text }
 
     /// Whether the name keeps the limits above and holds no control character.
     public var isValid: Bool { isValidName(name, bytesMax: Self.bytesMax) }
     public var description: String { name }
     /// By UTF-8 bytes, as both databases compare: this is the lock order.
     public static func < (left: Self, right: Self) -> Bool {
-        left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+        left.exact < right.exact
     }
 }
 

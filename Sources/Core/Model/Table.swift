@@ -4,6 +4,32 @@ public enum ColumnValue: Hashable, Sendable {
     case integer(Int64)
     case text(String)
     case blob([UInt8])
+
+    /// As engines compare: a text by its bytes.
+    public static func == (left: Self, right: Self) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.integer(let left), .integer(let right)): left == right
+        case (.text(let left), .text(let right)): left.isExactly(right)
+        case (.blob(let left), .blob(let right)): left == right
+        default: false
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .integer(let number):
+            hasher.combine(1)
+            hasher.combine(number)
+        case .text(let text):
+            hasher.combine(2)
+            hasher.combine(ExactText(text))
+        case .blob(let bytes):
+            hasher.combine(3)
+            hasher.combine(bytes)
+        }
+    }
 }
 
 /// The type of a column. Every engine maps these to its own.

@@ -69,14 +69,14 @@ final class GatewayLoop {
     /// What TLS contexts are told apart by.
     private struct TLSParts: Hashable {
         /// `nil`: the system's.
-        let authorities: String?
-        let certificate: String?
-        let key: String?
+        let authorities: ExactText?
+        let certificate: ExactText?
+        let key: ExactText?
 
         init(_ credential: PushCredentialRecord) {
-            authorities = credential.trustedCertificatesPEM
-            certificate = credential.certificatePEM
-            key = credential.certificatePEM == nil ? nil : credential.privateKeyPEM
+            authorities = credential.trustedCertificatesPEM.map { ExactText($0) }
+            certificate = credential.certificatePEM.map { ExactText($0) }
+            key = credential.certificatePEM.map { _ in ExactText(credential.privateKeyPEM) }
         }
     }
 
@@ -330,9 +330,9 @@ extension GatewayLoop: CredentialPoolOwner {
             context = known
         } else {
             context = try TLSContext.client(
-                trustedCertificates: parts.authorities.map { Array($0.utf8) },
-                protocols: ["h2"], certificateChain: parts.certificate.map { Array($0.utf8) },
-                privateKey: parts.key.map { Array($0.utf8) })
+                trustedCertificates: parts.authorities.map { Array($0.text.utf8) },
+                protocols: ["h2"], certificateChain: parts.certificate.map { Array($0.text.utf8) },
+                privateKey: parts.key.map { Array($0.text.utf8) })
             contexts[parts] = context
         }
         return try context.makeEngine(serverName: credential.host)

@@ -35,9 +35,9 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
             records = try snapshot.records(PushCredentialRecord.self, Scan(limit: 10_000))
         }
         let wanted = records.filter {
-            (app ?? $0.app.name) == $0.app.name
+            (app.map(AppID.init) ?? $0.app) == $0.app
                 && (environment ?? "\($0.environment)") == "\($0.environment)"
-                && (name ?? $0.name) == $0.name
+                && (name ?? $0.name).isExactly($0.name)
         }
         keepTokens(of: wanted, storePath: storePath)
         var kept: [ProviderTokenRecord] = []

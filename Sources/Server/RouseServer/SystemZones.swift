@@ -9,13 +9,14 @@ final class SystemZones: ZoneClock {
     private static let keptMax = 2_048
 
     private let lock = Lock()
-    private nonisolated(unsafe) var known: [String: TimeZone?] = [:]  // guarded by `lock`
+    private nonisolated(unsafe) var known: [ExactText: TimeZone?] = [:]  // guarded by `lock`
 
     func offset(of zone: String, at time: Timestamp) -> Int64? {
         let found = lock.withLock { () -> TimeZone? in
-            if let found = known[zone] { return found }
+            let name = ExactText(zone)
+            if let found = known[name] { return found }
             let found = TimeZone(identifier: zone)
-            if known.count < Self.keptMax { known[zone] = .some(found) }
+            if known.count < Self.keptMax { known[name] = .some(found) }
             return found
         }
         guard let found else { return nil }

@@ -10,7 +10,7 @@ import Wire
 final class IdentityVerifier {
     private struct KeyName: Hashable {
         let app: AppID
-        let keyID: String
+        let keyID: ExactText
     }
 
     private let apps: AppDirectory
@@ -40,10 +40,10 @@ final class IdentityVerifier {
             generation = apps.generation
             keys = [:]
         }
-        let name = KeyName(app: app, keyID: keyID)
+        let name = KeyName(app: app, keyID: ExactText(keyID))
         if let known = keys[name] { return known }
         guard
-            let record = apps[app]?.issuerKeys.first(where: { $0.keyID == keyID }),
+            let record = apps[app]?.issuerKeys.first(where: { $0.keyID.isExactly(keyID) }),
             let key = try? PublicKey(pem: Array(record.publicKeyPEM.utf8))
         else { return nil }
         keys[name] = key

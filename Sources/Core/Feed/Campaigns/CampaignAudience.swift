@@ -9,11 +9,11 @@ struct CampaignAudience {
     private let snapshot: any StoreSnapshot
     private let now: Timestamp
     private var topics: [Scope: Bool] = [:]
-    private var user: (name: UserID, isOut: Bool)?
+    private var user: (id: UserID, isOut: Bool)?
 
     private struct Scope: Hashable {
         let environment: UInt64
-        let topic: String
+        let topic: ExactText
     }
 
     /// Topics and environments remembered.
@@ -67,7 +67,7 @@ struct CampaignAudience {
     }
 
     private mutating func isOut(_ name: UserID) throws(StoreError) -> Bool {
-        if let user, user.name == name { return user.isOut }
+        if let user, user.id == name { return user.isOut }
         let known = try snapshot.record(UserRecord.self, [.app(app.app), .user(name)])
         let isOut = known.map { $0.isSuspended || $0.deletingSince != nil } ?? false
         user = (name, isOut)
@@ -76,14 +76,14 @@ struct CampaignAudience {
 
     private mutating func hasCredential(_ device: DeviceRecord) throws(StoreError) -> Bool {
         let scope = Scope(
-            environment: device.pushEnvironment.rawValue, topic: device.pushTopic)
+            environment: device.pushEnvironment.rawValue, topic: ExactText(device.pushTopic))
         if let known = topics[scope] { return known }
         let credentials = try snapshot.records(
             PushCredentialRecord.self,
             Scan(
                 prefix: [.app(app.app), .unsigned(scope.environment)],
                 limit: PushCredentialRecord.countMax))
-        let has = credentials.contains { $0.hasTopic(scope.topic) }
+        let has = credentials.contains { $0.hasTopic(device.pushTopic) }
         if topics.count < Self.scopesMax { topics[scope] = has }
         return has
     }

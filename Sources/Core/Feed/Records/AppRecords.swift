@@ -260,7 +260,7 @@ public struct PushCredentialRecord: Record, Equatable {
     /// are sent.
     public func hasTopic(_ topic: String) -> Bool {
         let all = topics.split(separator: "\n")
-        return all.contains { $0 == topic } && !Self.isOfAnotherType(topic, among: all)
+        return all.contains { $0.isExactly(topic) } && !Self.isOfAnotherType(topic, among: all)
     }
 
     /// Its topics apart: those of pushes that are sent, and those of other types. A client

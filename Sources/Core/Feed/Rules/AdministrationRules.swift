@@ -62,7 +62,7 @@ extension Work {
         try requireApp(key.app)
         let live = try records(
             APIKeyRecord.self, Scan(prefix: [.app(key.app)], limit: limits.apiKeys + 1))
-        guard live.contains(where: { $0.keyID == key.keyID }) || live.count < limits.apiKeys
+        guard live.contains(where: { $0.keyID.isExactly(key.keyID) }) || live.count < limits.apiKeys
         else {
             throw .refused(.limit, "\(limits.apiKeys) keys are live")
         }

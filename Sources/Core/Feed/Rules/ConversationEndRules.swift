@@ -9,7 +9,7 @@ extension Work {
     ) throws(RuleFailure) {
         var conversation = try reachableConversation(app, id, actor)
         if case .user(let user) = actor {
-            guard conversation.creator == user.name else {
+            guard UserID(conversation.creator) == user else {
                 throw .refused(.forbidden, "the conversation is another user's")
             }
             conversation.deletedBy = user.name

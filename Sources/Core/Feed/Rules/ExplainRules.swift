@@ -142,7 +142,7 @@ extension PageReader {
         guard let entry = try entry(of: told, user, app) else {
             return [ExplainStep(try isOnItsWay(told, user, app) ? .onItsWay : .notRecipient)]
         }
-        if told.kind == .message, told.sender == user.name { return [ExplainStep(.ownMessage)] }
+        if told.kind == .message, UserID(told.sender) == user { return [ExplainStep(.ownMessage)] }
         if told.isDeleted { return [ExplainStep(.deleted)] }
         if told.urgency == .passive { return [ExplainStep(at: told.sentAt, .passive)] }
         if !told.hasPushText { return [ExplainStep(at: told.sentAt, .noPushText)] }
@@ -161,7 +161,7 @@ extension PageReader {
                 AnnouncementBatchRecord.self, Scan(prefix: [.app(app)], limit: 1_000))
             return batches.contains {
                 $0.announcement == told.message
-                    && $0.users.split(separator: "\n").contains { $0 == user.name }
+                    && $0.users.split(separator: "\n").contains { $0.isExactly(user.name) }
             }
         }
         let member = try snapshot.record(
@@ -173,7 +173,7 @@ extension PageReader {
         let jobs = try snapshot.records(
             FanOutRecord.self,
             Scan(prefix: [.app(app), .identifier(told.conversation)], limit: 1_000))
-        return jobs.contains { $0.object == told.message.bytes && $0.cursor < user.name }
+        return jobs.contains { $0.object == told.message.bytes && UserID($0.cursor) < user }
     }
 }
 
@@ -215,7 +215,7 @@ extension PageReader {
             Scan(
                 prefix: [.app(device.app), .unsigned(device.pushEnvironment.rawValue)], limit: 64))
         if !credentials.contains(where: {
-            $0.topics.split(separator: "\n").contains { $0 == device.pushTopic }
+            $0.hasTopic(device.pushTopic)
         }) {
             return [ExplainStep(.noCredential)]
         }

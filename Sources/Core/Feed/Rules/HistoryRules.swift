@@ -6,7 +6,7 @@ struct HistoryReach {
     var conversation: ConversationRecord
     var participant: ParticipantRecord
     /// Users this one blocks or has blocked: what they sent meanwhile is not in the feed.
-    var blocked: Set<String>
+    var blocked: Set<UserID>
 
     /// Messages above it.
     var above: UInt64 { max(participant.joinedPosition, participant.clearedPosition) }
@@ -65,7 +65,7 @@ extension PageReader {
             BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
         return HistoryReach(
             conversation: conversation, participant: participant,
-            blocked: Set(blocks.map(\.other.name)))
+            blocked: Set(blocks.map(\.other)))
     }
 
     /// The conversation an id stands for: one of two that were made as distinct at the same time
@@ -189,7 +189,7 @@ extension PageReader {
                 .unsigned(message.position),
             ])
         guard hidden == nil else { return false }
-        guard reach.blocked.contains(message.sender) else { return true }
+        guard reach.blocked.contains(UserID(message.sender)) else { return true }
         let kind: EntryKind = message.deletedAt == nil ? .message : .tombstone
         return try !snapshot.records(
             EntryRecord.self,

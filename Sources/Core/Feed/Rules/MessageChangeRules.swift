@@ -33,7 +33,7 @@ extension Work {
     private func checkAuthor(
         _ message: MessageRecord, _ actor: Actor
     ) throws(RuleFailure) {
-        if case .user(let user) = actor, message.sender != user.name {
+        if case .user(let user) = actor, UserID(message.sender) != user {
             throw .refused(.forbidden, "the message is another user's")
         }
     }

@@ -43,12 +43,12 @@ extension Work {
         for change in changes {
             try checkPath(change.path)
             let path = change.path
-            values.removeAll { $0.path.starts(with: path) }
+            values.removeAll { Self.isBelow($0.path, path) }
             if change.removed { continue }
             guard change.value.utf8.count <= limits.metadataValueBytes else {
                 throw .refused(.tooLarge, "a value of more than \(limits.metadataValueBytes) bytes")
             }
-            values.removeAll { path.starts(with: $0.path) }
+            values.removeAll { Self.isBelow(path, $0.path) }
             values.append(MetadataValue(path: path, value: change.value))
         }
         guard values.count <= limits.metadataValues else {
@@ -72,6 +72,11 @@ extension Work {
         } catch {
             throw .store(.corrupt("metadata: \(error)"))
         }
+    }
+
+    /// Whether the path is `other` or leads further down from it: key by key the same bytes.
+    private static func isBelow(_ path: [String], _ other: [String]) -> Bool {
+        path.starts(with: other) { $0.isExactly($1) }
     }
 
     private func checkPath(_ path: [String]) throws(RuleFailure) {

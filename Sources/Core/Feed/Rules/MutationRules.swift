@@ -162,7 +162,7 @@ extension Work {
         var result = mutation.result(.resultGone)
         if case .sendMessage(let request) = mutation.operation, let id = request.message,
             let message = try record(MessageRecord.self, [.app(session.app), .identifier(id)]),
-            message.sender == session.user.name
+            UserID(message.sender) == session.user
         {
             result.position = message.position
         }

@@ -56,9 +56,12 @@ extension Work {
         for var message in messages {
             erasure.position = message.position
             guard message.deletedAt != nil else { continue }
-            guard message.sender == name || message.deletedBy == name else { continue }
-            if message.sender == name { message.sender = "" }
-            if message.deletedBy == name { message.deletedBy = "" }
+            let (wrote, deleted) = (
+                message.sender.isExactly(name), message.deletedBy.isExactly(name)
+            )
+            guard wrote || deleted else { continue }
+            if wrote { message.sender = "" }
+            if deleted { message.deletedBy = "" }
             try put(message)
         }
         if messages.count == limit { return limit }
@@ -74,7 +77,7 @@ extension Work {
         let looked = messages.count + members.count
         guard members.count < max(1, limit - messages.count) else { return looked }
         var changed = conversation
-        if changed.creator == name { changed.creator = "" }
+        if changed.creator.isExactly(name) { changed.creator = "" }
         if !changed.distinctKey.isEmpty {
             let holder = try record(
                 DistinctRecord.self, [.app(changed.app), .text(changed.distinctKey)])

@@ -105,7 +105,7 @@ extension Work {
     private func isUnwanted(
         _ message: MessageRecord, by user: UserID
     ) throws(RuleFailure) -> Bool {
-        guard !message.sender.isEmpty, message.sender != user.name else { return false }
+        guard !message.sender.isEmpty, UserID(message.sender) != user else { return false }
         return try isBlocked(UserID(message.sender), by: user, message.app)
     }
 

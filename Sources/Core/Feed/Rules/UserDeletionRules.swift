@@ -174,7 +174,9 @@ extension Work {
                     after: [.unsigned(deletion.position)], limit: Self.lookedStep)) : []
         for message in messages {
             deletion.position = message.position
-            guard message.sender == deletion.user.name, message.deletedAt == nil else { continue }
+            guard UserID(message.sender) == deletion.user, message.deletedAt == nil else {
+                continue
+            }
             try deleteMessage(deletion.app, message.message, by: .backend)
             try put(deletion)
             return Int(clamping: conversation?.participants ?? 0) + 1

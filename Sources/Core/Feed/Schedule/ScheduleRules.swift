@@ -221,7 +221,7 @@ extension Work {
                 continue
             }
             let isBeyond = !next.app.name.utf8.lexicographicallyPrecedes(start.utf8)
-            if isWrapped, isBeyond, next.app.name != start { break }
+            if isWrapped, isBeyond, next.app != AppID(start) { break }
             after = [.app(next.app)]
             let app = try record(AppRecord.self, [.app(next.app)])
             if due <= now, app?.isSuspended == false { ready.append(next.app) }

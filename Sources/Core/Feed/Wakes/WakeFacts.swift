@@ -160,10 +160,10 @@ extension StoreTransaction {
         try put(row)
     }
 
-    private func blockedUsers(_ app: AppID, _ user: UserID) throws(StoreError) -> Set<String> {
+    private func blockedUsers(_ app: AppID, _ user: UserID) throws(StoreError) -> Set<UserID> {
         let blocks = try records(
             BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
-        return Set(blocks.filter(\.isBlocked).map(\.other.name))
+        return Set(blocks.filter(\.isBlocked).map(\.other))
     }
 
     /// The read mark moved: counts what is left above it, at most as much as a badge shows.
@@ -196,7 +196,7 @@ extension StoreTransaction {
             for message in messages where message.position <= last {
                 row.through = message.position
                 if message.alerts(user), !read.contains(message.position),
-                    !blocked.contains(message.sender),
+                    !blocked.contains(UserID(message.sender)),
                     !hidden.contains(message.position)
                 {
                     row.count += 1
@@ -243,11 +243,11 @@ extension MessageRecord {
 
     /// Whether it may alert the user: somebody else's, with a push text, and not passive.
     func alerts(_ user: UserID) -> Bool {
-        sender != user.name && hasPushText && urgency != .passive
+        UserID(sender) != user && hasPushText && urgency != .passive
     }
 
     /// Whether it is worth a silent push and no more: somebody else's, passive.
     func isUseful(_ user: UserID) -> Bool {
-        sender != user.name && urgency == .passive && deletedAt == nil
+        UserID(sender) != user && urgency == .passive && deletedAt == nil
     }
 }

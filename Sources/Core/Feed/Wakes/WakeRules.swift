@@ -347,7 +347,7 @@ public enum WakeRules {
         }
         let isSame =
             device.pushToken == token && device.pushEnvironment == environment
-            && device.pushTopic == topic
+            && device.pushTopic.isExactly(topic)
         device.tokenConfirmedAt = now
         if isSame { return }
         device.pushToken = token

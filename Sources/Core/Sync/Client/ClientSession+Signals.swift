@@ -44,7 +44,7 @@ extension ClientSession {
             let kind = signal.kind.begun
         else { return }
         let index = liveSignals.firstIndex {
-            $0.conversation == conversation && $0.user == signal.user && $0.kind == kind
+            $0.conversation == conversation && $0.user.isExactly(signal.user) && $0.kind == kind
         }
         guard signal.kind == kind else {
             guard let index else { return }

@@ -169,7 +169,7 @@ extension ClientSession {
         actions.append(.raiseLimits(FrameLimits.afterWelcome))
         sessionToken = welcome.sessionToken
         actions.append(.saveSession(token: welcome.sessionToken, user: welcome.user))
-        if !user.isEmpty && user != welcome.user { forgetUser() }
+        if !user.isEmpty && !user.isExactly(welcome.user) { forgetUser() }
         user = welcome.user
         if welcome.mutationFloor > queuedThrough {
             // Numbers of an older life of this device.
@@ -359,7 +359,7 @@ extension ClientSession {
             // Pages beside the feed name no `seq` (HIS-2).
             guard entry.seq > historyThrough, !entry.alerted else { return false }
             return switch entry.body {
-            case .message(let message): message.sender != user
+            case .message(let message): !message.sender.isExactly(user)
             case .announcement(let announcement): !announcement.read
             default: false
             }

@@ -303,13 +303,13 @@ extension TableLocalStore {
             let entry: Entry = try TableLocalStore.decoded(row.entry)
             switch entry.body {
             case .conversationState(let state)
-            where state.creator == user && state.createdMs >= since:
+            where state.creator.isExactly(user) && state.createdMs >= since:
                 let create = CreateConversation(
                     conversation: entry.conversation,
                     participants: try TableLocalStore.participants(
                         of: row.conversation, without: user, snapshot))
                 conversations.append((state.createdMs, create))
-            case .message(let state) where state.sender == user && state.sentMs >= since:
+            case .message(let state) where state.sender.isExactly(user) && state.sentMs >= since:
                 messages.append(
                     (
                         state.sentMs,
@@ -344,7 +344,9 @@ extension TableLocalStore {
             LocalEntryRecord.self, Scan(prefix: [.unsigned(1), .blob(conversation)], limit: 256))
         {
             let entry: Entry = try decoded(row.entry)
-            if case .participant(let state) = entry.body, state.user != user, !state.removed {
+            if case .participant(let state) = entry.body, !state.user.isExactly(user),
+                !state.removed
+            {
                 users.append(state.user)
             }
         }

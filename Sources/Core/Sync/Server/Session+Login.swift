@@ -116,7 +116,7 @@ extension Session {
         _ claims: IdentityClaims, app: String, nonce: [UInt8], expiresAt: Instant?, now: Instant,
         wall: Timestamp
     ) -> Code? {
-        guard claims.audience.contains(app), !claims.issuer.isEmpty,
+        guard claims.audience.containsExactly(app), !claims.issuer.isEmpty,
             UserID(claims.subject).isValid
         else { return .tokenInvalid }
         guard isEqualInConstantTime(Array(claims.nonce.utf8), base64URL(nonce)),

@@ -118,8 +118,8 @@ extension CampaignFilter {
         state: () throws(StoreError) -> ReachabilityState,
         hasTag: (String) throws(StoreError) -> Bool
     ) throws(StoreError) -> CampaignCriterion? {
-        if !topics.isEmpty, !topics.contains(facts.topic) { return .topic }
-        if !clients.isEmpty, !clients.contains(facts.client) { return .client }
+        if !topics.isEmpty, !topics.containsExactly(facts.topic) { return .topic }
+        if !clients.isEmpty, !clients.containsExactly(facts.client) { return .client }
         if !takesVersion(facts.version) { return .version }
         if !takesLocale(facts.locale) { return .locale }
         if !takesZone(facts.timeZone) { return .timeZone }
@@ -158,7 +158,9 @@ extension CampaignFilter {
 
     private func takesZone(_ text: String) -> Bool {
         if timeZones.isEmpty { return true }
-        return timeZones.contains { $0.hasSuffix("/") ? text.hasPrefix($0) : text == $0 }
+        return timeZones.contains {
+            $0.hasSuffix("/") ? text.utf8.starts(with: $0.utf8) : text.isExactly($0)
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+public import Model
+
 /// A JSON value of a backend, for the app to read: it goes into the payload beside `aps`.
 public indirect enum CustomValue: Equatable, Sendable {
     case null
@@ -7,7 +9,7 @@ public indirect enum CustomValue: Equatable, Sendable {
     case number(String)
     case text(String)
     case list([CustomValue])
-    case object([String: CustomValue])
+    case object([ExactText: CustomValue])
 }
 
 /// The members of a JSON object, ready to stand in a payload. Made from values only, so that it
@@ -23,8 +25,8 @@ public struct CustomData: Equatable, Sendable {
     public init() { members = [] }
 
     /// Members stand in the order of their names.
-    public init(_ object: [String: CustomValue]) throws(PushProblem) {
-        for name in object.keys.sorted() where name == "aps" || name == "rouse" {
+    public init(_ object: [ExactText: CustomValue]) throws(PushProblem) {
+        for name in object.keys.sorted() where name.text == "aps" || name.text == "rouse" {
             throw .malformed("custom data named \(name)")
         }
         members = []
@@ -35,13 +37,13 @@ public struct CustomData: Equatable, Sendable {
     init(members: [UInt8]) { self.members = members }
 
     private static func append(
-        _ object: [String: CustomValue], to json: inout [UInt8], depth: Int
+        _ object: [ExactText: CustomValue], to json: inout [UInt8], depth: Int
     ) throws(PushProblem) {
         var isFirst = true
         for (name, value) in object.sorted(by: { $0.key < $1.key }) {
             if !isFirst { json.append(UInt8(ascii: ",")) }
             isFirst = false
-            json += quoted(name)
+            json += quoted(name.text)
             json.append(UInt8(ascii: ":"))
             try append(value, to: &json, depth: depth)
         }

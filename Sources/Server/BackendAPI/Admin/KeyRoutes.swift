@@ -48,7 +48,7 @@ enum KeyRoutes {
                 "kid: must be at most \(keyIDBytesMax) bytes without control characters")
         }
         let key = try call.body(NewIssuerKey.self).key
-        let known = configuration.issuerKeys.first { $0.keyID == kid }
+        let known = configuration.issuerKeys.first { $0.keyID.isExactly(kid) }
         if let known {
             guard known.publicKeyPEM == key.pem else {
                 throw Problem(
@@ -70,7 +70,7 @@ enum KeyRoutes {
     static func removeIssuerKey(_ call: Call) throws(Problem) -> Step {
         let configuration = try call.configuration()
         let kid = call.parameter("kid")
-        guard configuration.issuerKeys.contains(where: { $0.keyID == kid }) else {
+        guard configuration.issuerKeys.contains(where: { $0.keyID.isExactly(kid) }) else {
             throw Problem(.notFound, "the app has no issuer key \(kid)")
         }
         return .commit(.administer(.removeIssuerKey(configuration.app.app, keyID: kid))) { _ in
@@ -103,7 +103,7 @@ enum KeyRoutes {
     static func revokeAPIKey(_ call: Call) throws(Problem) -> Step {
         let configuration = try call.configuration()
         let id = call.parameter("key")
-        guard configuration.apiKeys.contains(where: { $0.keyID == id }) else {
+        guard configuration.apiKeys.contains(where: { $0.keyID.isExactly(id) }) else {
             throw Problem(.notFound, "the app has no API key \(id)")
         }
         return .commit(.administer(.removeAPIKey(configuration.app.app, keyID: id))) { _ in

@@ -62,7 +62,7 @@ struct NewPush: Decodable {
         options.object = try fields.optional(.object) ?? ""
         if let data = try fields.optional(.data, [String: AnyJSON].self) {
             do throws(PushProblem) {
-                options.custom = try CustomData(data.mapValues(\.value))
+                options.custom = try CustomData(data.exact)
             } catch {
                 throw fields.refusal(.data, "cannot be taken: \(error.reason)")
             }
@@ -171,6 +171,12 @@ private struct NewLocalText: Decodable {
     }
 }
 
+extension [String: AnyJSON] {
+    fileprivate var exact: [ExactText: CustomValue] {
+        [ExactText: CustomValue](uniqueKeysWithValues: map { (ExactText($0), $1.value) })
+    }
+}
+
 /// Any JSON, for the app alone to understand.
 private struct AnyJSON: Decodable {
     let value: CustomValue
@@ -192,7 +198,7 @@ private struct AnyJSON: Decodable {
         } else if let list = try? container.decode([AnyJSON].self) {
             value = .list(list.map(\.value))
         } else {
-            value = .object(try container.decode([String: AnyJSON].self).mapValues(\.value))
+            value = .object(try container.decode([String: AnyJSON].self).exact)
         }
     }
 }

@@ -5,15 +5,26 @@ import Telemetry
 
 /// What names a signing key at Apple.
 struct ProviderKey: Hashable, Comparable {
-    var team: String
-    var keyID: String
-    var pem: String
+    private let exactTeam: ExactText
+    private let exactKeyID: ExactText
+    private let exactPEM: ExactText
+
+    init(team: String, keyID: String, pem: String) {
+        exactTeam = ExactText(team)
+        exactKeyID = ExactText(keyID)
+        exactPEM = ExactText(pem)
+    }
+
+    var team: String { exactTeam.text }
+    var keyID: String { exactKeyID.text }
+    var pem: String { exactPEM.text }
 
     /// What stands for the key in the store beside its names.
     var fingerprint: [UInt8] { Digest.sha256(Array(pem.utf8)) }
 
     static func < (left: Self, right: Self) -> Bool {
-        (left.team, left.keyID, left.pem) < (right.team, right.keyID, right.pem)
+        (left.exactTeam, left.exactKeyID, left.exactPEM)
+            < (right.exactTeam, right.exactKeyID, right.exactPEM)
     }
 }
 

@@ -136,7 +136,7 @@ private final class DoctorVisit: APNsConnectionOwner {
         let fingerprint = key.fingerprint
         let now = Timestamp(milliseconds: wall)
         let known = kept.first { record in
-            record.team == key.team && record.keyID == key.keyID
+            record.team.isExactly(key.team) && record.keyID.isExactly(key.keyID)
                 && record.fingerprint == fingerprint
                 && now.since(record.madeAt) < ProviderTokenRecord.renewAfter
         }

@@ -1,0 +1,59 @@
+/// A text that names something. Two are the same only if their UTF-8 bytes are, and they sort by
+/// these: as every engine of the store compares texts.
+///
+/// `String` compares by canonical equivalence: "é" of one code point and "é" of two are equal to
+/// it. Peers choose names, so a `String` as a key would make two users one in memory who are two
+/// on disk.
+public struct ExactText: Hashable, Comparable, Sendable, CustomStringConvertible,
+    ExpressibleByStringLiteral
+{
+    public let text: String
+
+    @inlinable
+    public init(_ text: String) { self.text = text }
+
+    @inlinable
+    public init(stringLiteral text: String) { self.init(text) }
+
+    public var description: String { text }
+
+    @inlinable
+    public static func == (left: Self, right: Self) -> Bool { left.text.isExactly(right.text) }
+
+    /// The bytes, not `String`'s hash: equivalent names all share that one, and there are so many
+    /// of them that a peer could fill one bucket of a table.
+    public func hash(into hasher: inout Hasher) {
+        var word: UInt64 = 0
+        var count = 0
+        for byte in text.utf8 {
+            word = word << 8 | UInt64(byte)
+            count += 1
+            if count % 8 == 0 {
+                hasher.combine(word)
+                word = 0
+            }
+        }
+        hasher.combine(word)
+        hasher.combine(count)
+    }
+
+    @inlinable
+    public static func < (left: Self, right: Self) -> Bool {
+        left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    }
+}
+
+extension StringProtocol {
+    /// Whether both are made of the same UTF-8 bytes; `==` takes equivalents for equal.
+    @inlinable
+    public func isExactly(_ other: some StringProtocol) -> Bool {
+        // What has the same bytes is equivalent, and `==` finds out quickly what is not.
+        self == other && utf8.elementsEqual(other.utf8)
+    }
+}
+
+extension Sequence<String> {
+    /// Whether one of the texts has exactly these bytes.
+    @inlinable
+    public func containsExactly(_ text: String) -> Bool { contains { $0.isExactly(text) } }
+}
