@@ -171,6 +171,8 @@ public struct BodyReader {
         _ tag: FieldTag, _ value: inout Message?
     ) throws(WireError) {
         guard try expects(.delimited, tag) else { return }
+        // A message that comes in pieces costs what an element costs: pieces may be of 2 bytes.
+        if value != nil { try countElement() }
         var message = value ?? Message.empty
         value = nil
         let outer = try enter()
@@ -214,5 +216,13 @@ public struct BodyReader {
         end = position
         position = start
         return outer
+    }
+}
+
+extension Optional {
+    /// Gives up the choice of a oneof whose value is about to be merged with a later piece. With
+    /// two references to it, each piece would copy all elements of those before it.
+    mutating func release<Value>(for value: Value?) {
+        if value != nil { self = nil }
     }
 }

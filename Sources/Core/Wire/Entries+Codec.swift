@@ -11,51 +11,61 @@ extension Entry {
         case 10:
             var value: ConversationState?
             if case .conversationState(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .conversationState(value) }
         case 11:
             var value: ParticipantState?
             if case .participant(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .participant(value) }
         case 12:
             var value: MessageState?
             if case .message(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .message(value) }
         case 13:
             var value: ReceiptState?
             if case .receipt(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .receipt(value) }
         case 14:
             var value: ReadMarkState?
             if case .readMark(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .readMark(value) }
         case 15:
             var value: TombstoneState?
             if case .tombstone(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .tombstone(value) }
         case 16:
             var value: MetadataState?
             if case .metadata(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .metadata(value) }
         case 17:
             var value: AnnouncementState?
             if case .announcement(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .announcement(value) }
         case 18:
             var value: ConversationSettings?
             if case .conversationSettings(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .conversationSettings(value) }
         case 19:
             var value: BlockState?
             if case .block(let earlier) = body { value = earlier }
+            body.release(for: value)
             try reader.message(tag, &value)
             if let value { body = .block(value) }
         default: try reader.skip(tag)

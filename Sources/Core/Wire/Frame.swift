@@ -35,6 +35,33 @@ public enum FrameType: UInt8, CaseIterable, Sendable {
     }
 }
 
+/// A set of frame types.
+public struct FrameTypes: Equatable, Sendable, ExpressibleByArrayLiteral {
+    /// One bit a type byte; those of this version are all below 128.
+    private var low: UInt64 = 0
+    private var high: UInt64 = 0
+
+    public init(arrayLiteral types: FrameType...) {
+        for type in types { insert(type) }
+    }
+
+    public static let all = FrameTypes(FrameType.allCases)
+
+    public init(_ types: some Sequence<FrameType>) {
+        for type in types { insert(type) }
+    }
+
+    public func contains(_ type: FrameType) -> Bool {
+        let bit = UInt64(1) << UInt64(type.rawValue & 63)
+        return (type.rawValue < 64 ? low : high) & bit != 0
+    }
+
+    private mutating func insert(_ type: FrameType) {
+        let bit = UInt64(1) << UInt64(type.rawValue & 63)
+        if type.rawValue < 64 { low |= bit } else { high |= bit }
+    }
+}
+
 /// Bits of the header's flags byte.
 public struct FrameFlags: OptionSet, Hashable, Sendable {
     public let rawValue: UInt8

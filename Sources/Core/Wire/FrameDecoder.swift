@@ -13,6 +13,9 @@ public struct FrameDecoder: Sendable {
     /// Limits for frames whose header has not been looked at yet. A client or server raises them
     /// at WELCOME.
     public var limits: FrameLimits
+    /// What the peer may send now. Any other frame ends the stream at its header: neither its
+    /// body is kept, nor is work spent on it.
+    public var accepted = FrameTypes.all
     private var buffer: [UInt8] = []
     /// Where the next unread byte of `buffer` is.
     private var start = 0
@@ -84,6 +87,8 @@ public struct FrameDecoder: Sendable {
 
     private mutating func decode() throws(WireError) -> Frame? {
         if header == nil { header = try readHeader() }
+        // Asked again for a header that was looked at before: the state may have changed.
+        if let header, !accepted.contains(header.type) { throw .unexpectedFrame(header.type) }
         guard let header, bufferedBytes - Frame.headerBytes >= header.bodyBytes
         else {
             compact()

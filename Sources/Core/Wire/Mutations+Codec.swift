@@ -8,56 +8,67 @@ extension Mutation {
         case 10:
             var value: CreateConversation?
             if case .createConversation(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .createConversation(value) }
         case 11:
             var value: AddParticipants?
             if case .addParticipants(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .addParticipants(value) }
         case 12:
             var value: SendMessage?
             if case .sendMessage(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .sendMessage(value) }
         case 13:
             var value: ForgetDevice?
             if case .forgetDevice(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .forgetDevice(value) }
         case 14:
             var value: RemoveParticipants?
             if case .removeParticipants(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .removeParticipants(value) }
         case 15:
             var value: EditMessage?
             if case .editMessage(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .editMessage(value) }
         case 16:
             var value: DeleteMessage?
             if case .deleteMessage(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .deleteMessage(value) }
         case 17:
             var value: DeleteConversation?
             if case .deleteConversation(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .deleteConversation(value) }
         case 18:
             var value: ChangeMetadata?
             if case .changeMetadata(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .changeMetadata(value) }
         case 19:
             var value: MuteConversation?
             if case .muteConversation(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .muteConversation(value) }
         case 20:
             var value: BlockUser?
             if case .blockUser(let earlier) = operation { value = earlier }
+            operation.release(for: value)
             try reader.message(tag, &value)
             if let value { operation = .blockUser(value) }
         default: try reader.skip(tag)

@@ -9,6 +9,8 @@ public enum WireError: Error, Equatable, Sendable {
     case tooManyElements(limit: Int)
     /// A frame type this side does not know, without the flag IGNORABLE (FRM-9).
     case unknownFrame(UInt8)
+    /// A frame that the state of this side lets no peer send now. Its body is not looked at.
+    case unexpectedFrame(FrameType)
     /// The header's reserved byte is not 0 (FRM-7).
     case reservedByte(UInt8)
     /// The header has a flag this version does not define (FRM-6).
@@ -21,7 +23,7 @@ public enum WireError: Error, Equatable, Sendable {
         case .tooLarge: .tooLarge
         case .tooManyElements: .limit
         case .unknownFrame: .unknownFrame
-        case .reservedByte, .unknownFlags: .protocolViolation
+        case .unexpectedFrame, .reservedByte, .unknownFlags: .protocolViolation
         }
     }
 }

@@ -130,7 +130,7 @@ final class Connection {
         guard !isClosing else { return }
         decoder.append(plaintext)
         do {
-            while !isClosing, let frame = try decoder.next() {
+            while !isClosing, let frame = try nextFrame() {
                 framesReceived += 1
                 shell.metrics.framesReceived["\(frame.body.type)"].add()
                 with { $0.received(frame, now: $1) }
@@ -145,6 +145,11 @@ final class Connection {
             // One budget for all: whoever holds half a body when it is used up pays.
             with { $0.shutDown(.tooManyConnections, now: $1) }
         }
+    }
+
+    private func nextFrame() throws(WireError) -> Frame? {
+        decoder.accepted = session?.acceptedFrames ?? .all
+        return try decoder.next()
     }
 
     private func failed(_ error: StreamError) {

@@ -191,6 +191,24 @@ public struct Session: Sendable {
         return earliest
     }
 
+    /// What the client may send in this state (SES-1): for any other frame the connection is
+    /// closed, so nobody needs to read its body.
+    public var acceptedFrames: FrameTypes {
+        switch phase {
+        case .awaitingHello: Self.beforeHello
+        case .open: Self.whileOpen
+        case .ended: .all
+        default: Self.duringLogin
+        }
+    }
+
+    private static let beforeHello: FrameTypes = [.hello, .close]
+    private static let duringLogin: FrameTypes = [.authenticate, .ping, .pong, .close]
+    private static let whileOpen: FrameTypes = [
+        .authenticate, .ping, .pong, .close, .sync, .ack, .mutate, .appState, .fetch, .snapshot,
+        .digest, .signal,
+    ]
+
     /// One whole frame came.
     public mutating func received(_ frame: Frame, now: Instant) -> [SessionAction] {
         guard phase != .ended else { return [] }
