@@ -6,7 +6,7 @@ public import StoreService
 public import Telemetry
 
 /// The HTTP/1.1 rim: the backend API on a TCP port, and the admin API on a Unix-domain socket.
-/// One thread, `http`, carries both.
+/// Each has a thread of its own, `http` and `admin`: whatever apps ask for, the operator gets in.
 public final class BackendAPI: Sendable {
     /// Where it listens, and its bounds.
     public struct Configuration: Sendable {
@@ -38,19 +38,12 @@ public final class BackendAPI: Sendable {
 
     /// The port of the backend API.
     public let port: UInt16
-    private let thread: LoopThread
-    private let stopper: Mailbox<Int>
-    private let finished: Latch
+    private let floors: [Floor]
     private let adminSocket: String?
 
-    private init(
-        port: UInt16, thread: LoopThread, stopper: Mailbox<Int>, finished: Latch,
-        adminSocket: String?
-    ) {
+    private init(port: UInt16, floors: [Floor], adminSocket: String?) {
         self.port = port
-        self.thread = thread
-        self.stopper = stopper
-        self.finished = finished
+        self.floors = floors
         self.adminSocket = adminSocket
     }
 
@@ -71,53 +64,50 @@ public final class BackendAPI: Sendable {
             apps: store.apps, health: store.health, metrics: metrics, notReady: notReady,
             pushStatus: pushStatus)
         let instruments = Instruments(metrics, log)
-        let finished = Latch()
-        let (thread, made) = try LoopThread.startReturning(name: "http") { loop in
-            let doors = try openDoors(loop, configuration, store, surroundings, instruments)
-            let stopper = Mailbox<Int>(loop: loop, limit: 1) { [unowned loop] batch in
-                Ending(loop: loop, doors: doors, finished: finished).begin(
-                    milliseconds: batch.first ?? 0)
+        let backend = try Floor.open(name: "http") { loop in
+            let desk = CallDesk(
+                loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
+                instruments: instruments, appRequests: configuration.appRequests,
+                appCallsMax: configuration.appCallsMax)
+            return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
+                try HTTPServer(
+                    host: configuration.host, port: configuration.port,
+                    limits: configuration.limits, refusal: refusal, handler: handler)
             }
-            return (port: doors[0].port, stopper: stopper)
+        }
+        var floors = [backend.floor]
+        if let path = configuration.adminSocket {
+            do {
+                floors.append(
+                    try openAdmin(path, store, surroundings: surroundings, instruments).floor)
+            } catch {
+                backend.floor.stop(milliseconds: 0)
+                throw error
+            }
         }
         log.info(
             "api.listening",
             [
-                LogField("host", configuration.host), LogField("port", made.port),
+                LogField("host", configuration.host), LogField("port", backend.port),
                 LogField("admin", configuration.adminSocket ?? "none"),
             ])
         return BackendAPI(
-            port: made.port, thread: thread, stopper: made.stopper, finished: finished,
-            adminSocket: configuration.adminSocket)
+            port: backend.port, floors: floors, adminSocket: configuration.adminSocket)
     }
 
-    private static func openDoors(
-        _ loop: Loop, _ configuration: Configuration, _ store: StoreService,
-        _ surroundings: Surroundings, _ instruments: Instruments
-    ) throws -> [HTTPDoor] {
-        let desk = CallDesk(
-            loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
-            instruments: instruments, appRequests: configuration.appRequests,
-            appCallsMax: configuration.appCallsMax)
-        let backend = try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
-            try HTTPServer(
-                host: configuration.host, port: configuration.port, limits: configuration.limits,
-                refusal: refusal, handler: handler)
-        }
-        guard let path = configuration.adminSocket else { return [backend] }
-        let adminDesk = CallDesk(
-            loop: loop, table: adminRoutes, store: store, surroundings: surroundings,
-            instruments: instruments, isOneAtATime: true)
-        do {
-            let admin = try HTTPDoor(loop: loop, desk: adminDesk) { refusal, handler in
+    private static func openAdmin(
+        _ path: String, _ store: StoreService, surroundings: Surroundings,
+        _ instruments: Instruments
+    ) throws -> (floor: Floor, port: UInt16) {
+        try Floor.open(name: "admin") { loop in
+            let desk = CallDesk(
+                loop: loop, table: adminRoutes, store: store, surroundings: surroundings,
+                instruments: instruments, isOneAtATime: true)
+            return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
                 try HTTPServer(
                     path: path, limits: HTTPLimits(connections: 16), refusal: refusal,
                     handler: handler)
             }
-            return [backend, admin]
-        } catch {
-            backend.close()
-            throw error
         }
     }
 
@@ -134,41 +124,82 @@ public final class BackendAPI: Sendable {
     /// Refuses new requests, waits for the answers that are under way, at most `milliseconds`,
     /// and ends. Call it before the store is stopped. Again does nothing.
     public func stop(milliseconds: Int = 5_000) {
-        if stopper.post(milliseconds) { finished.wait() }
-        thread.stop()
-        thread.join()
+        for floor in floors { floor.refuse(milliseconds: milliseconds) }
+        for floor in floors { floor.stop(milliseconds: milliseconds) }
         if let adminSocket { unlink(adminSocket) }
     }
 }
 
-/// The last moments of the doors: waits for the answers that are under way. Loop-confined; its
-/// timer holds it.
+/// One door on a thread of its own. From any thread.
+private final class Floor: Sendable {
+    private let thread: LoopThread
+    private let stopper: Mailbox<Int>
+    private let finished: Latch
+
+    private init(thread: LoopThread, stopper: Mailbox<Int>, finished: Latch) {
+        self.thread = thread
+        self.stopper = stopper
+        self.finished = finished
+    }
+
+    static func open(
+        name: String, _ make: @escaping @Sendable (Loop) throws -> HTTPDoor
+    ) throws -> (floor: Floor, port: UInt16) {
+        let finished = Latch()
+        let (thread, made) = try LoopThread.startReturning(name: name) { loop in
+            let door = try make(loop)
+            let ending = Ending(loop: loop, door: door, finished: finished)
+            // Room for `refuse` and `stop`.
+            let stopper = Mailbox<Int>(loop: loop, limit: 2) { batch in
+                ending.begin(milliseconds: batch.first ?? 0)
+            }
+            return (port: door.port, stopper: stopper)
+        }
+        return (Floor(thread: thread, stopper: made.stopper, finished: finished), made.port)
+    }
+
+    /// New requests are refused from now on.
+    func refuse(milliseconds: Int) { _ = stopper.post(milliseconds) }
+
+    /// Waits for the answers that are under way, and ends. Again does nothing.
+    func stop(milliseconds: Int) {
+        if stopper.post(milliseconds) { finished.wait() }
+        thread.stop()
+        thread.join()
+    }
+}
+
+/// The last moments of a door: waits for the answers that are under way. Loop-confined; its timer
+/// holds it.
 private final class Ending {
     private static let interval: UInt64 = 10
-    private let doors: [HTTPDoor]
+    private let door: HTTPDoor
     private let finished: Latch
-    private let loop: Loop
+    private unowned let loop: Loop
     private var timer: LoopTimer?
     private var deadline: UInt64 = 0
+    private var hasBegun = false
 
-    init(loop: Loop, doors: [HTTPDoor], finished: Latch) {
+    init(loop: Loop, door: HTTPDoor, finished: Latch) {
         self.loop = loop
-        self.doors = doors
+        self.door = door
         self.finished = finished
     }
 
     func begin(milliseconds: Int) {
-        for door in doors { door.refuse() }
+        guard !hasBegun else { return }
+        hasBegun = true
+        door.refuse()
         deadline = loop.now + UInt64(max(0, milliseconds))
         timer = loop.timer { self.look() }
         timer?.start(afterMilliseconds: 0, repeatingMilliseconds: Self.interval)
     }
 
     private func look() {
-        guard doors.allSatisfy(\.isIdle) || loop.now >= deadline else { return }
+        guard door.isIdle || loop.now >= deadline else { return }
         timer?.close()
         timer = nil
-        for door in doors { door.close() }
+        door.close()
         finished.arrive()
     }
 }

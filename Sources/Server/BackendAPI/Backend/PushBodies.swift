@@ -60,9 +60,9 @@ struct NewPush: Decodable {
         options.isMutable = try fields.optional(.mutableContent) ?? true
         options.event = try fields.optional(.event) ?? ""
         options.object = try fields.optional(.object) ?? ""
-        if let data = try fields.optional(.data, [String: AnyJSON].self) {
+        if let data = try fields.optional(.data, AppData.self) {
             do throws(PushProblem) {
-                options.custom = try CustomData(data.exact)
+                options.custom = try CustomData(data.members)
             } catch {
                 throw fields.refusal(.data, "cannot be taken: \(error.reason)")
             }
@@ -171,35 +171,18 @@ private struct NewLocalText: Decodable {
     }
 }
 
-extension [String: AnyJSON] {
-    fileprivate var exact: [ExactText: CustomValue] {
-        [ExactText: CustomValue](uniqueKeysWithValues: map { (ExactText($0), $1.value) })
-    }
-}
-
-/// Any JSON, for the app alone to understand.
-private struct AnyJSON: Decodable {
-    let value: CustomValue
+/// An object of any JSON, for the app alone to understand. It is read from the bytes: numbers keep
+/// their digits, and each value is looked at once.
+private struct AppData: Decodable {
+    let members: [ExactText: CustomValue]
 
     init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            value = .null
-        } else if let flag = try? container.decode(Bool.self) {
-            value = .flag(flag)
-        } else if let number = try? container.decode(Int64.self) {
-            value = .integer(number)
-        } else if let number = try? container.decode(UInt64.self) {
-            value = .number("\(number)")
-        } else if let number = try? container.decode(Double.self) {
-            value = .number("\(number)")
-        } else if let text = try? container.decode(String.self) {
-            value = .text(text)
-        } else if let list = try? container.decode([AnyJSON].self) {
-            value = .list(list.map(\.value))
-        } else {
-            value = .object(try container.decode([String: AnyJSON].self).exact)
-        }
+        let fault = DecodingError.typeMismatch(
+            [ExactText: String].self, .init(codingPath: decoder.codingPath, debugDescription: ""))
+        guard let bytes = decoder.userInfo[StrictJSON.text] as? [UInt8],
+            case .object(let members) = try JSONText.value(at: decoder.codingPath, in: bytes)
+        else { throw fault }
+        self.members = members
     }
 }
 

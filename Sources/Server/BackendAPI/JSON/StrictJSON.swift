@@ -11,11 +11,21 @@ struct FieldError: Error {
 
 /// JSON read by its schema, not by its good will: an unknown field is an error that names it.
 enum StrictJSON {
+    /// Under it decoders hold the bytes they read from.
+    static var text: CodingUserInfoKey {
+        guard let key = CodingUserInfoKey(rawValue: "text") else { preconditionFailure("a key") }
+        return key
+    }
+
     static func read<Body: Decodable>(
         _ type: Body.Type, _ bytes: [UInt8]
     ) throws(Problem) -> Body {
+        // What is taken here costs the decoder little, whoever wrote it.
+        if let fault = JSONText.fault(in: bytes) { throw .malformed("the body \(fault.text)") }
         do {
-            return try JSONDecoder().decode(type, from: Data(bytes))
+            let decoder = JSONDecoder()
+            decoder.userInfo[text] = bytes
+            return try decoder.decode(type, from: Data(bytes))
         } catch let error as FieldError {
             throw problem(error.path, error.text, isMissing: error.isMissing)
         } catch let error as DecodingError {

@@ -1,0 +1,275 @@
+import Model
+import Wake
+
+/// Why bytes are not taken as JSON.
+struct JSONFault: Error, Equatable {
+    let text: String
+}
+
+/// The bytes of one JSON document (RFC 8259), read strictly and in one pass: UTF-8, no name twice
+/// in an object, nothing after the document, bounded depth and number of values. Whatever else
+/// reads the bytes after `check` does bounded work, and reads the same as any other program.
+struct JSONText {
+    /// The 16 levels of custom data, and those around it.
+    static let depthMax = CustomData.depthMax + 4
+    /// More than any request of the APIs holds.
+    static let valuesMax = 16_384
+
+    private let bytes: [UInt8]
+    private var position = 0
+    private var depth = 0
+    private var values = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// What is wrong with the document; `nil`: nothing.
+    static func fault(in bytes: [UInt8]) -> JSONFault? {
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            return JSONFault(text: "is not UTF-8")
+        }
+        var text = JSONText(bytes)
+        do throws(JSONFault) {
+            _ = try text.value(keeps: false)
+            text.skipSpace()
+            return text.position == bytes.count
+                ? nil : JSONFault(text: "goes on after its end, at byte \(text.position)")
+        } catch {
+            return error
+        }
+    }
+
+    /// The value at a place of a document without fault; `nil`: there is none.
+    static func value(
+        at path: [any CodingKey], in bytes: [UInt8]
+    ) throws(JSONFault) -> CustomValue? {
+        var text = JSONText(bytes)
+        for key in path {
+            let isFound =
+                try key.intValue.map { index throws(JSONFault) in try text.enter(index) }
+                ?? text.enter(key.stringValue)
+            guard isFound else { return nil }
+        }
+        return try text.value(keeps: true)
+    }
+
+    // MARK: Places
+
+    /// Steps to the value of a member.
+    private mutating func enter(_ name: String) throws(JSONFault) -> Bool {
+        skipSpace()
+        guard take("{") else { return false }
+        repeat {
+            skipSpace()
+            guard peek == UInt8(ascii: "\"") else { return false }
+            let isIt = try string().isExactly(name)
+            skipSpace()
+            guard take(":") else { return false }
+            if isIt { return true }
+            _ = try value(keeps: false)
+            skipSpace()
+        } while take(",")
+        return false
+    }
+
+    /// Steps to an element.
+    private mutating func enter(_ index: Int) throws(JSONFault) -> Bool {
+        skipSpace()
+        guard take("[") else { return false }
+        for _ in 0..<index {
+            _ = try value(keeps: false)
+            skipSpace()
+            guard take(",") else { return false }
+        }
+        return true
+    }
+
+    // MARK: Values
+
+    /// - Parameter keeps: whether what is read is wanted; if not, lists and objects are empty.
+    private mutating func value(keeps: Bool) throws(JSONFault) -> CustomValue {
+        skipSpace()
+        values += 1
+        guard values <= Self.valuesMax else {
+            throw JSONFault(text: "holds more than \(Self.valuesMax) values")
+        }
+        switch peek {
+        case UInt8(ascii: "{"): return .object(try nested { text in try text.members(keeps) })
+        case UInt8(ascii: "["): return .list(try nested { text in try text.elements(keeps) })
+        case UInt8(ascii: "\""): return .text(try string())
+        case UInt8(ascii: "t"): return try word("true", .flag(true))
+        case UInt8(ascii: "f"): return try word("false", .flag(false))
+        case UInt8(ascii: "n"): return try word("null", .null)
+        default: return try number()
+        }
+    }
+
+    private mutating func nested<Value>(
+        _ read: (inout JSONText) throws(JSONFault) -> Value
+    ) throws(JSONFault) -> Value {
+        position += 1
+        depth += 1
+        guard depth <= Self.depthMax else {
+            throw JSONFault(text: "is more than \(Self.depthMax) levels deep")
+        }
+        let value = try read(&self)
+        depth -= 1
+        return value
+    }
+
+    private mutating func members(_ keeps: Bool) throws(JSONFault) -> [ExactText: CustomValue] {
+        var object: [ExactText: CustomValue] = [:]
+        // As `String` compares: decoders take equivalent names for one.
+        var names: Set<String> = []
+        skipSpace()
+        if take("}") { return object }
+        repeat {
+            skipSpace()
+            guard peek == UInt8(ascii: "\"") else { throw unexpected }
+            let name = try string()
+            guard names.insert(name).inserted else {
+                throw JSONFault(text: "has the name \(name) twice in one object")
+            }
+            skipSpace()
+            guard take(":") else { throw unexpected }
+            let value = try value(keeps: keeps)
+            if keeps { object[ExactText(name)] = value }
+            skipSpace()
+        } while take(",")
+        guard take("}") else { throw unexpected }
+        return object
+    }
+
+    private mutating func elements(_ keeps: Bool) throws(JSONFault) -> [CustomValue] {
+        var list: [CustomValue] = []
+        skipSpace()
+        if take("]") { return list }
+        repeat {
+            let value = try value(keeps: keeps)
+            if keeps { list.append(value) }
+            skipSpace()
+        } while take(",")
+        guard take("]") else { throw unexpected }
+        return list
+    }
+
+    private mutating func word(
+        _ word: StaticString, _ value: CustomValue
+    ) throws(JSONFault) -> CustomValue {
+        for byte in "\(word)".utf8 {
+            guard peek == byte else { throw unexpected }
+            position += 1
+        }
+        return value
+    }
+
+    // MARK: Strings
+
+    /// Unescaped. The document is UTF-8 as a whole.
+    private mutating func string() throws(JSONFault) -> String {
+        position += 1
+        let start = position
+        while let byte = peek, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte >= 0x20
+        {
+            position += 1
+        }
+        if take("\"") { return String(decoding: bytes[start..<position - 1], as: UTF8.self) }
+        var unescaped = Array(bytes[start..<position])
+        while let byte = peek, byte >= 0x20 {
+            position += 1
+            switch byte {
+            case UInt8(ascii: "\""): return String(decoding: unescaped, as: UTF8.self)
+            case UInt8(ascii: "\\"): unescaped += try escaped()
+            default: unescaped.append(byte)
+            }
+        }
+        throw unexpected
+    }
+
+    private mutating func escaped() throws(JSONFault) -> [UInt8] {
+        guard let byte = peek else { throw unexpected }
+        position += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
+        case UInt8(ascii: "b"): return [0x08]
+        case UInt8(ascii: "f"): return [0x0C]
+        case UInt8(ascii: "n"): return [0x0A]
+        case UInt8(ascii: "r"): return [0x0D]
+        case UInt8(ascii: "t"): return [0x09]
+        case UInt8(ascii: "u"):
+            var code = try hexadecimal()
+            if (0xD800..<0xDC00).contains(code) {
+                guard take("\\"), take("u") else { throw unexpected }
+                let low = try hexadecimal()
+                guard (0xDC00..<0xE000).contains(low) else { throw unexpected }
+                code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+            }
+            // Half a pair is no character.
+            guard let scalar = Unicode.Scalar(code) else { throw unexpected }
+            return Array(String(Character(scalar)).utf8)
+        default: throw unexpected
+        }
+    }
+
+    private mutating func hexadecimal() throws(JSONFault) -> UInt32 {
+        var code: UInt32 = 0
+        for _ in 0..<4 {
+            guard let byte = peek, let digit = Character(Unicode.Scalar(byte)).hexDigitValue
+            else { throw unexpected }
+            code = code << 4 | UInt32(digit)
+            position += 1
+        }
+        return code
+    }
+
+    // MARK: Numbers
+
+    /// RFC 8259 section 6. What no `Int64` holds stays as its digits.
+    private mutating func number() throws(JSONFault) -> CustomValue {
+        let start = position
+        _ = take("-")
+        let leadsWithZero = peek == UInt8(ascii: "0")
+        let whole = digits()
+        guard whole > 0, !leadsWithZero || whole == 1 else { throw unexpected }
+        if take(".") {
+            guard digits() > 0 else { throw unexpected }
+        }
+        if take("e") || take("E") {
+            if !take("+") { _ = take("-") }
+            guard digits() > 0 else { throw unexpected }
+        }
+        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        if let number = Int64(text) { return .integer(number) }
+        guard Double(text)?.isFinite == true else {
+            throw JSONFault(text: "holds a number that no program reads")
+        }
+        return .number(text)
+    }
+
+    private mutating func digits() -> Int {
+        let start = position
+        while let byte = peek, (0x30...0x39).contains(byte) { position += 1 }
+        return position - start
+    }
+
+    // MARK: Bytes
+
+    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    private mutating func take(_ character: Unicode.Scalar) -> Bool {
+        guard peek == UInt8(ascii: character) else { return false }
+        position += 1
+        return true
+    }
+
+    private mutating func skipSpace() {
+        while let byte = peek, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D {
+            position += 1
+        }
+    }
+
+    private var unexpected: JSONFault {
+        JSONFault(
+            text: position < bytes.count
+                ? "is not JSON at byte \(position)" : "ends in the middle")
+    }
+}
