@@ -130,6 +130,47 @@ struct LimitTests {
         #expect(fixture.pump { idle.allSatisfy { $0.isClosed } })
     }
 
+    @Test("half requests do not keep out whole ones, long before their deadline")
+    func quickOnesGetTheirPlaces() throws {
+        var limits = small
+        limits.requestDeadlineSeconds = 600
+        limits.headDeadlineSeconds = 600
+        limits.patienceMilliseconds = 50
+        let fixture = try Fixture(limits: limits)
+        let half = try (0..<8).map { number in
+            let client = try fixture.connect()
+            let text =
+                number % 2 == 0
+                ? "GET / HTTP/1.1\r\nHo"
+                : "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc"
+            client.send(text)
+            return client
+        }
+        #expect(fixture.pump { fixture.server.openConnections == 4 })
+        let whole = try fixture.connect()
+        whole.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        #expect(fixture.pump { whole.isClosed })
+        #expect(whole.received.hasPrefix("HTTP/1.1 200 "))
+        #expect(half.contains { $0.isClosed })
+        // While there is room nobody is hurried.
+        #expect(fixture.pump { fixture.server.openConnections < 4 })
+        #expect(half.contains { !$0.isClosed })
+    }
+
+    @Test("header lines have a deadline of their own")
+    func slowHeadIsClosed() throws {
+        var limits = small
+        limits.requestDeadlineSeconds = 600
+        limits.headDeadlineSeconds = 1
+        let fixture = try Fixture(limits: limits)
+        let slow = try fixture.connect()
+        slow.send("GET / HTTP/1.1\r\nHost: h\r\nX: ")
+        let body = try fixture.connect()
+        body.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc")
+        #expect(fixture.pump { slow.isClosed })
+        #expect(!body.isClosed)
+    }
+
     @Test func startErrorsAreTold() throws {
         let fixture = try Fixture()
         #expect(throws: HTTPServerError.system(call: "bind", code: 98)) {

@@ -4,13 +4,26 @@ final class Connection {
     let peerAddress: String
     /// The request being received or answered. The library has at most one at a time.
     var exchange: Exchange?
+    /// Since when a whole request has been awaited of it.
+    var awaitedSince: UInt64
     /// When to close it, in milliseconds of the monotonic clock; nil while the handler thinks.
     var deadline: UInt64?
 
-    init(descriptor: Int32, peerAddress: String, deadline: UInt64) {
+    init(descriptor: Int32, peerAddress: String, now: UInt64, deadline: UInt64) {
         self.descriptor = descriptor
         self.peerAddress = peerAddress
         self.deadline = deadline
+        awaitedSince = now
+    }
+}
+
+extension Connection {
+    /// Whether its next request is not here as a whole.
+    var isAwaited: Bool {
+        switch exchange?.phase {
+        case nil, .head, .body, .discarding: true
+        case .handling, .answering: false
+        }
     }
 }
 

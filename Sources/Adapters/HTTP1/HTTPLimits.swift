@@ -14,15 +14,24 @@ public struct HTTPLimits: Sendable, Equatable {
     /// whole next request must be here; and again from an answer until the client has taken it.
     /// The connection is closed when they are over. The time the handler thinks is not counted.
     public var requestDeadlineSeconds: Int
+    /// Seconds from the acceptance of a connection until the header lines of its first request
+    /// must be here; not above `requestDeadlineSeconds`.
+    public var headDeadlineSeconds: Int
+    /// When `connections` are open, those are closed of which a whole request has been awaited
+    /// for longer than this: whoever is quick, such as a health check, gets their places.
+    public var patienceMilliseconds: Int
 
     public init(
         connections: Int = 1000, headerBytes: Int = 16 * 1024, bodyBytes: Int = 1024 * 1024,
-        requestDeadlineSeconds: Int = 30
+        requestDeadlineSeconds: Int = 30, headDeadlineSeconds: Int = 5,
+        patienceMilliseconds: Int = 500
     ) {
         self.connections = connections
         self.headerBytes = headerBytes
         self.bodyBytes = bodyBytes
         self.requestDeadlineSeconds = requestDeadlineSeconds
+        self.headDeadlineSeconds = headDeadlineSeconds
+        self.patienceMilliseconds = patienceMilliseconds
     }
 
     /// Bytes of a response's header lines; a response with more is replaced by a 500.
@@ -43,6 +52,7 @@ public struct HTTPLimits: Sendable, Equatable {
             && (256...1_048_576).contains(headerBytes)
             && (0...1_073_741_824).contains(bodyBytes)
             && (1...86_400).contains(requestDeadlineSeconds)
+            && headDeadlineSeconds >= 1 && patienceMilliseconds >= 1
         if !allowed { throw .invalidLimits }
     }
 }

@@ -31,8 +31,8 @@ public final class HTTPServer {
     /// Nil after `stop()`.
     private var daemon: OpaquePointer?
     private var connections: [OpaquePointer: Connection] = [:]
-    /// Not later than the earliest deadline: every deadline is the same time ahead when it is set,
-    /// so a later one cannot be earlier.
+    /// Not later than the earliest deadline, nor, while all places are taken, than the end of
+    /// anybody's patience.
     private var sweepAt: UInt64?
     private var armedFor: UInt64?
     private var isRunning = false
@@ -189,10 +189,17 @@ extension HTTPServer {
         return UInt64(time.tv_sec) * 1000 + UInt64(time.tv_nsec) / 1_000_000
     }
 
-    private func newDeadline() -> UInt64 {
-        let deadline = now + UInt64(limits.requestDeadlineSeconds) * 1000
+    /// - Parameter seconds: `nil`: those of a whole request.
+    private func newDeadline(seconds: Int? = nil) -> UInt64 {
+        let deadline = now + UInt64(seconds ?? limits.requestDeadlineSeconds) * 1000
         sweepAt = min(sweepAt ?? deadline, deadline)
         return deadline
+    }
+
+    /// When a connection is to give its place up, if all are taken.
+    private func patienceEnd(_ connection: Connection) -> UInt64? {
+        guard connections.count >= limits.connections, connection.isAwaited else { return nil }
+        return connection.awaitedSince + UInt64(limits.patienceMilliseconds)
     }
 
     private func closeOverdue() {
@@ -200,7 +207,8 @@ extension HTTPServer {
         guard let due = sweepAt, due <= now else { return }
         sweepAt = nil
         for connection in connections.values {
-            guard let deadline = connection.deadline else { continue }
+            guard var deadline = connection.deadline else { continue }
+            deadline = min(deadline, patienceEnd(connection) ?? deadline)
             if deadline <= now {
                 // The library sees the end of the stream and closes the connection itself.
                 shutdown(connection.descriptor, Int32(SHUT_RDWR))
@@ -239,9 +247,14 @@ extension HTTPServer {
 extension HTTPServer {
     fileprivate func connectionStarted(_ handle: OpaquePointer) {
         let descriptor = rouse_mhd_connection_fd(handle)
+        let seconds = min(limits.headDeadlineSeconds, limits.requestDeadlineSeconds)
         connections[handle] = Connection(
             descriptor: descriptor, peerAddress: ListeningSocket.peerAddress(of: descriptor),
-            deadline: newDeadline())
+            now: now, deadline: newDeadline(seconds: seconds))
+        if connections.count >= limits.connections {
+            let sweep = now + UInt64(limits.patienceMilliseconds)
+            sweepAt = min(sweepAt ?? sweep, sweep)
+        }
     }
 
     fileprivate func connectionClosed(_ handle: OpaquePointer) {
@@ -258,6 +271,7 @@ extension HTTPServer {
         guard let connection = connections[handle] else { return }
         connection.exchange?.onLateAnswer = nil
         connection.exchange = nil
+        connection.awaitedSince = now
         connection.deadline = newDeadline()
     }
 
@@ -272,6 +286,7 @@ extension HTTPServer {
         }
         switch exchange.phase {
         case .head:
+            connection.deadline = newDeadline()
             let verdict = RequestHead.judge(
                 handle, method: method.map { String(cString: $0) } ?? "",
                 version: version.map { String(cString: $0) } ?? "", target: exchange.target,
