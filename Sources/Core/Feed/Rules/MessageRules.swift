@@ -12,6 +12,10 @@ extension Work {
         options: PushOptions = PushOptions()
     ) throws(RuleFailure) -> MessageRecord {
         guard let id = request.message else { throw .refused(.missingField, "no message id") }
+        // An id of zeros names nothing (MSG-1).
+        guard id != MessageID(high: 0, low: 0) else {
+            throw .refused(.malformed, "an id of zeros")
+        }
         try checkContent(request.parts, request.push, options)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
