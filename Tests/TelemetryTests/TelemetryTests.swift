@@ -9,7 +9,9 @@ import Testing
             ("plain", "plain"), ("", "\"\""), ("two words", "\"two words\""),
             ("a=b", "\"a=b\""), ("line\nbreak", "\"line\\nbreak\""),
             ("say \"hi\"", "\"say \\\"hi\\\"\""),
-            ("bell\u{7}", "\"bell?\""), ("grüß", "\"grüß\""),
+            ("bell\u{7}", "\"bell\\u{7}\""), ("a\u{9b}31m", "\"a\\u{9b}31m\""),
+            ("a\u{2028}b", "\"a\\u{2028}b\""), ("a\u{202e}b", "\"a\\u{202e}b\""),
+            ("a\u{2066}b", "\"a\\u{2066}b\""), ("a\u{85}b", "\"a\\u{85}b\""), ("grüß", "\"grüß\""),
         ])
     func quoting(_ value: String, _ expected: String) {
         #expect(Log.quoted(value) == expected)

@@ -83,6 +83,16 @@ public final class Log: Sendable {
         return "\(date)T\(clock).\(padded(Int32(milliseconds % 1000), 3))Z"
     }
 
+    /// Whether a terminal or an editor would obey it instead of showing it: controls (C0, DEL, C1),
+    /// line and paragraph separators, and what is invisible or turns the direction of the text.
+    private static func isUnseen(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse:
+            true
+        default: false
+        }
+    }
+
     /// Bare if it holds only unproblematic characters, else in double quotes with escapes.
     static func quoted(_ value: String) -> String {
         let bytes = value.utf8.prefix(valueBytesMax)
@@ -97,8 +107,8 @@ public final class Log: Sendable {
             case "\\": quoted += "\\\\"
             case "\n": quoted += "\\n"
             default:
-                if scalar.value < 0x20 || scalar.value == 0x7F {
-                    quoted += "?"
+                if isUnseen(scalar) {
+                    quoted += "\\u{\(String(scalar.value, radix: 16))}"
                 } else {
                     quoted.unicodeScalars.append(scalar)
                 }
