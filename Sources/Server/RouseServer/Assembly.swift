@@ -66,10 +66,49 @@ extension Server {
         _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         _ = try plainListener(configuration)
         _ = try webhooks(configuration)
-        let directory = URL(fileURLWithPath: configuration.storePath).deletingLastPathComponent()
-        guard FileManager.default.isWritableFile(atPath: directory.path) else {
+        try checkStore(configuration.storePath)
+        try checkSocket(configuration.adminSocketPath)
+    }
+
+    private static func checkStore(_ path: String) throws {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw ServerError("store.path: must name a file")
+        }
+        let files = FileManager.default
+        if let type = (try? files.attributesOfItem(atPath: path))?[.type] as? FileAttributeType,
+            type != .typeRegular
+        {
+            throw ServerError("store.path: \(path) is not a plain file")
+        }
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+        guard files.isWritableFile(atPath: directory.path) else {
             throw ServerError("store.path: cannot write in \(directory.path)")
         }
+    }
+
+    /// What the system's addresses of sockets hold, the 0 at their end included.
+    private static let socketPathMax = 108
+
+    private static func checkSocket(_ path: String) throws {
+        guard !path.utf8.contains(0), path.utf8.count < socketPathMax else {
+            throw ServerError(
+                "admin.socket: \(path) has \(path.utf8.count) bytes; "
+                    + "a socket's path has at most \(socketPathMax - 1)")
+        }
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+        guard FileManager.default.isWritableFile(atPath: directory.path) else {
+            throw ServerError("admin.socket: cannot write in \(directory.path)")
+        }
+    }
+
+    /// What works and should not stay so.
+    public static func warnings(_ configuration: Configuration) -> [String] {
+        let path = configuration.privateKeyFile
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+            let mode = (attributes[.posixPermissions] as? NSNumber)?.uint16Value,
+            mode & 0o044 != 0
+        else { return [] }
+        return ["tls.key_file: \(path) can be read by others (mode \(String(mode, radix: 8)))"]
     }
 
     static func sessionLimits(_ configuration: Configuration) -> SessionLimits {

@@ -49,6 +49,9 @@ extension Rouse {
             return ExitStatus.success
         }
         if arguments.has("check-config") {
+            for warning in Server.warnings(configuration) {
+                Terminal.complain("rouse serve: warning: \(warning)")
+            }
             Terminal.print("the settings are sound")
             return ExitStatus.success
         }
