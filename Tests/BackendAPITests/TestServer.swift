@@ -33,10 +33,12 @@ final class TestServer {
 
     /// - Parameters:
     ///   - wakes: rows the store begins with.
+    ///   - hold: called on the thread of the backend API for each `/readyz`.
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
-        hasAdminSocket: Bool = true, appRequests: RateLimit = .none, appCallsMax: Int? = nil
+        hasAdminSocket: Bool = true, appRequests: RateLimit = .none, appCallsMax: Int? = nil,
+        holding hold: (@Sendable () -> Void)? = nil
     ) throws {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-api-\(UUID().uuidString)")
@@ -58,7 +60,10 @@ final class TestServer {
         if let appCallsMax { configuration.appCallsMax = appCallsMax }
         api = try BackendAPI.start(
             configuration: configuration, store: store,
-            notReady: { [reasons] in reasons.all }, metrics: Metrics(),
+            notReady: { [reasons] in
+                hold?()
+                return reasons.all
+            }, metrics: Metrics(),
             log: Log(level: .debug, descriptor: log))
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Model
 import SyncService
 import Telemetry
@@ -37,5 +38,50 @@ import Testing
         #expect(rates.userMutations.perSecond == 7 && rates.userMutations.burst == 70)
         #expect(rates.addressConnections == .none)
         #expect(rates.appRequests == .none)
+    }
+}
+
+@Suite struct CheckTests {
+    /// `nil`: sound, as far as paths go.
+    private func complaint(_ text: String) throws -> String? {
+        let configuration = try Configuration(text: text, name: "rouse.conf", environment: [:])
+        do {
+            try Server.checkPaths(configuration)
+            return nil
+        } catch let error as ServerError {
+            return error.description
+        }
+    }
+
+    @Test("paths that cannot work are found before the start")
+    func paths() throws {
+        let folder = FileManager.default.temporaryDirectory.path
+        #expect(try complaint("store.path = \(folder)/rouse-check.db") == nil)
+        #expect(try complaint("store.path = \"\"")?.contains("store.path") == true)
+        #expect(try complaint("store.path = /dev/full")?.contains("not a plain file") == true)
+        #expect(try complaint("store.path = \(folder)/a\0b")?.contains("store.path") == true)
+        #expect(try complaint("store.path = \(folder)")?.contains("not a plain file") == true)
+        let long = "\(folder)/" + String(repeating: "s", count: 200)
+        #expect(
+            try complaint("store.path = \(folder)/a.db\nadmin.socket = \(long)")?
+                .contains("admin.socket") == true)
+        #expect(
+            try complaint("store.path = \(folder)/a.db\nadmin.socket = /nonexistent/a")?
+                .contains("admin.socket") == true)
+    }
+
+    @Test("a key file that others may read is warned of")
+    func keyFile() throws {
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-key-\(UUID().uuidString).pem").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        for (mode, count) in [(0o600, 0), (0o400, 0), (0o644, 1), (0o640, 1)] {
+            try? FileManager.default.removeItem(atPath: path)
+            FileManager.default.createFile(
+                atPath: path, contents: Data(), attributes: [.posixPermissions: mode])
+            let configuration = try Configuration(
+                text: "tls.key_file = \(path)", name: "rouse.conf", environment: [:])
+            #expect(Server.warnings(configuration).count == count)
+        }
     }
 }

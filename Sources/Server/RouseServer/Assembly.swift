@@ -66,6 +66,10 @@ extension Server {
         _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         _ = try plainListener(configuration)
         _ = try webhooks(configuration)
+        try checkPaths(configuration)
+    }
+
+    static func checkPaths(_ configuration: Configuration) throws {
         try checkStore(configuration.storePath)
         try checkSocket(configuration.adminSocketPath)
     }

@@ -44,9 +44,12 @@ struct JSONText {
     ) throws(JSONFault) -> CustomValue? {
         var text = JSONText(bytes)
         for key in path {
-            let isFound =
-                try key.intValue.map { index throws(JSONFault) in try text.enter(index) }
-                ?? text.enter(key.stringValue)
+            let isFound: Bool
+            if let index = key.intValue {
+                isFound = try text.enter(index)
+            } else {
+                isFound = try text.enter(key.stringValue)
+            }
             guard isFound else { return nil }
         }
         return try text.value(keeps: true)
@@ -93,8 +96,16 @@ struct JSONText {
             throw JSONFault(text: "holds more than \(Self.valuesMax) values")
         }
         switch peek {
-        case UInt8(ascii: "{"): return .object(try nested { text in try text.members(keeps) })
-        case UInt8(ascii: "["): return .list(try nested { text in try text.elements(keeps) })
+        case UInt8(ascii: "{"):
+            try descend()
+            let members = try members(keeps)
+            depth -= 1
+            return .object(members)
+        case UInt8(ascii: "["):
+            try descend()
+            let elements = try elements(keeps)
+            depth -= 1
+            return .list(elements)
         case UInt8(ascii: "\""): return .text(try string())
         case UInt8(ascii: "t"): return try word("true", .flag(true))
         case UInt8(ascii: "f"): return try word("false", .flag(false))
@@ -103,17 +114,12 @@ struct JSONText {
         }
     }
 
-    private mutating func nested<Value>(
-        _ read: (inout JSONText) throws(JSONFault) -> Value
-    ) throws(JSONFault) -> Value {
+    private mutating func descend() throws(JSONFault) {
         position += 1
         depth += 1
         guard depth <= Self.depthMax else {
             throw JSONFault(text: "is more than \(Self.depthMax) levels deep")
         }
-        let value = try read(&self)
-        depth -= 1
-        return value
     }
 
     private mutating func members(_ keeps: Bool) throws(JSONFault) -> [ExactText: CustomValue] {
