@@ -101,7 +101,10 @@ import Wake
             free.wait()
         })
         defer { server.stop() }
-        let thread = Thread { _ = try? server.send("GET", "/readyz") }
+        let port = server.api.port
+        let thread = Thread {
+            _ = try? HTTPClient.send("GET", "/readyz", headers: [:], body: "", to: .port(port))
+        }
         thread.start()
         held.wait()
         #expect(try server.admin("GET", "/apps").status == 200)
