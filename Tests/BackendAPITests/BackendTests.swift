@@ -178,7 +178,7 @@ import Wire
             (#"{"sender":"","parts":[]}"#, 4000, "sender: must have 1 to 128 bytes"),
             ("[]", 4000, "the body must be an object"),
             ("{", 4000, "not JSON"), ("", 4000, "not JSON"), ("\"\u{0}\"", 4000, "the body"),
-            (String(repeating: "[", count: 100_000), 4000, "not JSON"),
+            (String(repeating: "[", count: 100_000), 4000, "levels deep"),
         ])
     func strictness(_ body: String, _ code: Int, _ words: String) throws {
         try withShop { server, key throws in

@@ -276,6 +276,6 @@ struct JSONText {
     private var unexpected: JSONFault {
         JSONFault(
             text: position < bytes.count
-                ? "is not JSON at byte \(position)" : "ends in the middle")
+                ? "is not JSON at byte \(position)" : "is not JSON: it ends in the middle")
     }
 }
