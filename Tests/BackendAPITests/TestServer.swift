@@ -23,6 +23,7 @@ final class TestServer {
     /// Every exchange with the backend API, in order.
     private(set) var transcript: [Exchange] = []
     private let driver: StoreDriver
+    private let logger: Log
 
     final class Reasons: Sendable {
         private let lock = Lock()
@@ -58,13 +59,14 @@ final class TestServer {
             adminSocket: hasAdminSocket ? path + ".admin" : nil)
         configuration.appRequests = appRequests
         if let appCallsMax { configuration.appCallsMax = appCallsMax }
+        logger = Log(level: .debug, descriptor: log)
         api = try BackendAPI.start(
             configuration: configuration, store: store,
             notReady: { [reasons] in
                 hold?()
                 return reasons.all
             }, metrics: Metrics(),
-            log: Log(level: .debug, descriptor: log))
+            log: logger)
     }
 
     deinit { stop() }
@@ -78,6 +80,8 @@ final class TestServer {
         api.stop()
         driver.stop()
         store.stop()
+        // Before the descriptor is another file's.
+        logger.flush()
         try? FileManager.default.removeItem(at: directory)
     }
 

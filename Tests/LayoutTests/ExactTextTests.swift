@@ -59,6 +59,9 @@ import Testing
             file: "PushResponse.swift", text: "knownReasons: Set<String>",
             reason: "Apple's words, ASCII"),
         Exception(
+            file: "LogAllowance.swift", text: "kinds: [String: Kind]",
+            reason: "our own names of events and of why connections end"),
+        Exception(
             file: "JSONText.swift", text: "names: Set<String>",
             reason: "decoders take equivalent names for one: they are refused"),
         Exception(

@@ -198,6 +198,7 @@ final class Fixture {
     let doorbell = PushGateway.Doorbell()
     let metrics = Metrics()
     private let logPath: String
+    private let logger: Log
     private let logDescriptor: Int32
 
     init(
@@ -212,6 +213,7 @@ final class Fixture {
             FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-push-\(UUID().uuidString).log").path
         logDescriptor = open(logPath, O_CREAT | O_RDWR | O_APPEND, 0o600)
+        logger = Log(level: .debug, descriptor: logDescriptor)
         var configuration = PushGatewayConfiguration()
         configuration.tick = 10
         configuration.reconnectDelay = 20
@@ -225,7 +227,7 @@ final class Fixture {
             GatewayParts(
                 boot: BootID(high: 1, low: 2), configuration: configuration,
                 credentials: credentials.source,
-                log: Log(level: .debug, descriptor: logDescriptor),
+                log: logger,
                 metrics: GatewayMetrics(metrics), clocks: clocks.clocks, board: board,
                 makeQueue: { DeskQueue(desk, on: $0) }), doorbell: doorbell)
     }
@@ -250,10 +252,15 @@ final class Fixture {
     }
 
     /// What was logged so far.
-    var log: String { (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "" }
+    var log: String {
+        logger.flush()
+        return (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? ""
+    }
 
     func stop() {
         gateway.stop()
+        // Before the descriptor is another file's.
+        logger.flush()
         close(logDescriptor)
         unlink(logPath)
     }

@@ -1,3 +1,5 @@
+import Foundation
+import Glibc
 import Testing
 
 @testable import Telemetry
@@ -26,6 +28,77 @@ import Testing
     @Test("time is RFC 3339 in UTC")
     func time() {
         #expect(Log.timeText(1_700_000_000_007) == "2023-11-14T22:13:20.007Z")
+    }
+}
+
+@Suite struct LogWriterTests {
+    /// The two ends of a pipe.
+    private func pipe() -> (reading: Int32, writing: Int32) {
+        var ends: [Int32] = [0, 0]
+        precondition(Glibc.pipe(&ends) == 0)
+        return (ends[0], ends[1])
+    }
+
+    private func text(_ descriptor: Int32) -> String {
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+        return String(decoding: (try? file.readToEnd()) ?? Data(), as: UTF8.self)
+    }
+
+    @Test("a log that nobody reads stops nobody; what was dropped is said once it is read")
+    func unread() {
+        let (reading, writing) = pipe()
+        defer { close(reading) }
+        let log = Log(level: .info, descriptor: writing)
+        let logged = 3 * LogWriter.linesMax
+        // The pipe holds 64 KiB: with a write in each call this would never return.
+        for number in 0..<logged { log.info("test.line", [LogField("number", number)]) }
+        #expect(!log.flush(seconds: 0))
+        DispatchQueue.global().async {
+            // The room that this makes lets the thread go on.
+            while !log.flush(seconds: 1) {}
+            close(writing)
+        }
+        let lines = text(reading).split(separator: "\n")
+        let written = lines.filter { $0.contains("event=test.line") }.count
+        let dropped = lines.filter { $0.contains("event=log.dropped") }
+        let told = dropped.compactMap { line in
+            line.split(separator: " ").first { $0.hasPrefix("lines=") }
+                .flatMap { Int($0.dropFirst("lines=".count)) }
+        }
+        #expect(written < logged && written >= LogWriter.linesMax)
+        #expect(told.count == 1 && written + told.reduce(0, +) == logged, "\(dropped)")
+    }
+
+    @Test("lines keep their order, and a flush waits for them")
+    func order() {
+        let (reading, writing) = pipe()
+        defer { close(reading) }
+        let log = Log(level: .info, descriptor: writing)
+        for number in 0..<100 { log.info("test.line", [LogField("number", number)]) }
+        #expect(log.flush())
+        close(writing)
+        let numbers = text(reading).split(separator: "\n").compactMap { line in
+            line.split(separator: "=").last.flatMap { Int($0) }
+        }
+        #expect(numbers == Array(0..<100))
+    }
+
+    @Test("of one kind of event there is so much in a while, and then how many were left out")
+    func allowance() {
+        let allowance = LogAllowance()
+        for _ in 0..<LogAllowance.linesMax {
+            #expect(allowance.take("refused", now: 5).isAllowed)
+        }
+        for _ in 0..<7 { #expect(!allowance.take("refused", now: 6).isAllowed) }
+        #expect(allowance.take("another", now: 6) == (true, 0))
+        #expect(allowance.takeLeftOut(now: 7).isEmpty)
+        #expect(allowance.take("refused", now: 5 + LogAllowance.period) == (true, 7))
+        #expect(allowance.takeLeftOut(now: 6 + 2 * LogAllowance.period).isEmpty)
+
+        for _ in 0..<(LogAllowance.linesMax + 3) { _ = allowance.take("quiet", now: 50_000) }
+        let told = allowance.takeLeftOut(now: 50_000 + LogAllowance.period)
+        #expect(told.map(\.kind) == ["quiet"] && told.map(\.lines) == [3])
+        #expect(allowance.takeLeftOut(now: 90_000).isEmpty)
     }
 }
 

@@ -181,6 +181,7 @@ public final class Server: Sendable {
         webhooks.stop()
         store.stop()
         log.info("server.stopped")
+        log.flush()
     }
 }
 

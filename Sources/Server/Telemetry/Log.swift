@@ -16,18 +16,19 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
 /// Structured lines on standard error: `time=… level=… event=… key=value …`.
 ///
 /// Event names are stable (`connection.closed`); values never hold a token, a key or the text of
-/// a message. One write(2) per line, so lines of several threads do not mix.
+/// a message. A line costs its caller no wait: a thread writes it (`LogWriter`).
 public final class Log: Sendable {
     /// Value lengths are cut here; what a peer sends cannot fill the disk.
     public static let valueBytesMax = 512
 
     public let level: LogLevel
-    private let descriptor: Int32
+    private let writer: LogWriter
+    private let allowance = LogAllowance()
 
     /// `descriptor`: where lines go; standard error unless a test says otherwise.
     public init(level: LogLevel, descriptor: Int32 = 2) {
         self.level = level
-        self.descriptor = descriptor
+        writer = LogWriter(descriptor: descriptor)
     }
 
     public func debug(_ event: String, _ fields: @autoclosure () -> [LogField] = []) {
@@ -46,25 +47,48 @@ public final class Log: Sendable {
         write(.error, event, fields())
     }
 
+    /// A line of which a peer can cause any number: there are at most so many of an event and
+    /// `kind` in a while, and then a line that says how many were left out.
+    public func limited(
+        _ level: LogLevel, _ event: String, kind: String = "",
+        _ fields: @autoclosure () -> [LogField] = []
+    ) {
+        guard self.level <= level else { return }
+        let now = SystemClock.monotonicMilliseconds()
+        let name = kind.isEmpty ? event : "\(event) \(kind)"
+        let (isAllowed, leftOut) = allowance.take(name, now: now)
+        if leftOut > 0 { tellLeftOut(name, leftOut) }
+        if isAllowed { write(level, event, fields()) }
+    }
+
+    /// Says how many lines were left out of the kinds that have become quiet since. To be called
+    /// now and then.
+    public func tellLeftOut() {
+        for found in allowance.takeLeftOut(now: SystemClock.monotonicMilliseconds()) {
+            tellLeftOut(found.kind, found.lines)
+        }
+    }
+
+    private func tellLeftOut(_ kind: String, _ lines: Int) {
+        write(.warning, "log.left_out", [LogField("of", kind), LogField("lines", lines)])
+    }
+
+    /// Waits until what was logged before is written, at the end of a program.
+    @discardableResult
+    public func flush(seconds: Int = 2) -> Bool { writer.flush(seconds: seconds) }
+
     private func write(_ level: LogLevel, _ event: String, _ fields: [LogField]) {
+        writer.write(Self.line(level, event, fields))
+    }
+
+    static func line(_ level: LogLevel, _ event: String, _ fields: [LogField]) -> [UInt8] {
         var line = "time=\(Self.timeText(SystemClock.wallMilliseconds())) level=\(level)"
         line += " event=\(event)"
         for field in fields {
             line += " \(field.name)=\(Self.quoted(field.value))"
         }
         line += "\n"
-        let bytes = Array(line.utf8)
-        bytes.withUnsafeBytes { buffer in
-            var sent = 0
-            while sent < buffer.count, let start = buffer.baseAddress {
-                let written = Glibc.write(descriptor, start + sent, buffer.count - sent)
-                if written > 0 {
-                    sent += written
-                } else if errno != EINTR {
-                    return  // Nowhere to complain about a log that cannot be written.
-                }
-            }
-        }
+        return Array(line.utf8)
     }
 
     /// UTC, RFC 3339 with milliseconds.
