@@ -52,6 +52,49 @@ import Testing
         }
     }
 
+    @Test("the file cannot be opened twice by another name, or after its lock file went")
+    func otherNames() throws {
+        try withFolder { folder throws in
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            let files = FileManager.default
+            try files.linkItem(atPath: "\(folder)/store.db", toPath: "\(folder)/hard.db")
+            try files.createSymbolicLink(
+                atPath: "\(folder)/soft.db", withDestinationPath: "\(folder)/store.db")
+            for name in ["hard.db", "soft.db"] {
+                let text = refusal { () throws(StoreError) in
+                    _ = try SQLiteStore(path: "\(folder)/\(name)", tables: Sample.tables)
+                }
+                #expect(text.contains("perhaps by another name"), "\(name): \(text)")
+            }
+            try files.removeItem(atPath: "\(folder)/store.db.lock")
+            let text = refusal { () throws(StoreError) in _ = try open(folder) }
+            #expect(text.contains("perhaps by another name"), "\(text)")
+            try store.put(thing, Sample.row("a", [2]))
+            store.close()
+        }
+    }
+
+    @Test(
+        "nothing is written to files that are not at their path any more", arguments: ["", "-wal"])
+    func deleted(_ suffix: String) throws {
+        try withFolder { folder throws in
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            let path = "\(folder)/store.db\(suffix)"
+            try FileManager.default.moveItem(atPath: path, toPath: "\(folder)/moved")
+            for _ in 0..<2 {
+                let text = refusal { () throws(StoreError) in
+                    try store.put(thing, Sample.row("a", [2]))
+                }
+                #expect(text.contains("was deleted or replaced while it is open"), "\(text)")
+            }
+            try FileManager.default.moveItem(atPath: "\(folder)/moved", toPath: path)
+            try store.put(thing, Sample.row("a", [3]))
+            store.close()
+        }
+    }
+
     @Test("a closed or dropped store lets the next one open")
     func lockEnds() throws {
         try withFolder { folder throws in

@@ -22,5 +22,23 @@ final class FileLock {
         }
     }
 
+    /// The same right by the database itself, whatever name it was opened by: a hard or symbolic
+    /// link leads to a lock file of another name, and a lock file can be deleted.
+    ///
+    /// SQLite's own locks on the file are of another kind (fcntl), which this one does not meet on
+    /// a local disk. Closing a descriptor of the file lets go of all of the process, so this one
+    /// is closed after SQLite's.
+    init(database path: String) throws(StoreError) {
+        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .unavailable("\(path): cannot open (errno \(errno))") }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            // Not closed: if it is this process that has the file open, its locks would go.
+            throw .unavailable(
+                errno == EWOULDBLOCK
+                    ? "\(path) is locked: it is open for writing, perhaps by another name"
+                    : "\(path): cannot lock (errno \(errno))")
+        }
+    }
+
     deinit { Glibc.close(descriptor) }
 }

@@ -5,13 +5,16 @@ public import Model
 /// The `Store` contract in one SQLite file: write-ahead journal, synced at every commit, one
 /// connection for all writes and checkpoints, readers beside it.
 ///
-/// Files: `path` (mode 0600), `path-wal`, `path-shm`, and `path.lock`, which one process holds
-/// while it has the store open. No other program writes the file meanwhile.
+/// Files: `path` (mode 0600), `path-wal`, `path-shm`, and `path.lock`. One process holds a lock on
+/// that and on the database while it has the store open. No other program writes the file
+/// meanwhile; one that deletes or replaces it makes every write fail.
 public final class SQLiteStore: Store {
     public let path: String
     private let tables: [Table]
     private let options: SQLiteOptions
     private var lock: FileLock?
+    private var databaseLock: FileLock?
+    private var files: StoreFiles
     private var current: (connection: Connection, statements: TableStatements)?
     /// Why nothing but a restore helps.
     private var damage: StoreError?
@@ -45,6 +48,7 @@ public final class SQLiteStore: Store {
         self.path = path
         self.tables = tables
         self.options = options
+        files = StoreFiles(path)
         lock = try FileLock(path: "\(path).lock")
         Failpoint.hit(.storeLocked)
         try StagedStore.finish(path)
@@ -56,6 +60,8 @@ public final class SQLiteStore: Store {
             }
         try WriterConnection.createFile(path)
         Failpoint.hit(.storeFileMade)
+        databaseLock = try FileLock(database: path)
+        files = StoreFiles(path)
         let connection = try WriterConnection.open(path: path, options: options, check: check)
         do throws(StoreError) {
             let migrator = Migrator(connection, migrations ?? [.first(tables)])
@@ -101,6 +107,7 @@ public final class SQLiteStore: Store {
             defer { transaction.end() }
             try body(transaction)
             if let failure = transaction.failure { throw failure }
+            try files.check()
             try statements.execute("COMMIT")
         } catch {
             // If even this fails, the handle is not used again.
@@ -137,6 +144,8 @@ public final class SQLiteStore: Store {
         if let damage { throw damage }
         if let current, current.connection.distrust == nil { return current }
         if let current { drop(current.connection) }
+        files.reopened()
+        try files.check()
         let connection = try WriterConnection.open(path: path, options: options, check: false)
         let opened = (connection, TableStatements(tables, on: connection))
         current = opened
@@ -222,7 +231,10 @@ public final class SQLiteStore: Store {
         precondition(!isBusy, "close inside a body of the same store")
         if isClosed { return }
         isClosed = true
-        defer { lock = nil }
+        defer {
+            databaseLock = nil
+            lock = nil
+        }
         guard let (connection, _) = current else { return }
         Failpoint.hit(.storeClosing)
         if connection.distrust == nil { _ = try? connection.checkpoint(.truncate) }
