@@ -159,6 +159,11 @@ enum Expectations {
             "connection.retry-classes",
             "session.version",
         ],
+        "floods-as-limit": [
+            "connection.error-flood",
+            "connection.ping-flood",
+            "connection.ping-flood-before-login",
+        ],
         "error-instead-of-close": [
             "framing.unknown-enum",
             "session.hello-fields",
@@ -239,6 +244,9 @@ enum Expectations {
             "history.out-of-reach",
         ],
         "more-after-close": [
+            "connection.error-flood",
+            "connection.ping-flood",
+            "connection.ping-flood-before-login",
             "connection.retry-classes",
             "framing.bad-utf8",
             "framing.body-after-welcome",

@@ -80,6 +80,7 @@ extension Mutant {
         close(
             "unknown-as-violation", "an unknown type closes with 5004", .unknownFrame,
             .protocolViolation),
+        close("floods-as-limit", "floods are closed with 4006", .rateLimited, .limit),
         close("limit-as-too-large", "too many elements close with 4001", .limit, .tooLarge),
         says("pong-without-request", "PONG does not carry its PING's number") { frame, _ in
             guard case .pong = frame.body else { return nil }

@@ -325,6 +325,22 @@ def spans(numbers):
     return found
 
 
+class Allowance:
+    """So many at once, and then so many a second (CON-18, CON-19)."""
+
+    def __init__(self, burst, rate):
+        self.burst, self.rate, self.left, self.at = burst, rate, burst, time.monotonic()
+
+    def take(self):
+        now = time.monotonic()
+        self.left = min(self.burst, self.left + (now - self.at) * self.rate)
+        self.at = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
 class Connection:
     """One connection, from its first byte to its end."""
 
@@ -335,6 +351,7 @@ class Connection:
         self.phase, self.is_live, self.synced = pb.APP_PHASE_FOREGROUND, False, False
         self.told, self.sent_to, self.more = None, 0, False
         self.unacknowledged, self.promise = [], KEEPALIVE
+        self.pings, self.errors = Allowance(16, 1), Allowance(100, 1)
 
     # Bytes.
 
@@ -346,6 +363,9 @@ class Connection:
         self.writer.write(header + request.to_bytes(2, "big") + content)
 
     def error(self, code, request):
+        """CON-19."""
+        if not self.errors.take():
+            raise Closed(1002)
         self.send(pb.Error(code=code, name=NAMES[code], retry=RETRIES[code]), request)
 
     async def frame(self, deadline):
@@ -478,6 +498,8 @@ class Connection:
             self.hello_request)
         while True:
             body, request = await self.frame(deadline)
+            if isinstance(body, (pb.Ping, pb.Pong)) and not self.pings.take():
+                raise Closed(1002)
             if isinstance(body, pb.Ping):
                 self.send(pb.Pong(next_ms=KEEPALIVE * 1000), request)
             elif isinstance(body, pb.Close):
@@ -546,7 +568,7 @@ class Connection:
                 other.end(5002)
         token = os.urandom(24)
         device.tokens = device.tokens[-1:] + [hashlib.sha256(token).digest()]
-        self.is_open = True
+        self.is_open, self.pings = True, Allowance(100, 10)
         self.phase = hello.app_state.phase or pb.APP_PHASE_FOREGROUND
         self.is_live = "live" in hello.features
         self.sent_to = device.applied
@@ -564,6 +586,8 @@ class Connection:
     # An open session.
 
     def take(self, body, request):
+        if isinstance(body, (pb.Ping, pb.Pong)) and not self.pings.take():
+            raise Closed(1002)
         if isinstance(body, pb.Ping):
             if 0 < body.next_ms < KEEPALIVE * 1000:
                 self.promise = body.next_ms / 1000

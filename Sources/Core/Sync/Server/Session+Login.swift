@@ -192,6 +192,7 @@ extension Session {
         phase = .open
         tokenExpiresAt = now + answer.tokenLifetime
         lastFrameAt = now
+        grantPings(now: now)
         actions.append(.enterHub(answer.session))
         actions.append(
             .send(

@@ -52,12 +52,13 @@ extension Session {
         actions.append(.send(Frame(.error(body), request: request)))
     }
 
-    func refuse(
+    mutating func refuse(
         _ type: FrameType, _ code: Code, request: UInt16, detail: String = "",
         retryAfter: Milliseconds? = nil, _ actions: inout [SessionAction]
     ) {
         sendError(code, request: request, detail: detail, retryAfter: retryAfter, &actions)
         actions.append(.log(.refused(type, code)))
+        countError()
     }
 
     // MARK: - SYNC

@@ -125,6 +125,9 @@ public struct Session: Sendable {
     let keepalive: Milliseconds
     var promised: Milliseconds
     var lastFrameAt: Instant
+    private var pings: TokenBucket
+    private var errors: TokenBucket
+    private var hasTooManyErrors = false
     var taken: UInt64 = 0
     var unsent = 0
     var slowSince: Instant?
@@ -155,6 +158,8 @@ public struct Session: Sendable {
         keepalive = limits.keepalive - tenth + random.upTo(2 * tenth)
         promised = keepalive
         lastFrameAt = now
+        pings = TokenBucket(limits.pingsBeforeWelcome, now: now)
+        errors = TokenBucket(limits.errors, now: now)
         loginDeadline = now + limits.helloDeadline
     }
 
@@ -230,20 +235,12 @@ public struct Session: Sendable {
             }
         case .authenticate(let body): receivedAuthenticate(body, now: now, &actions)
         case .ping(let ping):
-            if phase == .awaitingHello {
-                // HELLO is the first frame (SES-1).
-                close(.protocolViolation, now: now, &actions)
-            } else {
+            if mayPing(now: now, &actions) {
                 keepPromise(ping.nextMs)
                 let pong = Pong(nextMs: UInt32(clamping: keepalive))
                 actions.append(.send(Frame(.pong(pong), request: frame.request)))
             }
-        case .pong(let pong):
-            if phase == .awaitingHello {
-                close(.protocolViolation, now: now, &actions)
-            } else {
-                keepPromise(pong.nextMs)
-            }
+        case .pong(let pong): if mayPing(now: now, &actions) { keepPromise(pong.nextMs) }
         case .close(let body): receivedClose(body, now: now, &actions)
         case .sync, .ack, .mutate, .appState, .fetch, .snapshot, .digest, .signal:
             if phase == .open {
@@ -444,6 +441,31 @@ public struct Session: Sendable {
         }
     }
 
+    // MARK: - What a peer may ask for
+
+    /// Whether a PING or PONG is one that the peer may send; if not, the connection is closed.
+    private mutating func mayPing(now: Instant, _ actions: inout [SessionAction]) -> Bool {
+        guard phase != .awaitingHello else {
+            // HELLO is the first frame (SES-1).
+            close(.protocolViolation, now: now, &actions)
+            return false
+        }
+        let limit = phase == .open ? limits.pings : limits.pingsBeforeWelcome
+        guard pings.take(limit, now: now) == nil else {
+            close(.rateLimited, now: now, &actions)
+            return false
+        }
+        return true
+    }
+
+    /// WELCOME was sent.
+    mutating func grantPings(now: Instant) { pings = TokenBucket(limits.pings, now: now) }
+
+    /// An ERROR goes out. Who gets too many of them is closed when the input is carried out.
+    mutating func countError() {
+        if errors.take(limits.errors, now: lastFrameAt) != nil { hasTooManyErrors = true }
+    }
+
     // MARK: - What follows from every input
 
     private mutating func keepPromise(_ nextMs: UInt32) {
@@ -458,6 +480,7 @@ public struct Session: Sendable {
 
     /// Runs what has become possible: the next write, the next page, reading on.
     mutating func settle(now: Instant, _ actions: inout [SessionAction]) {
+        if hasTooManyErrors { close(.rateLimited, now: now, &actions) }
         deliver(now: now, &actions)
         pumpWrites(now: now, &actions)
         guard phase != .ended else { return }

@@ -15,6 +15,12 @@ public struct SessionLimits: Equatable, Sendable {
     public var identityTokenBytes = 8 << 10
     /// How far the clocks of issuer and server may differ.
     public var clockSkew: Milliseconds = 60_000
+    /// PINGs and PONGs until WELCOME was sent (CON-18).
+    public var pingsBeforeWelcome = RateLimit(perSecond: 1, burst: 16)
+    /// PINGs and PONGs after it.
+    public var pings = RateLimit(perSecond: 10, burst: 100)
+    /// Requests answered with ERROR (CON-19).
+    public var errors = RateLimit(perSecond: 1, burst: 100)
     /// Frames until WELCOME was sent.
     public var beforeWelcome = FrameLimits.beforeWelcome
     /// Frames after it.

@@ -2,6 +2,23 @@ import Model
 import Wire
 
 extension Conformance {
+    /// Sends the frame so often, and steps over its answers to CLOSE 1002.
+    private static func flood(_ peer: Peer, _ count: UInt16, _ body: FrameBody) throws {
+        for request in 1...count { try peer.send(body, request: request) }
+        while true {
+            guard case .frame(let frame)? = try peer.next() else {
+                throw CaseEnd.failed("\(count) frames were not answered by CLOSE")
+            }
+            switch frame.body {
+            case .pong, .error: continue
+            case .close(let close):
+                try requireEqual(close.code, Code.rateLimited.rawValue, "CLOSE")
+                return try peer.expectEnd(after: "CLOSE")
+            default: throw CaseEnd.failed("\(frame.summary) came, CLOSE was expected")
+            }
+        }
+    }
+
     static let connectionCases: [ConformanceCase] = [
         .must(
             "connection.ping", "PING gets PONG with its number, at any time after HELLO",
@@ -13,6 +30,28 @@ extension Conformance {
                 let pong = try anna.peer.expect(.pong, request: request)
                 try require(pong.nextMs > 0, "PONG promises no next frame (CON-5)")
             }
+        },
+        .must(
+            "connection.ping-flood", "PINGs without end are closed with 1002",
+            ["CON-18: MUST close with 1002 a connection on which more of them came"]
+        ) { t in
+            let anna = try t.device(of: t.user("anna"))
+            try flood(anna.peer, 400, .ping(Ping(nextMs: 60_000)))
+        },
+        .must(
+            "connection.ping-flood-before-login", "a stranger's PINGs are closed sooner",
+            ["CON-18: strangers are allowed few"]
+        ) { t in
+            let (peer, _) = try t.challenged()
+            try flood(peer, 60, .ping(Ping(nextMs: 60_000)))
+        },
+        .must(
+            "connection.error-flood", "a client that does not heed ERRORs is closed with 1002",
+            ["CON-19: MUST close with 1002 a connection"]
+        ) { t in
+            // A feature that was not agreed on (FRM-42).
+            let anna = try t.device(of: t.user("anna"))
+            try flood(anna.peer, 400, .signal(Signal()))
         },
         .must(
             "connection.pong-unasked", "a PONG that nobody asked for is taken", ["CON-5"],
