@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """200 peers of each kind that hold what they can, at once: the server closes each, its memory stays
-below a stated figure, and others are served meanwhile. What it closed them with is in its log.
+below a stated figure, and others are served meanwhile. What it closed them with it counts itself.
 
 usage: flood.py --port P --ca FILE --app APP --key FILE --kid KID --api PORT --api-key KEY
                 --server PID [--host H]
 
-Prints `KIND CODE COUNT` for each kind: how many connections its log must name with this reason.
+Prints `KIND CODE COUNT` for each kind: how many connections it must count with this reason.
 """
 import os
 import socket
@@ -156,7 +156,7 @@ def main(given):
         peer.socket.sendall(bytes([0, 0x40, 0, 0x01, 0, 0, 0, 0]) + bytes(8 << 10))
     expect_all("silent", silent, 5007)
     expect_all("half-HELLO", starts, 5007)
-    # Without TLS: those beyond the 64 handshakes in flight wait until the ones before are closed.
+    # Without a ClientHello.
     plain = [Peer(given, n) for n in range(PEERS)]
     for peer in plain:
         peer.dial()

@@ -28,8 +28,8 @@ public struct Configuration: Equatable, Sendable {
 
     /// Device connections; 0: the descriptor limit less 256.
     public var connectionsMax = 0
-    public var handshakesMax = 64
-    /// Bytes of half-received bodies over all connections.
+    public var handshakesMax = 512
+    /// Bytes of frames that have begun, over all connections.
     public var receivingBytesMax = 64 << 20
     /// Rates a second; 0: no limit.
     public var addressConnections = 50
@@ -103,17 +103,19 @@ public struct Configuration: Equatable, Sendable {
             "limits.connections", "device connections; 0: the descriptor limit less 256",
             \.connectionsMax, 0...1_000_000),
         integer(
-            "limits.handshakes", "TLS handshakes in flight; more wait in the backlog",
+            "limits.handshakes", "TLS handshakes in flight; above it the oldest one ends",
             \.handshakesMax, 1...65_536),
         integer(
-            "limits.receiving_bytes", "half-received bodies of all connections together",
+            "limits.receiving_bytes",
+            "frames half received, all together; above it the oldest one's connection ends",
             \.receivingBytesMax, (1 << 20)...(1 << 34)),
         integer(
             "limits.address_connections",
             "new connections a second from one address but loopback, 10 times that at once; 0: any",
             \.addressConnections, 0...1_000_000),
         integer(
-            "limits.address_handshakes", "TLS handshakes in flight from one address but loopback",
+            "limits.address_handshakes",
+            "TLS handshakes in flight from one address but loopback; above it its oldest ends",
             \.addressHandshakes, 1...65_536),
         integer(
             "limits.user_mutations",

@@ -3,7 +3,7 @@ import Model
 
 /// Items of several owners, taken in turns: one of each, as long as there are any. Within an
 /// owner they keep their order. So whoever asks for much waits for himself.
-struct FairQueue<Owner: Hashable, Item> {
+public struct FairQueue<Owner: Hashable, Item> {
     private struct Line {
         var items: [Item] = []
         /// Those before it are taken.
@@ -13,18 +13,20 @@ struct FairQueue<Owner: Hashable, Item> {
     private var lines: [Owner: Line] = [:]
     /// Owners with items, in the order of their turns.
     private var turns: [Owner] = []
-    private(set) var count = 0
+    public private(set) var count = 0
 
-    var isEmpty: Bool { count == 0 }
+    public init() {}
 
-    mutating func append(_ item: Item, of owner: Owner) {
+    public var isEmpty: Bool { count == 0 }
+
+    public mutating func append(_ item: Item, of owner: Owner) {
         if lines[owner] == nil { turns.append(owner) }
         lines[owner, default: Line()].items.append(item)
         count += 1
     }
 
     /// The next `limit` items.
-    mutating func take(_ limit: Int) -> [Item] {
+    public mutating func take(_ limit: Int) -> [Item] {
         if turns.count == 1, count <= limit, let line = lines[turns[0]] {
             self = FairQueue()
             return line.start == 0 ? line.items : Array(line.items[line.start...])

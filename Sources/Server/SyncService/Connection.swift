@@ -14,31 +14,46 @@ import Wire
 /// what a device acknowledged and the end of its session are still being written.
 final class Connection {
     let number: UInt64
+    let origin: PeerOrigin
     private let stream: Stream
-    /// `nil`: without TLS.
-    private let engine: TLSEngine?
-    /// Against whose rate its handshake counts.
-    private let holder: [UInt8]?
+    private let isPlain: Bool
+    /// `nil`: without TLS, or its turn to begin the handshake has not come.
+    private var engine: TLSEngine?
     private unowned let shell: SyncLoop
+    private var clientHello = ClientHello()
     private var decoder = FrameDecoder(limits: .beforeWelcome)
     private var session: Session?
     private let acceptedAt: Instant
     private let peerAddress: String
-    private var pendingBody = 0
     private var framesReceived: UInt64 = 0
     private var framesSent: UInt64 = 0
     private var endCode: String?
     private var isClosing = false
     private var isSocketClosed = false
     private var isRunning = false
+    /// Frames are being taken: what they are answered with leaves together.
+    private var isTaking = false
+    /// It waits for its next turn, for more has come than one turn takes. Nothing is read.
+    private var isLagging = false
+    /// The loop knows that it waits for a turn.
+    private var isQueued = false
+    /// The session wants nothing more for now.
+    private var isHeldBack = false
+    /// Why it ends when what has come is taken.
+    private var endWhenTaken: String?
     private var waiting: [SessionAction] = []
+    /// Frames without TLS that leave together.
+    private var plainOutput: [UInt8] = []
     /// A session that was opened during a drain was told of it.
     private var knowsDrain = false
     /// Of the conversations signalled in last, what the hub said before their participants were
     /// read; one more than the session remembers.
     private var audienceMarks: [(conversation: ConversationID, mark: UInt64)] = []
     private var shouldClose = false
+    /// Until then the TLS handshake is done, at first a whole ClientHello there.
     private var handshakeDeadline: Instant?
+    /// Until then the frame that has begun is there, and how many frames had come before it.
+    private var frameDeadline: (at: Instant, after: UInt64)?
     /// Set when all is said: what the peer still sends is dropped until it ends or this passes.
     /// Closing at once would make the kernel answer unread bytes with a reset, and the peer could
     /// lose the CLOSE.
@@ -46,17 +61,15 @@ final class Connection {
     private var knownHead: UInt64 = 0
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
 
-    init(
-        number: UInt64, stream: Stream, engine: TLSEngine?, holder: [UInt8]?, shell: SyncLoop
-    ) {
+    init(number: UInt64, stream: Stream, isPlain: Bool, origin: PeerOrigin, shell: SyncLoop) {
         self.number = number
         self.stream = stream
-        self.engine = engine
-        self.holder = holder
+        self.isPlain = isPlain
+        self.origin = origin
         self.shell = shell
         acceptedAt = shell.now
         peerAddress = stream.peerAddress
-        if engine != nil { handshakeDeadline = acceptedAt + shell.options.handshakeDeadline }
+        if !isPlain { handshakeDeadline = acceptedAt + shell.silenceDeadline }
         stream.onBytes = { [unowned self] bytes in self.received(bytes) }
         stream.onEnd = { [unowned self] in self.finish("end") }
         stream.onFailure = { [unowned self] error in self.failed(error) }
@@ -66,71 +79,102 @@ final class Connection {
         stream.setKeepalive(Keepalive(idleSeconds: 60, intervalSeconds: 15, probes: 4))
         stream.setUserTimeout(milliseconds: 60_000)
         stream.startReading()
-        if engine == nil { beginSession() }
+        if isPlain { beginSession() }
     }
 
     var nextDeadline: Instant? {
         // A stream that was closed tells so in a later turn: until then its deadline, which has
         // passed, must not be found due again and again within this one.
-        let own = stream.isClosed ? nil : handshakeDeadline ?? lingerDeadline
+        let own =
+            stream.isClosed ? nil : handshakeDeadline ?? lingerDeadline ?? frameDeadline?.at
         guard let asked = session?.nextDeadline else { return own }
         return own.map { min($0, asked) } ?? asked
     }
-    var isHandshaking: Bool { handshakeDeadline != nil }
     var isFinished: Bool { isSocketClosed && (session?.isFinished ?? true) }
     var key: SessionKey? { session?.isOpen == true ? session?.key : nil }
+
+    /// Whose share of the bytes of begun frames it takes.
+    var bytesOwner: BytesOwner { key.map { .user($0.app, $0.user) } ?? .network(origin.network) }
 
     // MARK: - From the socket
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
         guard lingerDeadline == nil else { return }
-        guard let engine else {
-            decode(bytes)
-            writeOutput()
-            return shell.settle(self)
+        // libuv would go on with this one before it looks at the others.
+        let isMore = bytes.count == Loop.readBufferSize
+        if isPlain {
+            decoder.append(bytes)
+            takeFrames(isMore: isMore)
+        } else if let engine {
+            decrypt(bytes, engine, isMore: isMore)
+        } else {
+            clientHello.append(bytes)
+            guard clientHello.isWhole, !isClosing else { return }
+            stream.stopReading()
+            handshakeDeadline = acceptedAt + shell.options.handshakeDeadline
+            shell.clientHelloCame(self)
         }
+        shell.settle(self)
+    }
+
+    /// What waited for its turn goes on.
+    func takeTurn() {
+        isQueued = false
+        guard !isClosing else { return }
+        if !isPlain, engine == nil {
+            let engine = shell.makeEngine()
+            self.engine = engine
+            let first = clientHello.bytes
+            clientHello = ClientHello()
+            stream.startReading()
+            first.withUnsafeBytes { decrypt($0, engine, isMore: false) }
+        } else {
+            takeFrames(isMore: false)
+        }
+        shell.settle(self)
+    }
+
+    private func decrypt(_ bytes: UnsafeRawBufferPointer, _ engine: TLSEngine, isMore: Bool) {
         do {
             try engine.received(bytes) { plaintext in
-                guard self.session != nil, !self.isClosing else {
-                    // The first frames may come with the end of the handshake.
-                    if !self.isClosing { self.handshakeDone() }
-                    if !self.isClosing { self.decode(plaintext) }
-                    return
-                }
-                self.decode(plaintext)
+                // The first frames may come with the end of the handshake.
+                if self.session == nil, !self.isClosing { self.handshakeDone() }
+                if !self.isClosing { self.decoder.append(plaintext) }
             }
+            if engine.isHandshakeComplete, session == nil, !isClosing { handshakeDone() }
+            if engine.peerClosed { endWhenTaken = "end" }
         } catch {
-            writeOutput()
+            let isHandshaking = handshakeDeadline != nil
             shell.metrics.handshakeFailures[isHandshaking ? "handshake" : "record"].add()
-            finish(isHandshaking ? "tls-handshake" : "tls")
-            return
+            endWhenTaken = isHandshaking ? "tls-handshake" : "tls"
         }
-        if engine.isHandshakeComplete && session == nil && !isClosing { handshakeDone() }
-        writeOutput()
-        if engine.peerClosed { finish("end") }
-        shell.settle(self)
+        takeFrames(isMore: isMore)
     }
 
     private func handshakeDone() {
         guard handshakeDeadline != nil else { return }
         handshakeDeadline = nil
-        shell.handshakeEnded(holder)
+        shell.handshakeEnded(number)
         shell.metrics.handshakeSeconds.observe(milliseconds: shell.now.since(acceptedAt))
         beginSession()
     }
 
     private func beginSession() {
         session = Session(
-            configuration: shell.options.session, entropy: shell.entropy(),
+            configuration: shell.sessionConfiguration, entropy: shell.entropy(),
             connectedAt: acceptedAt, now: shell.now)
-        if shell.isOverCapacity { with { $0.shutDown(.tooManyConnections, now: $1) } }
+        if shell.isFull { with { $0.shutDown(.tooManyConnections, now: $1) } }
     }
 
-    private func decode(_ plaintext: UnsafeRawBufferPointer) {
-        guard !isClosing else { return }
-        decoder.append(plaintext)
+    /// Takes frames that have come, no more than one turn's worth; the rest waits for its next
+    /// turn. `isMore`: the kernel seems to have more.
+    private func takeFrames(isMore: Bool) {
+        guard !isTaking else { return }
+        isTaking = true
+        var left = shell.options.framesPerTurn
         do {
-            while !isClosing, let frame = try nextFrame() {
+            while left > 0, !isHeldBack, !isClosing, session != nil, let frame = try nextFrame() {
+                left -= 1
                 framesReceived += 1
                 shell.metrics.framesReceived["\(frame.body.type)"].add()
                 with { $0.received(frame, now: $1) }
@@ -138,13 +182,37 @@ final class Connection {
         } catch {
             with { $0.decodingFailed(error, now: $1) }
         }
-        let pending = isClosing ? 0 : decoder.heldBytes
-        shell.options.receiving.change(from: pendingBody, to: pending)
-        pendingBody = pending
-        if shell.options.receiving.isExceeded && pending > 0 {
-            // One budget for all: whoever holds half a body when it is used up pays.
-            with { $0.shutDown(.tooManyConnections, now: $1) }
+        isTaking = false
+        writeOutput()
+        if !isClosing, !isHeldBack, left == 0 || isMore {
+            lag()
+        } else if !isClosing, !isHeldBack, let endWhenTaken {
+            finish(endWhenTaken)
+        } else if isLagging {
+            isLagging = false
+            if !isHeldBack, !isClosing { stream.startReading() }
         }
+        noteBegunFrame()
+    }
+
+    /// Reads nothing more until its turn has come.
+    private func lag() {
+        if !isLagging { stream.stopReading() }
+        isLagging = true
+        guard !isQueued else { return }
+        isQueued = true
+        shell.waitsForTurn(self)
+    }
+
+    /// A frame that has begun holds memory, against a budget, and has a time to be whole.
+    private func noteBegunFrame() {
+        let held = isClosing || decoder.bufferedBytes == 0 ? 0 : decoder.heldBytes
+        if held == 0 || isLagging || isHeldBack {
+            frameDeadline = nil
+        } else if frameDeadline?.after != framesReceived {
+            frameDeadline = (shell.now + shell.options.frameDeadline, framesReceived)
+        }
+        shell.hold(held, for: self)
     }
 
     private func nextFrame() throws(WireError) -> Frame? {
@@ -161,12 +229,9 @@ final class Connection {
     private func socketClosed() {
         isSocketClosed = true
         isClosing = true
-        shell.options.receiving.change(from: pendingBody, to: 0)
-        pendingBody = 0
-        if handshakeDeadline != nil {
-            handshakeDeadline = nil
-            shell.handshakeEnded(holder)
-        }
+        handshakeDeadline = nil
+        shell.hold(0, for: self)
+        shell.left(self)
         with { $0.closed(now: $1) }
         logEnd()
         shell.settle(self)
@@ -183,6 +248,10 @@ final class Connection {
         }
         if let lingerDeadline, lingerDeadline <= shell.now, !isSocketClosed {
             stream.close()
+        }
+        if let frameDeadline, frameDeadline.at <= shell.now {
+            self.frameDeadline = nil
+            with { $0.shutDown(.idle, now: $1) }
         }
         told()
         with { $0.deadlineReached(now: $1) }
@@ -252,6 +321,16 @@ final class Connection {
         shell.settle(self)
     }
 
+    /// What it holds is needed for another (5008).
+    ///
+    /// - Parameter atOnce: its socket too, so that its place is free.
+    func giveWay(_ what: String, atOnce: Bool) {
+        shell.metrics.gaveWay[what].add()
+        with { $0.shutDown(.tooManyConnections, now: $1) }
+        if atOnce || session == nil { finish("crowded") }
+        shell.settle(self)
+    }
+
     /// Closes at once, for good.
     func abandon(_ why: String) { finish(why) }
 
@@ -276,9 +355,10 @@ final class Connection {
             knowsDrain = true
             shell.tellDrain(self)
         }
-        writeOutput()
+        if !isTaking { writeOutput() }
         if shouldClose && !isClosing {
             isClosing = true
+            noteBegunFrame()
             engine?.close()
             writeOutput()
             stream.shutdown()
@@ -323,12 +403,15 @@ final class Connection {
         case .drawEntropy:
             let entropy = shell.entropy()
             with { $0.entropyDrawn(entropy, now: $1) }
-        case .enterHub(let key):
-            shell.hub.enter(key, at: ConnectionPlace(loop: shell.index, number: number))
-        case .leaveHub(let key):
-            shell.hub.leave(key, at: ConnectionPlace(loop: shell.index, number: number))
-        case .stopReading: stream.stopReading()
-        case .resumeReading: if !isClosing { stream.startReading() }
+        case .enterHub(let key): shell.entered(self, key)
+        case .leaveHub(let key): shell.hasLeft(self, key)
+        case .stopReading:
+            isHeldBack = true
+            stream.stopReading()
+        case .resumeReading:
+            isHeldBack = false
+            // What had come before is taken first, in a turn of its own.
+            if !isClosing, !isTaking { lag() }
         case .raiseLimits(let limits): decoder.limits = limits
         case .close(let code):
             shouldClose = true
@@ -344,7 +427,7 @@ final class Connection {
         shell.metrics.framesSent["\(frame.body.type)"].add()
         let bytes = frame.encoded
         guard let engine else {
-            _ = bytes.withUnsafeBytes { stream.write($0) }
+            plainOutput += bytes
             return
         }
         do {
@@ -369,6 +452,10 @@ final class Connection {
 
     private func writeOutput() {
         guard !isSocketClosed else { return }
+        if !plainOutput.isEmpty {
+            stream.write(plainOutput)
+            plainOutput = []
+        }
         engine?.takeOutput { _ = stream.write($0) }
         told()
     }
@@ -396,35 +483,29 @@ final class Connection {
         if !isSocketClosed { stream.close() }
     }
 
-    /// One line a connection, when it is over.
+    /// One line a connection, when it is over; of those that nobody logged in on only some, if
+    /// there are many.
     private func logEnd() {
-        shell.log.info(
-            "connection.closed",
+        let fields = {
             [
-                LogField("connection", "\(shell.index)-\(number)"),
-                LogField("peer", peerAddress),
-                LogField("app", session?.key?.app.name ?? ""),
-                LogField("user", session?.key?.user.name ?? ""),
-                LogField("device", session?.key?.device.description ?? ""),
-                LogField("reason", endCode ?? "end"),
-                LogField("milliseconds", shell.now.since(acceptedAt)),
-                LogField("bytes_in", stream.readBytes), LogField("bytes_out", stream.writtenBytes),
-                LogField("frames_in", framesReceived), LogField("frames_out", framesSent),
-            ])
+                LogField("connection", "\(self.shell.index)-\(self.number)"),
+                LogField("peer", self.peerAddress),
+                LogField("app", self.session?.key?.app.name ?? ""),
+                LogField("user", self.session?.key?.user.name ?? ""),
+                LogField("device", self.session?.key?.device.description ?? ""),
+                LogField("reason", self.endCode ?? "end"),
+                LogField("milliseconds", self.shell.now.since(self.acceptedAt)),
+                LogField("bytes_in", self.stream.readBytes),
+                LogField("bytes_out", self.stream.writtenBytes),
+                LogField("frames_in", self.framesReceived),
+                LogField("frames_out", self.framesSent),
+            ]
+        }
+        if session?.key == nil {
+            let kind = "without-login \(endCode ?? "end")"
+            shell.log.limited(.info, "connection.closed", kind: kind, fields())
+        } else {
+            shell.log.info("connection.closed", fields())
+        }
     }
-}
-
-/// Bytes of half-received bodies over all connections of the process. From any thread.
-final class ReceivingBudget: Sendable {
-    private let bytesMax: Int
-    private let held = Gauge()
-
-    init(bytesMax: Int) { self.bytesMax = bytesMax }
-
-    func change(from old: Int, to new: Int) {
-        if old != new { held.add(new - old) }
-    }
-
-    var isExceeded: Bool { held.current > bytesMax }
-    var current: Int { held.current }
 }

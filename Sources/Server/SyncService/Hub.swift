@@ -32,9 +32,16 @@ final class Hub: Sendable {
     /// A loop with more hints waiting gets no signals: they are the first to be dropped.
     static let signalBacklog = 1024
 
-    private struct UserKey: Hashable {
+    struct UserKey: Hashable {
         let app: AppID
         let user: UserID
+
+        init(app: AppID, user: UserID) {
+            self.app = app
+            self.user = user
+        }
+
+        init(_ session: SessionKey) { self.init(app: session.app, user: session.user) }
     }
 
     private struct Member {

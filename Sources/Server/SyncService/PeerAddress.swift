@@ -34,4 +34,23 @@ public struct PeerAddress: Hashable, Sendable {
     /// Whom a rate is counted against: one host of IPv4, one network of 64 bits of IPv6, which
     /// one subscriber has to himself.
     var holder: [UInt8] { isIPv4 ? Array(bytes[12...]) : Array(bytes[..<8]) }
+
+    /// Whom places are counted against when they run out: one host of IPv4, one network of 48 bits
+    /// of IPv6, which is what one site gets (RFC 6177).
+    var network: PeerNetwork {
+        PeerNetwork(bytes: isIPv4 ? Array(bytes[12...]) : Array(bytes[..<6]))
+    }
+}
+
+/// The network a connection comes from.
+struct PeerNetwork: Hashable, Sendable {
+    /// Empty: unknown.
+    let bytes: [UInt8]
+}
+
+/// Where a connection comes from, as far as limits go.
+struct PeerOrigin: Hashable, Sendable {
+    /// Against whose rate and share it counts; `nil`: nobody's.
+    let holder: [UInt8]?
+    let network: PeerNetwork
 }

@@ -7,7 +7,7 @@ import Wire
 public struct DeviceRates: Equatable, Sendable {
     /// Connections from one address (IPv6: one /64). Above it they are closed before TLS.
     public var addressConnections = RateLimit(perSecond: 50, burst: 500)
-    /// TLS handshakes in flight from one address.
+    /// TLS handshakes in flight from one address; above it its oldest one ends.
     public var addressHandshakes = 32
     /// Mutations of one user, over all devices.
     public var userMutations = RateLimit(perSecond: 100, burst: 1_000)
@@ -34,6 +34,7 @@ final class RateGates: Sendable {
     private let lock = Lock()
     // All guarded by `lock`.
     private nonisolated(unsafe) var addresses: RateTable<[UInt8]>
+    private nonisolated(unsafe) var networks: RateTable<PeerNetwork>
     private nonisolated(unsafe) var mutations: RateTable<User>
     private nonisolated(unsafe) var signals: RateTable<User>
     private nonisolated(unsafe) var apps: RateTable<AppID>
@@ -41,20 +42,30 @@ final class RateGates: Sendable {
     init(_ rates: DeviceRates) {
         self.rates = rates
         addresses = RateTable(holdersMax: rates.holdersMax)
+        networks = RateTable(holdersMax: rates.holdersMax)
         mutations = RateTable(holdersMax: rates.holdersMax)
         signals = RateTable(holdersMax: rates.holdersMax)
         apps = RateTable(holdersMax: rates.holdersMax)
     }
 
-    /// Whose rate a connection from there counts against; `nil`: nobody's.
-    func holder(_ peer: String) -> [UInt8]? {
-        guard let address = PeerAddress(peer), !(rates.exemptsLoopback && address.isLoopback)
-        else { return nil }
-        return address.holder
+    /// Whose rate and places a connection from there counts against.
+    func origin(_ peer: String) -> PeerOrigin {
+        guard let address = PeerAddress(peer) else {
+            return PeerOrigin(holder: nil, network: PeerNetwork(bytes: []))
+        }
+        let isExempt = rates.exemptsLoopback && address.isLoopback
+        return PeerOrigin(holder: isExempt ? nil : address.holder, network: address.network)
     }
 
-    func mayConnect(_ holder: [UInt8], now: Instant) -> Bool {
-        lock.withLock { addresses.take(of: holder, rates.addressConnections, now: now) == nil }
+    /// A network of many addresses has ten times the rate of one.
+    func mayConnect(_ origin: PeerOrigin, now: Instant) -> Bool {
+        guard let holder = origin.holder else { return true }
+        let rate = rates.addressConnections
+        let wider = RateLimit(perSecond: rate.perSecond * 10, burst: rate.burst * 10)
+        return lock.withLock {
+            addresses.take(of: holder, rate, now: now) == nil
+                && networks.take(of: origin.network, wider, now: now) == nil
+        }
     }
 
     func maySignal(_ app: AppID, _ user: String, now: Instant) -> Bool {

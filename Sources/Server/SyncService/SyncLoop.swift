@@ -29,9 +29,16 @@ final class SyncLoop {
     private var questions: [UInt64: Question] = [:]
     private var deadlines = DeadlineQueue()
     private var lastNumber: UInt64 = 0
-    private var handshakes = 0
-    /// By whose address; as many elements as handshakes at most.
-    private var handshakesOf: [[UInt8]: Int] = [:]
+    private var admission: Admission
+    /// Who waits for a turn: for the handshake, or for more frames than one turn takes. Networks
+    /// take turns.
+    private var turns = FairQueue<PeerNetwork, UInt64>()
+    private var isServingTurns = false
+    private var countedHandshakes = 0
+    /// The bytes of frames that have begun, by user, or by network before the login.
+    private var receiving = Holdings<BytesOwner>()
+    /// The sessions in the hub, by user.
+    private var sessionsOf: [Hub.UserKey: Set<UInt64>] = [:]
     /// When the drain's time is over; `nil`: there is none.
     private(set) var drainEnds: Instant?
     /// Connections that were told; each has the turn after the one before.
@@ -52,6 +59,10 @@ final class SyncLoop {
         self.hub = hub
         self.log = log
         self.metrics = metrics
+        admission = Admission(
+            connectionsMax: options.connectionsMax / loopCount,
+            handshakesMax: options.handshakesMax / loopCount,
+            addressHandshakesMax: options.gates.rates.addressHandshakes / loopCount)
         verifier = IdentityVerifier(apps: service.apps)
         context = try Self.context(tls)
         store = service.client(on: loop) { [unowned self] reply in self.answered(reply) }
@@ -74,16 +85,13 @@ final class SyncLoop {
     }
 
     var now: Instant { Instant(milliseconds: loop.now) }
-    /// This loop's share of what the whole process may hold.
-    var isOverCapacity: Bool { connections.count > max(1, options.connectionsMax / loopCount) }
-    private var handshakesMax: Int { max(1, options.handshakesMax / loopCount) }
 
     func listen(host: String, port: UInt16) throws -> UInt16 {
         let listener = try Listener.listen(
             loop: loop, host: host, port: port, reusePort: loopCount > 1)
         listener.onConnection = { [unowned self] stream in self.accepted(stream) }
         listener.onAcceptFailure = { [unowned self] error in
-            self.log.error("accept.failed", [LogField("error", error)])
+            self.log.limited(.error, "accept.failed", [LogField("error", error)])
         }
         self.listener = listener
         return listener.port
@@ -99,10 +107,11 @@ final class SyncLoop {
                 self.metrics.rateLimited["untrusted"].add()
                 return self.turnAway(stream)
             }
-            self.begin(stream, engine: nil, holder: nil)
+            let origin = self.options.gates.origin(stream.peerAddress)
+            self.begin(stream, isPlain: true, origin: origin)
         }
         listener.onAcceptFailure = { [unowned self] error in
-            self.log.error("accept.failed", [LogField("error", error)])
+            self.log.limited(.error, "accept.failed", [LogField("error", error)])
         }
         plainListener = listener
         return listener.port
@@ -123,48 +132,121 @@ final class SyncLoop {
     // MARK: - Connections
 
     private func accepted(_ stream: Stream) {
-        let holder = options.gates.holder(stream.peerAddress)
-        if let holder {
-            let share = max(1, options.gates.rates.addressHandshakes / loopCount)
-            guard options.gates.mayConnect(holder, now: now) else {
-                metrics.rateLimited["connections"].add()
-                return turnAway(stream)
-            }
-            guard handshakesOf[holder, default: 0] < share else {
-                metrics.rateLimited["handshakes"].add()
-                return turnAway(stream)
-            }
-            handshakesOf[holder, default: 0] += 1
+        let origin = options.gates.origin(stream.peerAddress)
+        guard options.gates.mayConnect(origin, now: now) else {
+            metrics.rateLimited["connections"].add()
+            return turnAway(stream)
         }
-        metrics.handshaking.add(1)
-        handshakes += 1
-        begin(stream, engine: context.makeEngine(), holder: holder)
-        // The rest waits in the kernel's backlog: a handshake in flight costs 70 KiB.
-        if handshakes >= handshakesMax { listener?.pauseAccepting() }
+        begin(stream, isPlain: false, origin: origin)
     }
 
-    private func begin(_ stream: Stream, engine: TLSEngine?, holder: [UInt8]?) {
+    private func begin(_ stream: Stream, isPlain: Bool, origin: PeerOrigin) {
         lastNumber += 1
         metrics.accepted.add()
         metrics.open.add(1)
+        let leaving = admission.admit(lastNumber, from: origin, besides: sessionCount)
         let connection = Connection(
-            number: lastNumber, stream: stream, engine: engine, holder: holder, shell: self)
+            number: lastNumber, stream: stream, isPlain: isPlain, origin: origin, shell: self)
         connections[lastNumber] = connection
         settle(connection)
+        if let leaving { connections[leaving]?.giveWay("place", atOnce: true) }
     }
 
     /// Closed before it cost anything: an answer would cost a handshake.
     private func turnAway(_ stream: Stream) { stream.close() }
 
-    func handshakeEnded(_ holder: [UInt8]?) {
-        handshakes -= 1
-        if let holder, let held = handshakesOf[holder] {
-            handshakesOf[holder] = held > 1 ? held - 1 : nil
+    /// Connections that are logged in, and those that were and are not quite over.
+    private var sessionCount: Int { connections.count - admission.strangerCount }
+    private var isCrowded: Bool { admission.isCrowded(besides: sessionCount) }
+
+    /// Nobody more is logged in.
+    var isFull: Bool { sessionCount >= admission.connectionsMax }
+
+    /// Who has no bytes of a ClientHello sent has less time when places run short.
+    var silenceDeadline: Milliseconds {
+        isCrowded ? options.crowdedHandshakeDeadline : options.handshakeDeadline
+    }
+
+    var sessionConfiguration: SessionConfiguration {
+        isCrowded ? options.crowdedSession : options.session
+    }
+
+    func makeEngine() -> TLSEngine { context.makeEngine() }
+
+    /// A whole ClientHello is there: its handshake begins in a turn of its own.
+    func clientHelloCame(_ connection: Connection) {
+        let leaving = admission.beginHandshake(connection.number, from: connection.origin)
+        countHandshakes()
+        waitsForTurn(connection)
+        if let leaving { connections[leaving]?.giveWay("handshake", atOnce: true) }
+    }
+
+    func handshakeEnded(_ connection: UInt64) {
+        admission.endHandshake(connection)
+        countHandshakes()
+    }
+
+    /// The connection's socket is closed.
+    func left(_ connection: Connection) {
+        admission.left(connection.number)
+        countHandshakes()
+    }
+
+    private func countHandshakes() {
+        metrics.handshaking.add(admission.handshakeCount - countedHandshakes)
+        countedHandshakes = admission.handshakeCount
+    }
+
+    // MARK: - Turns
+
+    /// The connection gets a turn, after those of other networks that wait for one already.
+    func waitsForTurn(_ connection: Connection) {
+        turns.append(connection.number, of: connection.origin.network)
+        askForTurns()
+    }
+
+    private func askForTurns() {
+        guard !isServingTurns else { return }
+        isServingTurns = true
+        loop.nextTurn { [weak self] in self?.serveTurns() }
+    }
+
+    /// As many turns as a few milliseconds hold: all others are looked at in between.
+    private func serveTurns() {
+        isServingTurns = false
+        let end = SystemClock.monotonicMilliseconds() + SyncOptions.turnsTime
+        repeat {
+            guard let number = turns.take(1).first else { return }
+            connections[number]?.takeTurn()
+        } while SystemClock.monotonicMilliseconds() < end
+        if !turns.isEmpty { askForTurns() }
+    }
+
+    /// So many bytes of a frame that has begun are held for the connection. Whoever holds bytes
+    /// for longest gives way when there are too many: of one owner, or of all.
+    func hold(_ bytes: Int, for connection: Connection) {
+        let before = receiving.amount
+        defer { options.receiving.add(receiving.amount - before) }
+        guard bytes > 0 else { return receiving.release(connection.number) }
+        let owner = connection.bytesOwner
+        receiving.hold(bytes, connection: connection.number, of: owner)
+        while receiving.amount(of: owner) > options.ownerReceivingMax(loopCount),
+            let leaving = receiving.oldest(of: owner)
+        {
+            takeBytes(of: leaving)
         }
-        metrics.handshaking.add(-1)
-        if handshakes < handshakesMax, listener?.isPaused == true {
-            listener?.resumeAccepting()
+        while receiving.amount > options.receivingMax(loopCount),
+            let leaving = receiving.oldest()
+        {
+            takeBytes(of: leaving)
         }
+    }
+
+    private func takeBytes(of connection: UInt64) {
+        let before = receiving.amount
+        receiving.release(connection)
+        options.receiving.add(receiving.amount - before)
+        connections[connection]?.giveWay("bytes", atOnce: false)
     }
 
     /// After any input to a connection: its deadline is noted, and it goes when it is finished.
@@ -215,12 +297,25 @@ final class SyncLoop {
         }
     }
 
+    /// The connection is logged in: it goes into the hub, and its place is not a stranger's.
+    func entered(_ connection: Connection, _ key: SessionKey) {
+        admission.left(connection.number)
+        sessionsOf[Hub.UserKey(key), default: []].insert(connection.number)
+        hub.enter(key, at: ConnectionPlace(loop: index, number: connection.number))
+    }
+
+    func hasLeft(_ connection: Connection, _ key: SessionKey) {
+        let user = Hub.UserKey(key)
+        sessionsOf[user]?.remove(connection.number)
+        if sessionsOf[user]?.isEmpty == true { sessionsOf[user] = nil }
+        hub.leave(key, at: ConnectionPlace(loop: index, number: connection.number))
+    }
+
     /// Looks at the heads of all users connected here.
     private func turnOverHeads() {
-        var users: [AppID: Set<UserID>] = [:]
-        for connection in connections.values {
-            if let key = connection.key { users[key.app, default: []].insert(key.user) }
-        }
+        log.tellLeftOut()
+        var users: [AppID: [UserID]] = [:]
+        for key in sessionsOf.keys { users[key.app, default: []].append(key.user) }
         for (app, members) in users {
             let sorted = members.sorted()
             for start in stride(from: 0, to: sorted.count, by: 256) {
@@ -232,12 +327,10 @@ final class SyncLoop {
     }
 
     private func headsRead(_ heads: [FeedChange]) {
-        var byUser: [UserID: FeedChange] = [:]
-        for head in heads { byUser[head.user] = head }
-        for connection in Array(connections.values) {
-            guard let key = connection.key, let found = byUser[key.user], found.app == key.app
-            else { continue }
-            connection.headRead(found.head)
+        for head in heads {
+            for number in sessionsOf[Hub.UserKey(app: head.app, user: head.user)] ?? [] {
+                connections[number]?.headRead(head.head)
+            }
         }
     }
 
@@ -317,68 +410,5 @@ final class SyncLoop {
         headTimer?.close()
         timer?.close()
         inbox?.close()
-    }
-
-    func log(_ event: SessionEvent, connection: UInt64) {
-        let place = LogField("connection", "\(index)-\(connection)")
-        switch event {
-        case .challenged(let reason):
-            metrics.logins["challenged"].add()
-            log.debug("session.challenged", [place, LogField("reason", "\(reason)")])
-        case .loginRefused(let code):
-            metrics.logins["refused"].add()
-            log.info("session.login_refused", [place, LogField("code", code.rawValue)])
-        case .opened(let key, let clientName, let clientVersion, let wake):
-            metrics.logins["opened"].add()
-            log.info(
-                "session.opened",
-                [
-                    place, LogField("app", key.app.name), LogField("user", key.user.name),
-                    LogField("device", key.device), LogField("generation", key.generation),
-                    LogField("client", "\(clientName) \(clientVersion)"),
-                    LogField("wake", wake?.description ?? ""),
-                ])
-        case .reauthenticated:
-            metrics.logins["reauthenticated"].add()
-            log.info("session.reauthenticated", [place])
-        case .poisonPage(let key, let after):
-            metrics.poisonPages.add()
-            log.warning(
-                "poison_page",
-                [
-                    place, LogField("app", key.app.name), LogField("user", key.user.name),
-                    LogField("device", key.device), LogField("after", after),
-                ])
-        case .suspected: log.info("session.suspected", [place])
-        case .trusted: log.info("session.trusted", [place])
-        case .refused(let type, let code):
-            log.info(
-                "request.refused",
-                [place, LogField("frame", "\(type)"), LogField("code", code.rawValue)])
-        case .storeFailed(let error):
-            log.warning("session.store_failed", [place, LogField("error", "\(error)")])
-        case .digestCompared(let own, let clients):
-            compared(own, clients, place)
-        case .closedByPeer(let code):
-            log.debug("session.closed_by_peer", [place, LogField("code", code)])
-        }
-    }
-
-    /// HIS-35. The counts are in the line, for two empty replicas are equal and prove nothing.
-    private func compared(_ own: DigestCounts, _ clients: DigestCounts, _ place: LogField) {
-        metrics.digests[own == clients ? "equal" : "mismatch"].add()
-        metrics.digestObjects.add(own.conversations + own.readMarks + own.messages)
-        let fields = [
-            place, LogField("conversations", own.conversations),
-            LogField("read_marks", own.readMarks), LogField("messages", own.messages),
-            LogField("client_conversations", clients.conversations),
-            LogField("client_read_marks", clients.readMarks),
-            LogField("client_messages", clients.messages),
-        ]
-        if own == clients {
-            log.debug("digest.equal", fields)
-        } else {
-            log.warning("digest.mismatch", fields)
-        }
     }
 }

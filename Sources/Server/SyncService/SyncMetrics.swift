@@ -15,6 +15,7 @@ public struct SyncMetrics: Sendable {
     let digests: CounterFamily
     let digestObjects: Counter
     let rateLimited: CounterFamily
+    let gaveWay: CounterFamily
     let signals: CounterFamily
     let poisonPages: Counter
 
@@ -48,6 +49,10 @@ public struct SyncMetrics: Sendable {
             "rouse_digest_objects_total", "Objects of the server in the digests compared.")
         rateLimited = metrics.counters(
             "rouse_rate_limited_total", "Refused because a peer asked too much.",
+            labels: ["what"])
+        gaveWay = metrics.counters(
+            "rouse_connections_gave_way_total",
+            "Connections closed because what they held for longest was needed for others.",
             labels: ["what"])
         poisonPages = metrics.counter(
             "rouse_poison_pages_total",

@@ -1,5 +1,6 @@
 import Model
 public import Sync
+import Telemetry
 
 /// The certificate and key of the device port, PEM.
 public struct TLSMaterial: Equatable, Sendable {
@@ -21,9 +22,10 @@ public struct SyncServiceConfiguration: Sendable {
     public var session: SessionConfiguration
     /// Device connections; above it a connection is told 5008.
     public var connectionsMax = 10_000
-    /// TLS handshakes in flight; more wait in the kernel's backlog.
-    public var handshakesMax = 64
-    /// Bytes of half-received bodies over all connections.
+    /// TLS handshakes in flight; above it the oldest of the network with most ends.
+    public var handshakesMax = 512
+    /// Bytes of frames that have begun, over all connections; above it who holds some for longest
+    /// is told 5008.
     public var receivingBytesMax = 64 << 20
     public var rates = DeviceRates()
     /// A second listener without TLS, for a balancer that terminates it; `nil`: none. Peers must
@@ -53,15 +55,54 @@ public struct PlainListener: Equatable, Sendable {
 /// What every loop of the service shares.
 struct SyncOptions: Sendable {
     let session: SessionConfiguration
+    /// For connections that are accepted while places run short.
+    let crowdedSession: SessionConfiguration
     let connectionsMax: Int
     let handshakesMax: Int
-    let receiving: ReceivingBudget
+    let receivingBytesMax: Int
+    /// Bytes of frames that have begun now. For metrics.
+    let receiving = Gauge()
     let gates: RateGates
     /// TLS handshake, in milliseconds, absolute.
     let handshakeDeadline: Milliseconds = 10_000
+    /// The ClientHello of a connection that is accepted while places run short.
+    let crowdedHandshakeDeadline: Milliseconds = 3_000
+    /// From the first byte of a frame to its last.
+    let frameDeadline: Milliseconds = 120_000
     /// How long a connection that was told CLOSE may take to go, in milliseconds.
     let linger: Milliseconds = 2_000
     /// How often the heads of connected users are looked at in turn, in milliseconds: a hint that
     /// got lost costs no more.
     let headTurn: Milliseconds = 10_000
+    /// Frames of one connection that are taken before the others' turns.
+    let framesPerTurn = 64
+    /// How long turns are given before the loop looks at everything else, in milliseconds.
+    static let turnsTime: UInt64 = 5
+
+    init(_ configuration: SyncServiceConfiguration) {
+        session = configuration.session
+        var limits = configuration.session.limits
+        limits.helloDeadline = min(limits.helloDeadline, 5_000)
+        limits.loginDeadline = min(limits.loginDeadline, 15_000)
+        crowdedSession = SessionConfiguration(
+            limits: limits, boot: session.boot, node: session.node, sha256: session.sha256)
+        connectionsMax = configuration.connectionsMax
+        handshakesMax = configuration.handshakesMax
+        receivingBytesMax = configuration.receivingBytesMax
+        gates = RateGates(configuration.rates)
+    }
+
+    /// One loop's share of the bytes of begun frames: at least what some whole frames take.
+    func receivingMax(_ loopCount: Int) -> Int { max(1 << 20, receivingBytesMax / loopCount) }
+
+    /// What one user, or one network before the login, may hold of it.
+    func ownerReceivingMax(_ loopCount: Int) -> Int {
+        max(512 << 10, receivingMax(loopCount) / 16)
+    }
+}
+
+/// Whom the bytes of a begun frame are counted against.
+enum BytesOwner: Hashable {
+    case user(AppID, UserID)
+    case network(PeerNetwork)
 }

@@ -43,18 +43,14 @@ public final class SyncService: Sendable {
         _ configuration: SyncServiceConfiguration, tls: TLSMaterial, store: StoreService,
         doorbell: Doorbell, log: Log, metrics: Metrics
     ) throws -> SyncService {
-        let receiving = ReceivingBudget(bytesMax: configuration.receivingBytesMax)
+        let options = SyncOptions(configuration)
         let syncMetrics = SyncMetrics(metrics)
         metrics.reading(
-            "rouse_receiving_bytes", "Bytes of half-received bodies over all connections."
-        ) { Double(receiving.current) }
+            "rouse_receiving_bytes", "Bytes of frames that have begun, over all connections."
+        ) { [receiving = options.receiving] in Double(receiving.current) }
         metrics.reading("rouse_sessions_open", "Sessions in the hub.") {
             Double(doorbell.hub.count)
         }
-        let options = SyncOptions(
-            session: configuration.session, connectionsMax: configuration.connectionsMax,
-            handshakesMax: configuration.handshakesMax, receiving: receiving,
-            gates: RateGates(configuration.rates))
         var port = configuration.port
         var plain = configuration.plain
         var threads: [LoopThread] = []
