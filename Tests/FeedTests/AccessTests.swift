@@ -75,6 +75,43 @@ struct AccessTests {
         return claimed.jobs
     }
 
+    /// What a page and the turn over connected users say of the session.
+    private func standing(of session: SessionKey) throws -> SessionStanding? {
+        let query = PageQuery(
+            app: session.app, user: session.user, device: session.device, after: 0, bytes: 1_000,
+            session: session)
+        guard case .page(let page) = try world.read(.page(query)),
+            case .standings(let others) = try world.read(.standings([session]))
+        else { return nil }
+        return page.standing == others[session] ?? .current ? page.standing : nil
+    }
+
+    private func opened(_ device: DeviceID) throws -> SessionKey {
+        let answer = try world.open(.identity(Self.anna), device)
+        guard case .opened(let opened) = answer else { throw Unexpected(answer: answer) }
+        return opened.session
+    }
+
+    @Test("a read tells of a session that it was superseded, challenged, suspended or revoked")
+    func standings() throws {
+        let first = try opened(phone)
+        #expect(try standing(of: first) == .current)
+        let second = try opened(phone)
+        #expect(try standing(of: first) == .ended(.superseded))
+        #expect(try standing(of: second) == .current)
+        try world.expectDone(
+            .revokeSessions(World.app, Self.anna, reauthenticate: true))
+        #expect(try standing(of: second) == .challenged)
+        let third = try opened(tablet)
+        #expect(try standing(of: third) == .current)
+        try world.expectDone(.suspendUser(World.app, Self.anna))
+        #expect(try standing(of: third) == .ended(.suspended))
+        try world.expectDone(.resumeUser(World.app, Self.anna))
+        try world.expectDone(
+            .revokeSessions(World.app, Self.anna, reauthenticate: false))
+        #expect(try standing(of: third) == .ended(.revoked))
+    }
+
     @Test("SES-12: the old token stays good until the new one has been used, then it is gone")
     func twoSlots() throws {
         try world.login("anna", phone, token: 1)

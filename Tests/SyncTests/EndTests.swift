@@ -6,6 +6,86 @@ import Wire
 
 /// Suspicion, keepalive, slow readers, drain and every end of a session.
 @Suite struct EndTests {
+    // MARK: - Asking too much
+
+    @Test("CON-18: 16 PINGs and PONGs before WELCOME, one a second more")
+    func strangersPings() {
+        var desk = Desk()
+        desk.receive(.hello(Desk.hello(token: [])), request: 1)
+        for _ in 0..<8 {
+            #expect(desk.receive(.ping(Ping()), request: 7) == ["send PONG @7"])
+            #expect(desk.receive(.pong(Pong())) == [])
+        }
+        desk.now = desk.now + 1_000
+        #expect(desk.receive(.ping(Ping()), request: 7) == ["send PONG @7"])
+        #expect(
+            desk.receive(.ping(Ping()), request: 7) == ["send CLOSE 1002 applied 0", "close 1002"])
+    }
+
+    @Test("CON-18: 100 PINGs after WELCOME, ten a second more")
+    func pings() {
+        var desk = Desk.open()
+        for _ in 0..<100 { desk.receive(.ping(Ping()), request: 7) }
+        desk.now = desk.now + 100
+        #expect(desk.receive(.ping(Ping()), request: 7) == ["send PONG @7"])
+        #expect(desk.receive(.ping(Ping()), request: 7).contains("close 1002"))
+    }
+
+    @Test("CON-19: 100 ERRORs, one a second more")
+    func errors() {
+        var desk = Desk.open()
+        for _ in 0..<100 {
+            #expect(desk.receive(.signal(Signal()), request: 7) == ["send ERROR 4009 @7"])
+        }
+        desk.now = desk.now + 1_000
+        #expect(desk.receive(.signal(Signal()), request: 7) == ["send ERROR 4009 @7"])
+        let last = desk.receive(.signal(Signal()), request: 7)
+        #expect(last.prefix(2) == ["send ERROR 4009 @7", "send CLOSE 1002 applied 10"])
+        #expect(last.contains("close 1002"))
+    }
+
+    // MARK: - Ended before the hub could tell
+
+    @Test("the first page tells what became of the session before it entered the hub")
+    func endedBeforeTheHub() {
+        for code in [Code.superseded, .revoked, .suspended] {
+            var desk = Desk()
+            desk.receive(.hello(Desk.hello()), request: 1)
+            desk.answer(Desk.opened(Desk.position(head: 0, applied: 0)))
+            var page = Desk.page(0, [1])
+            page.standing = .ended(code)
+            let lines = desk.give(page)
+            #expect(
+                lines == [
+                    "send CLOSE \(code.rawValue) applied 0", "leave anna",
+                    "close \(code.rawValue)",
+                ])
+        }
+    }
+
+    @Test("SES-21: a challenge of that time is asked for with the first page, which waits for it")
+    func challengedBeforeTheHub() {
+        var desk = Desk()
+        desk.receive(.hello(Desk.hello()), request: 1)
+        desk.answer(Desk.opened(Desk.position(head: 1, applied: 0)))
+        var page = Desk.page(0, [1])
+        page.standing = .challenged
+        let lines = desk.give(page)
+        #expect(lines.contains("draw") && !lines.contains { $0.hasPrefix("send DELTA") })
+        #expect(desk.session.isOpen)
+    }
+
+    @Test("a session in doubt looks once more, and the look decides")
+    func doubted() {
+        var desk = Desk.open()
+        #expect(desk.run { $0.standingDoubted(now: $1) } == ["read above 10, 1 bytes"])
+        #expect(desk.give(Desk.page(10, [])) == [])
+        desk.run { $0.standingDoubted(now: $1) }
+        var page = Desk.page(10, [])
+        page.standing = .ended(.revoked)
+        #expect(desk.give(page).contains("close 2004"))
+    }
+
     // MARK: - Suspect
 
     @Test func toldAndSilent() {

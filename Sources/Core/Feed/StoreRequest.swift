@@ -460,6 +460,8 @@ public enum StoreQuery: Equatable, Sendable {
     case history(HistoryQuery)
     /// Heads of these users (the turn over connected users).
     case heads(AppID, [UserID])
+    /// Which of these sessions are not what their connections take them for.
+    case standings([SessionKey])
     case apps
     case apiKey(hash: [UInt8])
     case devices(AppID, UserID)
@@ -476,59 +478,6 @@ public enum StoreQuery: Equatable, Sendable {
     /// Why devices were pushed to for a message, or were not.
     case explain(AppID, ExplainQuery)
     case campaigns(AppID, CampaignQuery)
-}
-
-/// One page of a feed for one device, ascending, or with `newestFirst` from the head down.
-public struct PageQuery: Equatable, Sendable {
-    public var app: AppID
-    public var user: UserID
-    public var device: DeviceID
-    public var after: UInt64
-    /// Encoded size the page should not exceed; one entry is always given.
-    public var bytes: Int
-    /// A peek: the newest entries above `after`, newest first.
-    public var newestFirst: Bool
-
-    public init(
-        app: AppID, user: UserID, device: DeviceID, after: UInt64, bytes: Int,
-        newestFirst: Bool = false
-    ) {
-        self.app = app
-        self.user = user
-        self.device = device
-        self.after = after
-        self.bytes = bytes
-        self.newestFirst = newestFirst
-    }
-}
-
-/// Entries and `to` from one snapshot: `to` is the last entry if the page is full, else that
-/// snapshot's head. This is why paging ascending loses nothing (protocol: feed).
-public struct Page: Equatable, Sendable {
-    public var entries: [Entry]
-    public var epoch: Epoch
-    public var from: UInt64
-    public var to: UInt64
-    public var head: UInt64
-    public var more: Bool
-    /// The lowest `seq` of a visible entry in the page; an ACK that covers it is persisted at once.
-    public var firstVisible: UInt64?
-    /// Unread messages of all conversations, as a badge shows them; on a page without `more`.
-    public var unread: UInt64
-
-    public init(
-        entries: [Entry], epoch: Epoch, from: UInt64, to: UInt64, head: UInt64, more: Bool,
-        firstVisible: UInt64?, unread: UInt64 = 0
-    ) {
-        self.entries = entries
-        self.epoch = epoch
-        self.from = from
-        self.to = to
-        self.head = head
-        self.more = more
-        self.firstVisible = firstVisible
-        self.unread = unread
-    }
 }
 
 /// An app with everything the shells need to know of it.
@@ -581,6 +530,8 @@ public enum StoreReading: Equatable, Sendable {
     case page(Page)
     case history(HistoryReading)
     case heads([FeedChange])
+    /// Of those that were asked for and are not `.current`.
+    case standings([SessionKey: SessionStanding])
     case apps([AppConfiguration])
     case apiKey(APIKeyRecord?)
     case devices([DeviceView])

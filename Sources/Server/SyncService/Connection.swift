@@ -264,6 +264,11 @@ final class Connection {
         headMoved(to: head, kinds: .max)
     }
 
+    func standingDoubted() {
+        with { $0.standingDoubted(now: $1) }
+        shell.settle(self)
+    }
+
     func headMoved(to head: UInt64, kinds: UInt32, isUrgent: Bool = false) {
         knownHead = max(knownHead, head)
         with { $0.headMoved(to: head, kinds: kinds, isUrgent: isUrgent, now: $1) }

@@ -311,7 +311,7 @@ final class SyncLoop {
         hub.leave(key, at: ConnectionPlace(loop: index, number: connection.number))
     }
 
-    /// Looks at the heads of all users connected here.
+    /// Looks at the heads of all users connected here, and at the rows of their sessions.
     private func turnOverHeads() {
         log.tellLeftOut()
         var users: [AppID: [UserID]] = [:]
@@ -320,8 +320,15 @@ final class SyncLoop {
             let sorted = members.sorted()
             for start in stride(from: 0, to: sorted.count, by: 256) {
                 let chunk = Array(sorted[start..<min(start + 256, sorted.count)])
-                guard let ticket = store?.read(.heads(app, chunk)) else { return }
-                questions[ticket] = Question(connection: 0, tag: nil)
+                let sessions = chunk.flatMap { user in
+                    sessionsOf[Hub.UserKey(app: app, user: user), default: []].compactMap {
+                        connections[$0]?.key
+                    }
+                }
+                for query in [StoreQuery.heads(app, chunk), .standings(sessions)] {
+                    guard let ticket = store?.read(query) else { return }
+                    questions[ticket] = Question(connection: 0, tag: nil)
+                }
             }
         }
     }
@@ -358,6 +365,14 @@ final class SyncLoop {
             connections[question.connection]?.answered(tag, reply.result)
         } else if case .read(.heads(let heads)) = reply.result {
             headsRead(heads)
+        } else if case .read(.standings(let standings)) = reply.result {
+            for session in standings.keys {
+                for number in sessionsOf[Hub.UserKey(session)] ?? [] {
+                    guard let connection = connections[number], connection.key == session
+                    else { continue }
+                    connection.standingDoubted()
+                }
+            }
         }
     }
 

@@ -22,6 +22,11 @@ struct PageReader {
         var page = Page(
             entries: [], epoch: Epoch(high: half ?? 0, low: user.epochHalf), from: query.after,
             to: max(user.head, query.after), head: user.head, more: false, firstVisible: nil)
+        if let session = query.session {
+            page.standing = try standing(of: session, user)
+            // Nothing of the feed is for who has to hear that first.
+            guard page.standing == .current else { return page }
+        }
         if query.newestFirst { return try peek(query, page, of: user) }
         let alerted = try WakeRules.AlertedMessages(
             query.app, query.user, query.device, in: snapshot)

@@ -1,4 +1,5 @@
 import Model
+import Wire
 
 extension PageReader {
     func answer(_ query: StoreQuery, limits: RuleLimits) throws(StoreError) -> StoreReading {
@@ -11,6 +12,8 @@ extension PageReader {
             return .history(reading)
         case .heads(let app, let users):
             return .heads(try heads(app, users))
+        case .standings(let sessions):
+            return .standings(try standings(sessions))
         case .apps:
             return .apps(try apps(limits))
         case .apiKey(let hash):
@@ -86,6 +89,44 @@ extension PageReader {
             heads.append(FeedChange(app: app, user: user, head: known.head, kinds: 0))
         }
         return heads
+    }
+
+    private func standings(
+        _ sessions: [SessionKey]
+    ) throws(StoreError) -> [SessionKey: SessionStanding] {
+        var found: [SessionKey: SessionStanding] = [:]
+        for session in sessions {
+            let user = try snapshot.record(
+                UserRecord.self, [.app(session.app), .user(session.user)])
+            let own = try standing(of: session, user)
+            if own != .current { found[session] = own }
+        }
+        return found
+    }
+
+    /// What the session's connection should have been told.
+    func standing(
+        of session: SessionKey, _ user: UserRecord?
+    ) throws(StoreError) -> SessionStanding {
+        let app = try snapshot.record(AppRecord.self, [.app(session.app)])
+        guard let user, let app else { return .ended(.revoked) }
+        if user.isSuspended || app.isSuspended { return .ended(.suspended) }
+        let row = try snapshot.record(
+            SessionRecord.self,
+            [
+                .app(session.app), .user(session.user), .identifier(session.device),
+                .unsigned(session.role.rawValue),
+            ])
+        guard let row else { return .ended(.revoked) }
+        guard row.generation == session.generation else { return .ended(.superseded) }
+        let tokens = try snapshot.records(
+            SessionTokenRecord.self,
+            Scan(
+                index: "session_token_by_device",
+                prefix: [
+                    .app(session.app), .user(session.user), .identifier(session.device),
+                ], limit: 16))
+        return tokens.contains { $0.role == session.role } ? .current : .challenged
     }
 
     private func apps(_ limits: RuleLimits) throws(StoreError) -> [AppConfiguration] {

@@ -82,7 +82,7 @@ extension Session {
                 tag,
                 PageQuery(
                     app: key.app, user: key.user, device: key.device, after: after, bytes: bytes,
-                    newestFirst: isPeek)))
+                    newestFirst: isPeek, session: mustLearnStanding ? key : nil)))
     }
 
     /// After entering the hub without a SYNC: what was committed between the session row and the
@@ -91,12 +91,34 @@ extension Session {
         startPage(.look, after: head, bytes: 1, &actions)
     }
 
+    /// The turn over connected users found that this session's row is not what it takes it for:
+    /// the next page decides, for it is read after everything the session was told meanwhile.
+    public mutating func standingDoubted(now: Instant) -> [SessionAction] {
+        guard phase == .open, reauthentication == nil, page == nil, !hasOpenSync else { return [] }
+        mustLearnStanding = true
+        var actions: [SessionAction] = []
+        startLook(&actions)
+        return actions
+    }
+
     /// The page asked for. If the store knows no such user any more, call `ended(.revoked)`.
     public mutating func pageRead(
         _ tag: RequestTag, _ read: Page, now: Instant
     ) -> [SessionAction] {
         guard let page, page.tag == tag, phase == .open else { return [] }
+        switch read.standing {
+        case .current: break
+        case .challenged:
+            var actions: [SessionAction] = []
+            challengeAgain(.revoked, now: now, &actions)
+            settle(now: now, &actions)
+            return actions
+        case .ended(let code):
+            self.page = nil
+            return ended(code, now: now)
+        }
         self.page = nil
+        mustLearnStanding = false
         var actions: [SessionAction] = []
         guard read.epoch == epoch else {
             // Another of the user's devices made the store draw a new epoch. The numbers told

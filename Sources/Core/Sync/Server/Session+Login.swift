@@ -193,6 +193,7 @@ extension Session {
         tokenExpiresAt = now + answer.tokenLifetime
         lastFrameAt = now
         grantPings(now: now)
+        mustLearnStanding = true
         actions.append(.enterHub(answer.session))
         actions.append(
             .send(

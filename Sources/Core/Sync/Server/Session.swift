@@ -58,6 +58,9 @@ public struct Session: Sendable {
     // The open session.
     /// The session's name at the store, once it is open.
     public internal(set) var key: SessionKey?
+    /// No page was read since it entered the hub: what happened to its row before was told to
+    /// nobody, so the next page tells.
+    var mustLearnStanding = false
     var mayPush = false
     /// The client takes a SNAPSHOT where the feed cannot be continued.
     var takesSnapshots = false

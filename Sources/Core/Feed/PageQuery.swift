@@ -1,0 +1,71 @@
+public import Model
+public import Wire
+
+/// One page of a feed for one device, ascending, or with `newestFirst` from the head down.
+public struct PageQuery: Equatable, Sendable {
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    public var after: UInt64
+    /// Encoded size the page should not exceed; one entry is always given.
+    public var bytes: Int
+    /// A peek: the newest entries above `after`, newest first.
+    public var newestFirst: Bool
+    /// Whose standing the page tells; `nil`: nobody's.
+    public var session: SessionKey?
+
+    public init(
+        app: AppID, user: UserID, device: DeviceID, after: UInt64, bytes: Int,
+        newestFirst: Bool = false, session: SessionKey? = nil
+    ) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.after = after
+        self.bytes = bytes
+        self.newestFirst = newestFirst
+        self.session = session
+    }
+}
+
+/// Entries and `to` from one snapshot: `to` is the last entry if the page is full, else that
+/// snapshot's head. This is why paging ascending loses nothing (protocol: feed).
+public struct Page: Equatable, Sendable {
+    public var entries: [Entry]
+    public var epoch: Epoch
+    public var from: UInt64
+    public var to: UInt64
+    public var head: UInt64
+    public var more: Bool
+    /// The lowest `seq` of a visible entry in the page; an ACK that covers it is persisted at once.
+    public var firstVisible: UInt64?
+    /// Unread messages of all conversations, as a badge shows them; on a page without `more`.
+    public var unread: UInt64
+    /// Of the session that was named, from the same snapshot.
+    public var standing: SessionStanding
+
+    public init(
+        entries: [Entry], epoch: Epoch, from: UInt64, to: UInt64, head: UInt64, more: Bool,
+        firstVisible: UInt64?, unread: UInt64 = 0,
+        standing: SessionStanding = .current
+    ) {
+        self.entries = entries
+        self.epoch = epoch
+        self.from = from
+        self.to = to
+        self.head = head
+        self.more = more
+        self.firstVisible = firstVisible
+        self.unread = unread
+        self.standing = standing
+    }
+}
+
+/// What the store says of a session whose connection believes that it is open: one that ended, or
+/// was challenged, between the commit that opened it and its entry into the hub was not told so.
+public enum SessionStanding: Equatable, Sendable {
+    case current
+    /// Its tokens are gone: it asks for an identity token (SES-21).
+    case challenged
+    case ended(Code)
+}
