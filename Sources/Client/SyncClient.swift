@@ -229,7 +229,11 @@ public final class SyncClient {
     private func with(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
         guard !isClosed else { return }
         waiting += input(&session, now)
-        guard !isRunning else { return }
+        drain()
+    }
+
+    private func drain() {
+        guard !isRunning, !isClosed else { return }
         isRunning = true
         while !waiting.isEmpty && !isClosed {
             run(waiting.removeFirst())
@@ -285,16 +289,34 @@ public final class SyncClient {
         _ change: LocalChange, standingFor count: Int = 1
     ) throws(LocalStoreError) {
         let applied = try store.apply(change)
-        for _ in 0..<count { with { $0.committed(now: $1) } }
-        tell(applied)
+        tell(applied) { (0..<count).flatMap { _ in session.committed(now: now) } }
     }
 
-    private func tell(_ applied: [Entry]) {
-        guard !applied.isEmpty else { return }
-        // Before the app can go on: what it does may begin another reset.
-        let news = session.news(among: applied)
-        events.applied(applied)
-        if !news.isEmpty { events.news(news) }
+    /// Entries first, what follows from them last: an app that is told `synced` calls the system's
+    /// completion handler and is suspended, so by then it has been given everything, and its
+    /// notifications stand.
+    ///
+    /// - Parameter commit: tells the session that they are durable; what it answers is carried out
+    ///   when the app's handlers have returned, but for the icon's number, which comes first: on a
+    ///   phone its change to 0 clears what stands on the screen.
+    private func tell(_ applied: [Entry], after commit: () -> [ClientAction]) {
+        guard !isClosed else { return }
+        var actions = commit()
+        if case .report(.unread(let count)) = actions.first {
+            actions.removeFirst()
+            events.reported(.unread(count))
+        }
+        waiting += actions
+        if !applied.isEmpty {
+            // Before the app can go on: what it does may begin another reset.
+            let news = session.news(among: applied)
+            let wasRunning = isRunning
+            isRunning = true
+            events.applied(applied)
+            if !news.isEmpty, !isClosed { events.news(news) }
+            isRunning = wasRunning
+        }
+        drain()
     }
 
     private func carryOut(_ action: ClientAction) throws(LocalStoreError) {
@@ -325,13 +347,11 @@ public final class SyncClient {
             }
         case .applyHistory(let change):
             let applied = try store.applyHistory(change)
-            with { $0.historyCommitted(now: $1) }
-            tell(applied)
+            tell(applied) { session.historyCommitted(now: now) }
         case .applySnapshot(let change):
             let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
             let (applied, last) = try store.applySnapshot(change, at: wall)
-            with { $0.snapshotCommitted(lastMutation: last, now: $1) }
-            tell(applied)
+            tell(applied) { session.snapshotCommitted(lastMutation: last, now: now) }
         case .sumUp:
             let digest = try store.digest()
             with { $0.digestComputed(digest, now: $1) }

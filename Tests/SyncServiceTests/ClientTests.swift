@@ -44,6 +44,10 @@ final class HeldPair {
         (store.applies - before.applies, deltas - before.deltas)
     }
     private(set) var heldPositions = 0
+    /// The highest `seq` among the entries that the reader's app was handed.
+    private var handed: UInt64 = 0
+    /// How often the reader was told that it is in sync beyond what its app had been handed.
+    private(set) var early = 0
 
     init(loop: Loop, service: Service, finished: @escaping () -> Void) throws {
         self.loop = loop
@@ -51,11 +55,14 @@ final class HeldPair {
         self.finished = finished
         reader = try client(1, store) { [unowned self] event in
             switch event {
-            case .synced: self.write()
+            case .synced(let cursor):
+                if cursor.seq > self.handed { self.early += 1 }
+                self.write()
             case .delta: self.deltas += 1
             default: break
             }
         } applied: { [unowned self] entries in
+            self.handed = max(self.handed, entries.map(\.seq).max() ?? 0)
             for case .message(let message) in entries.compactMap(\.body) {
                 self.positions.append(message.position)
                 if self.reader?.isHeld == true { self.heldPositions += 1 }
@@ -148,6 +155,7 @@ private final class Outcome: @unchecked Sendable {
     var pair: HeldPair?
     var positions: [UInt64] = []
     var heldPositions = 0
+    var early = 0
     var applied = (applies: 0, deltas: 0)
 }
 
@@ -163,6 +171,7 @@ private final class Outcome: @unchecked Sendable {
                 guard let pair = outcome.pair else { return done.arrive() }
                 outcome.positions = pair.positions
                 outcome.heldPositions = pair.heldPositions
+                outcome.early = pair.early
                 outcome.applied = pair.applied
                 done.arrive()
             }
@@ -177,6 +186,7 @@ private final class Outcome: @unchecked Sendable {
         thread.join()
         #expect(outcome.positions == Array(1...UInt64(HeldPair.lines)))
         #expect(outcome.heldPositions == 0)
+        #expect(outcome.early == 0, "told of sync before it had the entries")
         #expect(outcome.applied.deltas > 1)
         #expect(outcome.applied.applies < outcome.applied.deltas)
     }

@@ -31,6 +31,27 @@ import Wire
         return phone
     }
 
+    @Test("SYN-27: the icon's number comes with the last page, and also without anything new")
+    func icon() throws {
+        var phone = try Phone.inSync()
+        let before = phone.icons.count
+        func delta(_ from: UInt64, _ seqs: [UInt64], more: Bool, unread: UInt32) -> FrameBody {
+            guard case .delta(var delta) = Phone.delta(from, seqs, head: 12) else {
+                preconditionFailure("a DELTA is made")
+            }
+            delta.more = more
+            delta.unread = unread
+            return .delta(delta)
+        }
+        phone.receive(delta(10, [11], more: true, unread: 0))
+        #expect(phone.icons.count == before)
+        phone.receive(delta(11, [12], more: false, unread: 2))
+        #expect(phone.icons.dropFirst(before) == [2])
+        // A mute that ended by itself changes the number, and no entry says so.
+        phone.receive(delta(12, [], more: false, unread: 5))
+        #expect(phone.icons.dropFirst(before) == [2, 5])
+    }
+
     @Test("PSH-8: a first sync by the feed notifies of nothing, what comes after it is news")
     func firstSyncByFeed() throws {
         var phone = try connected(at: nil)

@@ -15,6 +15,8 @@ struct Phone {
     var looksForOrphans = false
     /// What the user may be notified of, in order.
     var news: [Entry] = []
+    /// What the icon was set to, in order.
+    var icons: [UInt32] = []
 
     init(
         at seq: UInt64? = 10, token: [UInt8] = [9], mutations: Int = 0, seed: UInt64 = 1,
@@ -102,6 +104,7 @@ struct Phone {
                     case .retrying(let delay): lines.append("retry after \(delay)")
                     case .parked, .upgradeRequired, .loggedOut: lines.append("\(event)")
                     case .synced(let cursor): lines.append("synced \(cursor.seq)")
+                    case .unread(let count): icons.append(count)
                     case .fetched(let ticket, let first, let last, let more):
                         lines.append("fetched \(ticket): \(first)-\(last)\(more ? " more" : "")")
                     case .fetchFailed(let ticket, let code):

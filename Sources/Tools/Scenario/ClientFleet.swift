@@ -159,7 +159,7 @@ final class ClientFleet: DeviceFleet {
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
         case .digest(let isComparable, let isEqual, let objects):
             compared(number, isComparable, isEqual, objects)
-        case .opened, .synced, .closed, .pushTokenRefused, .drained, .retrying, .parked,
+        case .opened, .synced, .unread, .closed, .pushTokenRefused, .drained, .retrying, .parked,
             .loggedOut, .snapshot, .fetched, .fetchFailed, .peeked, .signalled, .reauthenticated:
             break
         }

@@ -48,6 +48,9 @@ public enum ClientEvent: Equatable, Sendable {
     case reauthenticated
     /// Everything up to the feed's head as of now is applied and acknowledged.
     case synced(Cursor)
+    /// How many messages the user has not read, in all: what the app's icon shows now (SYN-27).
+    /// Comes when the page that says so is durable, before `synced`.
+    case unread(UInt32)
     /// A SYNC_REQUEST came.
     case syncRequested(head: UInt64)
     /// A DELTA was handed to the local store.

@@ -323,6 +323,10 @@ extension ClientSession {
                 return
             }
             if to.seq <= applying.seq {
+                // Nothing is new but, it may be, the number: a mute ends without an entry.
+                if !delta.more, changesInFlight.isEmpty, to.seq == applying.seq {
+                    actions.append(.report(.unread(delta.unread)))
+                }
                 return afterPage(
                     isLast: !delta.more, answersSync: answersSync, now: now, &actions)
             }
@@ -342,28 +346,14 @@ extension ClientSession {
         applying = to
         changesInFlight.append(
             InFlight(
-                to: to, isLast: !delta.more, answersSync: answersSync, sweeps: sweeps, marks: marks
-            ))
+                to: to, isLast: !delta.more, answersSync: answersSync, sweeps: sweeps, marks: marks,
+                unread: delta.more ? nil : delta.unread))
         actions.append(.report(.delta(entries: delta.entries.count, more: delta.more)))
         actions.append(
             .apply(
                 LocalChange(
                     entries: delta.entries, to: to, marksStale: marksStale, sweeps: sweeps,
                     historyThrough: delta.reset == nil ? nil : historyThrough)))
-    }
-
-    /// Those of applied entries that the user may be notified of (PSH-8): messages of others and
-    /// announcements that are not of a first sync, a reset or a FETCH, and were not alerted.
-    public func news(among applied: [Entry]) -> [Entry] {
-        applied.filter { entry in
-            // Pages beside the feed name no `seq` (HIS-2).
-            guard entry.seq > historyThrough, !entry.alerted else { return false }
-            return switch entry.body {
-            case .message(let message): !message.sender.isExactly(user)
-            case .announcement(let announcement): !announcement.read
-            default: false
-            }
-        }
     }
 
     /// The oldest change handed over is durable.
@@ -375,6 +365,10 @@ extension ClientSession {
         if change.sweeps { isResetting = false }
         for mark in change.marks {
             reads.removeAll { mark.covers($0) }
+        }
+        // SYN-27, before `synced`: whoever stops then has the icon right.
+        if changesInFlight.isEmpty, let unread = change.unread {
+            actions.append(.report(.unread(unread)))
         }
         // The next one's answer acknowledges both.
         guard phase == .open, changesInFlight.isEmpty else { return actions }

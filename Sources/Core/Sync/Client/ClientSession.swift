@@ -123,30 +123,8 @@ public struct ClientSession: Sendable {
         var answersSync: Bool
         var sweeps: Bool
         var marks: [ReadMark]
-    }
-
-    /// What a page says was read.
-    struct ReadMark: Equatable, Sendable {
-        /// As that of the receipt it answers.
-        var subject: [UInt8]
-        /// `nil`: an announcement, read as a whole.
-        var state: ReadMarkState?
-
-        init?(_ entry: Entry) {
-            switch entry.body {
-            case .readMark(let state):
-                guard let conversation = entry.conversation else { return nil }
-                (subject, self.state) = (conversation.bytes, state)
-            case .announcement(let announcement):
-                guard announcement.read, let id = MessageID(entry.object) else { return nil }
-                subject = ReadReceipt(announcement: id).subject
-            default: return nil
-            }
-        }
-
-        func covers(_ receipt: ReadReceipt) -> Bool {
-            receipt.subject == subject && state.map { receipt.isCovered(by: $0) } ?? true
-        }
+        /// What the icon shows after it (SYN-27); `nil`: the page does not say.
+        var unread: UInt32?
     }
 
     var limits: ClientLimits { configuration.limits }

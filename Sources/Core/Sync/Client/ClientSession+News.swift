@@ -1,0 +1,43 @@
+import Model
+public import Wire
+
+// What the entries of a page mean for what the person sees.
+extension ClientSession {
+    /// What a page says was read.
+    struct ReadMark: Equatable, Sendable {
+        /// As that of the receipt it answers.
+        var subject: [UInt8]
+        /// `nil`: an announcement, read as a whole.
+        var state: ReadMarkState?
+
+        init?(_ entry: Entry) {
+            switch entry.body {
+            case .readMark(let state):
+                guard let conversation = entry.conversation else { return nil }
+                (subject, self.state) = (conversation.bytes, state)
+            case .announcement(let announcement):
+                guard announcement.read, let id = MessageID(entry.object) else { return nil }
+                subject = ReadReceipt(announcement: id).subject
+            default: return nil
+            }
+        }
+
+        func covers(_ receipt: ReadReceipt) -> Bool {
+            receipt.subject == subject && state.map { receipt.isCovered(by: $0) } ?? true
+        }
+    }
+
+    /// Those of applied entries that the user may be notified of (PSH-8): messages of others and
+    /// announcements that are not of a first sync, a reset or a FETCH, and were not alerted.
+    public func news(among applied: [Entry]) -> [Entry] {
+        applied.filter { entry in
+            // Pages beside the feed name no `seq` (HIS-2).
+            guard entry.seq > historyThrough, !entry.alerted else { return false }
+            return switch entry.body {
+            case .message(let message): !message.sender.isExactly(user)
+            case .announcement(let announcement): !announcement.read
+            default: false
+            }
+        }
+    }
+}
