@@ -248,6 +248,55 @@ import Wire
         }
     }
 
+    @Test("what is stored says which notifications may stand", arguments: engines)
+    func standing(_ engine: EngineFactory) throws {
+        let other = ConversationID(high: 1, low: 2)
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            func standing(
+                _ position: UInt64, _ room: ConversationID? = Self.room, at time: UInt64 = 5
+            ) throws -> NotificationStanding {
+                try local.standing(
+                    of: MessageID(high: room?.low ?? 1, low: position), in: room,
+                    at: Timestamp(milliseconds: time))
+            }
+            func news(_ id: UInt64, isRead: Bool, version: UInt64) -> Entry {
+                Entry(
+                    seq: 1, object: MessageID(high: 1, low: id).bytes, version: version,
+                    body: .announcement(AnnouncementState(read: isRead)))
+            }
+            let mark = Entry(
+                seq: 1, conversation: Self.room, version: 1,
+                body: .readMark(
+                    ReadMarkState(through: 1, ranges: [InclusiveRange(first: 3, last: 3)])))
+            let deleted = Entry(
+                seq: 1, conversation: Self.room, object: MessageID(high: 1, low: 4).bytes,
+                version: 2, body: .tombstone(TombstoneState(position: 4)))
+            try feed(
+                [state(), state(other)] + (1...5).map { message($0) }
+                    + [
+                        message(1, room: other), mark, deleted, news(90, isRead: false, version: 1),
+                    ],
+                local)
+            #expect(try (1...5).map { try standing($0) } == [.over, .shows, .over, .over, .shows])
+            #expect(try standing(9) == .unknown && standing(1, other) == .shows)
+            #expect(try standing(90, nil) == .shows)
+            let muted = Entry(
+                seq: 2, conversation: other, version: 1,
+                body: .conversationSettings(
+                    ConversationSettings(muted: true, mutedUntilMs: 100)))
+            try feed([muted, news(90, isRead: true, version: 2)], local)
+            #expect(try standing(1, other, at: 99) == .muted)
+            #expect(try standing(1, other, at: 100) == .shows)
+            #expect(try standing(90, nil) == .over)
+            let gone = Entry(
+                seq: 3, conversation: other, object: other.bytes, version: 2,
+                body: .tombstone(
+                    TombstoneState(position: 1, conversation: true, forEveryone: true)))
+            try feed([gone], local)
+            #expect(try standing(1, other) == .over)
+        }
+    }
+
     @Test("an entry without its conversation is kept and told", arguments: engines)
     func orphans(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

@@ -23,9 +23,14 @@ extension Demo {
 
     static var story: [Chapter] {
         [
-            Chapter("set-up", "An app, three devices that log in, two conversations", setUp),
+            Chapter("set-up", "An app, four devices that log in, two conversations", setUp),
             Chapter("online", "A device that is online is asked to sync, and does", online),
-            Chapter("sleeping", "A sleeping device is woken silently and syncs in time", sleeping),
+            Chapter(
+                "sleeping", "A sleeping device is woken silently, syncs in time and shows it",
+                sleeping),
+            Chapter(
+                "read-elsewhere", "One of the two is read on the tablet: exactly that one goes",
+                readElsewhere),
             Chapter(
                 "force-quit",
                 "A force-quit device stays silent; after the grace it is unreachable and alerted",
@@ -42,6 +47,7 @@ extension Demo {
     static let benTalk = "0190a1b2-c3d4-7000-8000-0000000000b0"
     static let claraTalk = "0190a1b2-c3d4-7000-8000-0000000000c0"
     static let ben = "ben-phone"
+    static let benTablet = "ben-tablet"
     static let phone = "clara-phone"
     static let tablet = "clara-tablet"
     private static let issuerKeyID = "demo-issuer"
@@ -77,7 +83,11 @@ extension Demo {
         // Before the devices: their first sync brings them all there is.
         try backend.createConversation(Self.benTalk, participants: ["anna", "ben"])
         try backend.createConversation(Self.claraTalk, participants: ["anna", "clara"])
-        for (device, user) in [(Self.ben, "ben"), (Self.phone, "clara"), (Self.tablet, "clara")] {
+        let devices = [
+            (Self.ben, "ben"), (Self.benTablet, "ben"), (Self.phone, "clara"),
+            (Self.tablet, "clara"),
+        ]
+        for (device, user) in devices {
             var create = ControlRequest(.deviceCreate, device: device)
             create.topic = Self.topic
             create.user = user
@@ -88,7 +98,7 @@ extension Demo {
             create.trust = authority.path
             create.issuerKey = issuerFile.path
             create.issuerKid = Self.issuerKeyID
-            devices[device] = try command(create).deviceId
+            self.devices[device] = try command(create).deviceId
             try command(ControlRequest(.deviceOpen, device: device))
             try see(device, .synced, "logged in and is in sync")
             try serverSays(device, "is online and has a push token") {
@@ -127,6 +137,7 @@ extension Demo {
         let message = try publish("Are you there?", to: Self.benTalk)
         try see(Self.ben, .syncRequest, "is asked to sync")
         try seeApplied(Self.ben, message)
+        try seeOwn(Self.ben, message)
         try serverSays(Self.ben, "is not behind") { !$0.feed.isBehind }
         try expectNone(Self.ben, .push, "a push was sent beside the connection")
     }
@@ -140,9 +151,25 @@ extension Demo {
         try seePush(Self.ben, "background")
         let wake = try see(Self.ben, .wake, "is woken")
         try seeApplied(Self.ben, message)
+        try seeOwn(Self.ben, message)
         try see(Self.ben, .state, "sleeps again") { $0.state == "suspended" && $0.n > wake.n }
         try serverRecords("silent", about: message, to: Self.ben, as: "synced")
         try expectNone(Self.ben, .push, "it was alerted, though it came") { $0.pushType == "alert" }
+    }
+
+    /// The app that showed both is gone from memory by then: what it knows, it knows from its
+    /// store.
+    private func readElsewhere() throws(ScenarioError) {
+        try screenShows(Self.ben, ["Are you there?", "Dinner at eight?"], icon: 2)
+        try command(ControlRequest(.deviceKill, device: Self.ben))
+        var read = ControlRequest(.deviceRead, device: Self.benTablet)
+        read.conversation = Self.benTalk
+        read.through = 1
+        try command(read)
+        try see(Self.benTablet, .badge, "its user reads the first one") { $0.badge == 1 }
+        try command(ControlRequest(.deviceOpen, device: Self.ben))
+        try see(Self.ben, .synced, "is opened, and in sync")
+        try screenShows(Self.ben, ["Dinner at eight?"], icon: 1)
     }
 
     // MARK: - Force-quit
@@ -279,6 +306,27 @@ extension Demo {
             $0.identifier == message.id && $0.local != true
         }
         return push
+    }
+
+    /// The app's own notification, as the person sees it.
+    private func seeOwn(
+        _ device: String, _ message: PublishedMessage
+    ) throws(ScenarioError) {
+        try see(device, .shown, "shows a notification of its own") {
+            $0.identifier == message.id && $0.local == true
+        }
+    }
+
+    private func screenShows(
+        _ device: String, _ texts: [String], icon: UInt64
+    ) throws(ScenarioError) {
+        let shown = try command(ControlRequest(.deviceScreen, device: device)).screen ?? []
+        let badge = try report(device).badge
+        guard shown.map(\.body) == texts, badge == icon else {
+            throw ScenarioError(
+                "\(device) shows \(shown.map(\.body)) and \(badge), not \(texts) and \(icon)")
+        }
+        say(device, "shows \(texts.map { "\"\($0)\"" }.joined(separator: ", ")), icon \(icon)")
     }
 
     private func expectNone(

@@ -274,7 +274,7 @@ public final class TableLocalStore: LocalStore {
         return mark
     }
 
-    private func entries(_ scan: Scan) throws(LocalStoreError) -> [Entry] {
+    func entries(_ scan: Scan) throws(LocalStoreError) -> [Entry] {
         try read { snapshot throws(StoreError) in
             var entries: [Entry] = []
             for row in try snapshot.records(LocalEntryRecord.self, scan) {

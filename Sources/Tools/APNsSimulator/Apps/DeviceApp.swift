@@ -61,6 +61,8 @@ public struct DeviceAppHooks {
     public var showNotification:
         (_ identifier: String, _ title: String, _ body: String, _ threadID: String?) -> Void
     public var removeNotification: (_ identifier: String) -> Void
+    /// What stands on the screen of this app, oldest first.
+    public var screen: () -> [ScreenNotification]
     public var setBadge: (UInt64) -> Void
     /// For the log. `device` is filled in.
     public var tell: (SimulatorEvent) -> Void
@@ -71,11 +73,13 @@ public struct DeviceAppHooks {
             @escaping (_ identifier: String, _ title: String, _ body: String, _ threadID: String?)
             -> Void,
         removeNotification: @escaping (_ identifier: String) -> Void,
+        screen: @escaping () -> [ScreenNotification],
         setBadge: @escaping (UInt64) -> Void, tell: @escaping (SimulatorEvent) -> Void
     ) {
         self.finished = finished
         self.showNotification = showNotification
         self.removeNotification = removeNotification
+        self.screen = screen
         self.setBadge = setBadge
         self.tell = tell
     }

@@ -20,8 +20,6 @@ final class SyncDeviceApp: DeviceApp {
         var path: String
     }
 
-    /// Notifications whose messages are known, at most.
-    private static let knownMax = 2_000
     private static let textMax = 200
 
     private let loop: Loop
@@ -38,8 +36,6 @@ final class SyncDeviceApp: DeviceApp {
     /// It runs because of a push and stops when it has synced.
     private var wasWoken = false
     private var lastEnd = ""
-    /// Messages this process knows, oldest first, whose notification a read mark may remove.
-    private var known: [(conversation: ConversationID, position: UInt64, identifier: String)] = []
 
     init(loop: Loop, configuration: Configuration, hooks: DeviceAppHooks) {
         self.loop = loop
@@ -85,7 +81,6 @@ final class SyncDeviceApp: DeviceApp {
         store = nil
         file?.close()
         file = nil
-        known = []
     }
 
     func networkChanged(isUp: Bool) {
@@ -175,7 +170,9 @@ final class SyncDeviceApp: DeviceApp {
     private func reported(_ event: ClientEvent) {
         switch event {
         case .opened: hooks.tell(SimulatorEvent(.online))
+        case .unread(let count): hooks.setBadge(UInt64(count))
         case .synced(let cursor):
+            tidy()
             var told = SimulatorEvent(.synced)
             told.applied = cursor.seq
             hooks.tell(told)
@@ -252,8 +249,6 @@ final class SyncDeviceApp: DeviceApp {
                         conversation: conversation.description, message: identifier,
                         position: message.position, seq: entry.seq, sender: message.sender,
                         alerted: entry.alerted))
-                arrived(message, identifier, in: conversation)
-            case .readMark(let mark): readElsewhere(conversation, mark)
             case .participant(let participant) where participant.user == configuration.user:
                 var event = SimulatorEvent(.joined)
                 event.conversation = conversation.description
@@ -268,38 +263,52 @@ final class SyncDeviceApp: DeviceApp {
         hooks.tell(event)
     }
 
-    private func arrived(
-        _ message: MessageState, _ identifier: String, in conversation: ConversationID
-    ) {
-        guard message.sender != configuration.user else { return }
-        if known.count >= Self.knownMax { known.removeFirst(Self.knownMax / 4) }
-        known.append((conversation, message.position, identifier))
-    }
-
-    /// In the background the app shows a notification of its own, under the identifier that an
+    /// Behind the front the app shows a notification of its own, under the identifier that an
     /// alert about the same message would have (Protocol/push.md, PSH-4).
     private func notify(_ news: [Entry]) {
-        guard wasWoken else { return }
+        guard isRunning, state.phase != .foreground else { return }
         for entry in news {
-            guard case .message(let message) = entry.body,
-                let identifier = MessageID(entry.object)?.description
+            guard let object = MessageID(entry.object), let text = Self.notification(of: entry),
+                standing(of: object, in: entry.conversation) == .shows
             else { continue }
-            let title = message.push?.title ?? message.sender
-            let body = message.push?.body ?? Self.text(of: message)
-            hooks.showNotification(identifier, title, body, entry.conversation?.description)
+            hooks.showNotification(
+                object.description, text.title, text.body, entry.conversation?.description)
         }
     }
 
-    private func readElsewhere(_ conversation: ConversationID, _ mark: ReadMarkState) {
-        let read = known.filter { entry in
-            entry.conversation == conversation
-                && (entry.position <= mark.through
-                    || mark.ranges.contains {
-                        ($0.first...max($0.first, $0.last)).contains(entry.position)
-                    })
+    /// What was read or deleted on another device goes from the screen, each by itself: by what is
+    /// stored, so that a process knows it that was started after the message came.
+    private func tidy() {
+        for shown in hooks.screen() {
+            guard let object = shown.object.flatMap({ MessageID(text: $0) }) else { continue }
+            let conversation = shown.conversation.flatMap { ConversationID(text: $0) }
+            if standing(of: object, in: conversation) == .over {
+                hooks.removeNotification(shown.identifier)
+            }
         }
-        known.removeAll { entry in read.contains { $0.identifier == entry.identifier } }
-        for entry in read { hooks.removeNotification(entry.identifier) }
+    }
+
+    private func standing(
+        of object: MessageID, in conversation: ConversationID?
+    ) -> NotificationStanding {
+        do {
+            return try openStore().standing(
+                of: object, in: conversation,
+                at: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
+        } catch {
+            fail("screen: \(error)")
+            return .unknown
+        }
+    }
+
+    /// `nil`: it has no text for alerts, and is shown inside the app only (MSG-3).
+    private static func notification(of entry: Entry) -> (title: String, body: String)? {
+        switch entry.body {
+        case .message(let message):
+            message.push.map { ($0.title.isEmpty ? message.sender : $0.title, $0.body) }
+        case .announcement(let announcement): announcement.push.map { ($0.title, $0.body) }
+        default: nil
+        }
     }
 
     private static func text(of message: MessageState) -> String {

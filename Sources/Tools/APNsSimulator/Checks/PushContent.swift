@@ -14,11 +14,13 @@ public struct PushContent: Equatable, Sendable {
     public var wake: String?
     /// `rouse.o`: the object, for people who read the log.
     public var object: String?
+    /// `rouse.c`: the object's conversation.
+    public var conversation: String?
 
     public init(
         title: String? = nil, body: String? = nil, badge: UInt64? = nil, sound: Bool = false,
         contentAvailable: Bool = false, mutableContent: Bool = false, threadID: String? = nil,
-        wake: String? = nil, object: String? = nil
+        wake: String? = nil, object: String? = nil, conversation: String? = nil
     ) {
         self.title = title
         self.body = body
@@ -29,6 +31,7 @@ public struct PushContent: Equatable, Sendable {
         self.threadID = threadID
         self.wake = wake
         self.object = object
+        self.conversation = conversation
     }
 
     public var showsAlert: Bool { title != nil || body != nil }
@@ -67,6 +70,7 @@ public struct PushContent: Equatable, Sendable {
         let own = members["rouse"] as? [String: Any]
         content.wake = own?["w"] as? String
         content.object = own?["o"] as? String
+        content.conversation = own?["c"] as? String
         return content
     }
 }

@@ -46,6 +46,7 @@ final class DeviceHost {
             removeNotification: { [weak self] identifier in
                 self?.change { $0.remove(identifier: identifier, now: $1) }
             },
+            screen: { [weak self] in self?.device.screen ?? [] },
             setBadge: { [weak self] number in
                 self?.change { $0.setBadge(number, now: $1) }
             },

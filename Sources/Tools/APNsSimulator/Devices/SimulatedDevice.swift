@@ -13,10 +13,14 @@ public struct ScreenNotification: Equatable, Codable, Sendable {
     public var shownAtMs: UInt64
     /// Shown by the app itself, not by a push.
     public var isLocal: Bool
+    /// The message, announcement or campaign it is about, and its conversation, as the payload
+    /// says: what an app reads of a delivered notification's `userInfo`.
+    public var object: String?
+    public var conversation: String?
 
     public init(
         identifier: String, title: String, body: String, threadID: String?, shownAtMs: UInt64,
-        isLocal: Bool
+        isLocal: Bool, object: String? = nil, conversation: String? = nil
     ) {
         self.identifier = identifier
         self.title = title
@@ -24,6 +28,8 @@ public struct ScreenNotification: Equatable, Codable, Sendable {
         self.threadID = threadID
         self.shownAtMs = shownAtMs
         self.isLocal = isLocal
+        self.object = object
+        self.conversation = conversation
     }
 }
 
@@ -178,7 +184,8 @@ public struct SimulatedDevice: Equatable, Sendable {
         let handle = lastHandle
         texts[handle] = ScreenNotification(
             identifier: identifier, title: title, body: body, threadID: threadID,
-            shownAtMs: now.milliseconds, isLocal: true)
+            shownAtMs: now.milliseconds, isLocal: true, object: identifier,
+            conversation: threadID)
         let key = PhonePush.key(identifier)
         return change(now) {
             _ = $0.showLocal(handle: handle, identifier: key, rules: $1, into: &$2)
@@ -246,7 +253,8 @@ public struct SimulatedDevice: Equatable, Sendable {
         return ScreenNotification(
             identifier: push.collapseID ?? "unnamed-\(unnamed)", title: push.content.title ?? "",
             body: push.content.body ?? "", threadID: push.content.threadID,
-            shownAtMs: now.milliseconds, isLocal: false)
+            shownAtMs: now.milliseconds, isLocal: false, object: push.content.object,
+            conversation: push.content.conversation)
     }
 
     /// Keeps what the model still refers to and nothing else, so that it is bounded as the model
