@@ -76,6 +76,7 @@ public final class Replay {
     /// As it was before the devices were compared with the server.
     var judged: ReplayLedger?
     var digests = DigestTally()
+    var screens = ScreenTally()
     let pushKey = PrivateKey.generate(.p256)
 
     /// Log minutes without a line after which an app sleeps, in logs that tell no parts.
@@ -244,6 +245,7 @@ public final class Replay {
             failures.append("\(log.messages - ledger.messages.count) lines were never sent")
         }
         judgeDigests(&failures)
+        reportScreens(&failures)
         if report.resets > 0 { failures.append("\(report.resets) resets after the first login") }
         report.failures += failures
     }
@@ -452,7 +454,7 @@ public final class Replay {
         if judged == nil { judged = ledger }
         guard compareDigests(now) else { return }
         isCounting = true
-        fleet?.count { [unowned self] in self.countAtServer() }
+        fleet?.count { [unowned self] in self.judgeScreens { self.countAtServer() } }
     }
 
     private func tellProgress(_ now: UInt64) {

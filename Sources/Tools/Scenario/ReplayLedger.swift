@@ -28,6 +28,7 @@ public struct ReplayLedger: Sendable {
     }
 
     private(set) var messages: [Sent] = []
+    private var identifiers: [MessageID] = []
     private var indexes: [MessageID: Int] = [:]
     private(set) var devices: [Device] = []
     private var ordinals: [Int: Int] = [:]
@@ -67,6 +68,7 @@ public struct ReplayLedger: Sendable {
         let ordinal = ordinals[sender, default: 0]
         ordinals[sender] = ordinal + 1
         indexes[message] = messages.count
+        identifiers.append(message)
         messages.append(
             Sent(
                 sender: sender, ordinal: ordinal, sentAt: time, acknowledgedAt: nil, position: nil))
@@ -128,6 +130,13 @@ public struct ReplayLedger: Sendable {
             lost += absent
         }
         return (lost, doubled, missing)
+    }
+
+    /// Messages of others that the device holds.
+    func others(on device: Int) -> Set<MessageID> {
+        Set(
+            devices[device].applied.filter { messages[$0].sender != device }
+                .map { identifiers[$0] })
     }
 
     private func isOwed(_ message: Sent, to device: Device) -> Bool {

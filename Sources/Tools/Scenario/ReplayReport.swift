@@ -65,6 +65,11 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     /// Devices whose comparison with the server at the end was equal, and unequal at any time.
     public var digestsEqual = 0
     public var digestsUnequal = 0
+    /// Phones whose screen was seen at the end; those with a notification that should not stand
+    /// there, or twice; those whose icon is not the number of unread messages.
+    public var screensJudged = 0
+    public var screensWrong = 0
+    public var iconsWrong = 0
     /// Objects in the sums of the equal ones.
     public var digestObjects: UInt64 = 0
     /// Comparisons as the server counted them since its last start.
@@ -84,6 +89,9 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         case log, factor, seed, devices, messages, acknowledged, unacknowledged, refused
         case deliveries, deltas, resets, demotions, alerts, recoveries, lost, duplicated, seconds
         case kills, failures, badges, held
+        case screensJudged = "screens_judged"
+        case screensWrong = "screens_wrong"
+        case iconsWrong = "icons_wrong"
         case digestsEqual = "digests_equal"
         case digestsUnequal = "digests_unequal"
         case digestObjects = "digest_objects"
@@ -137,6 +145,11 @@ public struct ReplayReport: Codable, Equatable, Sendable {
             "\(digestsEqual) of \(devices), over \(digestObjects) objects; unequal "
                 + "\(digestsUnequal); the server counted \(serverDigestsEqual) equal, "
                 + "\(serverDigestsUnequal) unequal")
+        if !isAwake {
+            text += row(
+                "screens",
+                "\(screensJudged) seen, \(screensWrong) wrong; \(iconsWrong) icons wrong")
+        }
         text += row(
             "the server holds",
             "\(held.users) users, \(held.devices) devices, \(held.conversations) conversations, "

@@ -99,6 +99,16 @@ final class SimulatorFleet: DeviceFleet {
 
     func checkDigest(_ device: Int) { call(ControlRequest(.deviceDigest, device: "\(device)")) }
 
+    /// What stands on the device's screen; `nil`: the simulator did not tell.
+    func screen(_ device: Int, then: @escaping (PhoneScreen?) -> Void) {
+        var notifications: [ScreenNotification]?
+        call(ControlRequest(.deviceScreen, device: "\(device)")) { notifications = $0.screen }
+        call(ControlRequest(.deviceStatus, device: "\(device)")) { response in
+            guard let notifications, let icon = response.status?.badge else { return then(nil) }
+            then(PhoneScreen(notifications: notifications, icon: icon))
+        }
+    }
+
     func count(then: @escaping () -> Void) {
         call(ControlRequest(.counts)) { [unowned self] response in
             func count(_ kind: SimulatorEvent.Kind) -> Int {
