@@ -21,7 +21,9 @@ struct PendingAck: Equatable, Sendable {
     /// A receipt that would become too large for one write stays beside the older one.
     mutating func merge(_ more: [ReadReceipt], rangesMax: Int) {
         for read in more {
-            let index = reads.lastIndex { $0.conversation == read.conversation }
+            let index = reads.lastIndex {
+                $0.conversation == read.conversation && $0.announcement == read.announcement
+            }
             if let index, reads[index].ranges.count + read.ranges.count <= rangesMax {
                 reads[index].merge(read)
             } else {
@@ -42,9 +44,22 @@ struct PendingAck: Equatable, Sendable {
         return batch
     }
 
-    mutating func merge(_ more: [InclusiveRange], request: UInt16) {
-        for range in more where !ranges.contains(range) { ranges.append(range) }
-        if claim == nil, !more.isEmpty { claimRequest = request }
+    /// Sorted and apart, so that many small ranges cost one write; of more than `rangesMax` the
+    /// highest stay (SYN-28). One that is none stays as it is: the store refuses it.
+    mutating func merge(_ more: [InclusiveRange], request: UInt16, rangesMax: Int) {
+        guard !more.isEmpty else { return }
+        let all = ranges + more
+        var merged: [InclusiveRange] = []
+        for range in all.filter({ $0.first <= $0.last }).sorted(by: { $0.first < $1.first }) {
+            if let last = merged.last, range.first == 0 || range.first - 1 <= last.last {
+                merged[merged.count - 1].last = max(last.last, range.last)
+            } else {
+                merged.append(range)
+            }
+        }
+        let malformed = all.first { $0.first > $0.last }.map { [$0] } ?? []
+        ranges = malformed + merged.suffix(rangesMax - malformed.count)
+        if claim == nil { claimRequest = request }
     }
 
     /// Puts back what could not be written.
@@ -53,7 +68,7 @@ struct PendingAck: Equatable, Sendable {
             self.claim = claim
             claimRequest = older.claimRequest
         }
-        merge(older.ranges, request: older.claimRequest)
+        merge(older.ranges, request: older.claimRequest, rangesMax: rangesMax)
         merge(older.reads, rangesMax: rangesMax)
         completesSync = completesSync || older.completesSync
         isUrgent = true

@@ -232,14 +232,15 @@ extension Session {
             guard body.reads.isEmpty else {
                 return refuse(.ack, .forbidden, request: request, &actions)
             }
-            ack.merge(body.ranges, request: request)
+            ack.merge(
+                body.ranges, request: request, rangesMax: limits.receiptsPerWrite)
             ack.isUrgent = ack.isUrgent || !body.ranges.isEmpty
             return
         }
         guard !areTooMany(body.reads) else {
             return refuse(.ack, .limit, request: request, &actions)
         }
-        ack.merge(body.ranges, request: request)
+        ack.merge(body.ranges, request: request, rangesMax: limits.receiptsPerWrite)
         ack.merge(body.reads, rangesMax: limits.receiptsPerWrite)
         if !body.ranges.isEmpty || !body.reads.isEmpty { ack.isUrgent = true }
         if body.applied <= head {
