@@ -109,7 +109,9 @@ struct FeedObject {
     static func receipt(_ record: ReceiptRecord) -> FeedObject {
         FeedObject(
             kind: .receipt, conversation: record.conversation,
-            object: Array(record.user.name.utf8), version: record.version)
+            object: Array(record.user.name.utf8), version: record.version,
+            position: record.announcedDelivered)
+    /// What is told now: the entry holds it, for others are told later of what comes then.
     }
 
     static func metadata(_ record: MetadataRecord) -> FeedObject {

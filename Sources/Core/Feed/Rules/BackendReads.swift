@@ -150,8 +150,8 @@ extension PageReader {
                 .user(participant.user),
             ])
         return ParticipantProgress(
-            user: participant.user, delivered: receipt?.delivered ?? participant.joinedPosition,
-            read: receipt?.read ?? participant.joinedPosition)
+            user: participant.user, delivered: receipt?.delivered ?? 0,
+            read: receipt?.read ?? 0)
     }
 
     private func view(

@@ -119,11 +119,8 @@ struct PageReader {
             sized = try entry(of: record)
             sized.entry.alerted = record.timing.isQuiet(record.sentAt, now: now)
         case .receipt:
-            // How far a deleted user got is gone.
-            guard let record = try receipt(row), try reach.includes(row, record) else {
-                return nil
-            }
-            sized = entry(of: record)
+            guard let receipt = try receipt(row) else { return nil }
+            sized = receipt
         case .readMark: sized = try entry(of: try readMark(row))
         case .metadata, .conversationSettings, .block:
             sized = try joinState(row)
@@ -166,7 +163,9 @@ struct PageReader {
         try found(MessageRecord.self, [.app(row.app), .blob(row.object)])
     }
 
-    private func receipt(_ row: EntryRecord) throws(StoreError) -> ReceiptRecord? {
+    /// What the entry told when it was made: others have been told of more since (SYN-2).
+    /// `nil`: how far a deleted user got is gone.
+    func receipt(_ row: EntryRecord) throws(StoreError) -> SizedEntry? {
         let user = String(decoding: row.object, as: UTF8.self)
         return try snapshot.record(
             ReceiptRecord.self, [.app(row.app), .identifier(row.conversation), .text(user)])

@@ -34,6 +34,14 @@ struct PositionSet: Equatable {
         position <= through || ranges.contains { $0.first <= position && position <= $0.last }
     }
 
+    /// Up to where there is no gap for one who sees positions above `joined` only: none of the
+    /// others is read or delivered by that.
+    func through(whereSeenAbove joined: UInt64) -> UInt64 {
+        guard through < joined else { return through }
+        let beside = ranges.first { $0.first <= joined + 1 && $0.last > joined }
+        return beside?.last ?? through
+    }
+
     /// Adds what is at or below `limit`, the newest position there is: nothing counts as read
     /// before it was sent. Keeps the highest `rangesMax` ranges.
     mutating func add(

@@ -30,14 +30,6 @@ struct Reach {
         return found
     }
 
-    /// Whether the other's receipt as it is now is for the user: who left learns no more.
-    mutating func includes(
-        _ row: EntryRecord, _ receipt: ReceiptRecord
-    ) throws(StoreError) -> Bool {
-        if row.version >= receipt.version { return true }
-        return try isPresent(row)
-    }
-
     /// Whether the user takes part.
     mutating func isPresent(_ row: EntryRecord) throws(StoreError) -> Bool {
         guard let member = try membership(of: row.conversation) else { return false }

@@ -80,8 +80,10 @@ extension Work {
                     mark.app, mark.user, mark.conversation, head: feed.user.head,
                     in: self.transaction, now: self.now)
             })
-        if isPresent, after.through > before.through {
-            try raiseReceipt(of: participant, in: conversation) { $0.read = after.through }
+        let joined = participant.joinedPosition
+        let read = after.through(whereSeenAbove: joined)
+        if isPresent, read > before.through(whereSeenAbove: joined) {
+            try raiseReceipt(of: participant, in: conversation) { $0.read = read }
         }
     }
 }

@@ -13,7 +13,6 @@ extension Work {
         of participant: ParticipantRecord, in conversation: ConversationRecord,
         stored ranges: [InclusiveRange] = [], _ change: (inout ReceiptRecord) -> Void = { _ in }
     ) throws(RuleFailure) {
-        let joined = participant.joinedPosition
         let before =
             try record(
                 ReceiptRecord.self,
@@ -23,14 +22,15 @@ extension Work {
                 ])
             ?? ReceiptRecord(
                 app: participant.app, conversation: participant.conversation,
-                user: participant.user, delivered: joined, read: joined,
-                announcedDelivered: joined, announcedRead: joined)
+                user: participant.user)
         var after = before
         change(&after)
         after.read = max(after.read, before.read)
         // What was read was delivered.
         after.delivered = max(after.delivered, before.delivered, after.read)
-        try mergeDelivered(&after, adding: ranges, limit: conversation.position)
+        try mergeDelivered(
+            &after, above: participant.joinedPosition, adding: ranges,
+            limit: conversation.position)
         guard after != before else { return }
         if after.delivered == before.delivered, after.read == before.read {
             // A range behind a gap: nothing to tell yet.
@@ -44,20 +44,21 @@ extension Work {
         try put(after)
     }
 
-    /// What was stored behind a gap counts when the gap is closed (SYN-28).
+    /// What was stored behind a gap counts when the gap is closed (SYN-28). What the participant
+    /// was not there for, up to `joined`, is no gap, and is not delivered by that.
     private func mergeDelivered(
-        _ receipt: inout ReceiptRecord, adding ranges: [InclusiveRange] = [],
-        limit: UInt64 = .max >> 1
+        _ receipt: inout ReceiptRecord, above joined: UInt64, adding ranges: [InclusiveRange],
+        limit: UInt64
     ) throws(RuleFailure) {
         guard !ranges.isEmpty || !receipt.deliveredRanges.isEmpty else { return }
         guard
             var stored = PositionSet(
-                through: receipt.delivered, rangeBytes: receipt.deliveredRanges)
+                through: max(receipt.delivered, joined), rangeBytes: receipt.deliveredRanges)
         else { throw .store(.corrupt("receipt: ranges are not pairs")) }
         stored.add(
-            through: receipt.delivered, ranges: ranges, limit: limit,
+            through: stored.through, ranges: ranges, limit: limit,
             rangesMax: limits.rangesPerReadMark)
-        receipt.delivered = stored.through
+        if stored.through > joined { receipt.delivered = stored.through }
         receipt.deliveredRanges = stored.rangeBytes
     }
 
@@ -72,7 +73,8 @@ extension Work {
     func receiptsAreDue(_ app: AppID, _ user: UserID) throws(RuleFailure) {
         let known = try record(ReceiptDueRecord.self, [.app(app), .user(user)], lock: .wait)
         guard known?.due == nil else { return }
-        let last = known?.lastAt ?? Timestamp(milliseconds: 0)
+        // A turn that a clock before its time noted holds nothing up.
+        let last = min(known?.lastAt ?? Timestamp(milliseconds: 0), now)
         try put(
             ReceiptDueRecord(
                 app: app, user: user, due: max(now, last + limits.receiptInterval), lastAt: last))
@@ -113,6 +115,7 @@ extension Work {
 // turn is set. Everything is derived from stored rows: a crash delays it, never loses it.
 extension Work {
     func coalesceReceipts(users: Int) throws(RuleFailure) -> StoreAnswer {
+        try repairTurns(max(1, users))
         let due = try records(
             ReceiptDueRecord.self,
             Scan(
@@ -128,6 +131,22 @@ extension Work {
             try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user, isHeld) }
         }
         return .progressed(count: due.count, more: due.count == max(1, users))
+    }
+
+    /// No turn is further away than the interval, but for a clock that was set back: such a turn
+    /// is due now.
+    private func repairTurns(_ limit: Int) throws(RuleFailure) {
+        let far = try records(
+            ReceiptDueRecord.self,
+            Scan(
+                index: "receipt_due_by_due", after: [.timestamp(now + limits.receiptInterval)],
+                limit: limit))
+        for row in far {
+            var turn = row
+            turn.due = now
+            turn.lastAt = min(row.lastAt, now)
+            try put(turn)
+        }
     }
 
     private func pendingReceipts(
@@ -271,8 +290,11 @@ extension Work {
         // Only where something is new, so that a bounded look gets on.
         let isDelivered = receipt.delivered > receipt.announcedDelivered
         let isRead = receipt.read > receipt.announcedRead
-        let first = min(
+        let told = min(
             isDelivered ? receipt.announcedDelivered : .max, isRead ? receipt.announcedRead : .max)
+        // Who wrote before the reader came hears nothing (MSG-4).
+        let reader = try membership(receipt.app, receipt.conversation, receipt.user)
+        let first = max(told, reader?.joinedPosition ?? 0)
         let last = max(receipt.delivered, receipt.read)
         let messages = try records(
             MessageRecord.self,

@@ -84,6 +84,8 @@ public struct RuleLimits: Equatable, Sendable {
     public var snapshotNewerPages = 64
     /// A conversation with more participants is not whole in a SNAPSHOT: FETCH gives the rest.
     public var snapshotParticipants = 32
+    /// Receipts of a conversation in a snapshot.
+    public var snapshotReceipts = 64
     /// Positions of each conversation a digest sums up.
     public var digestPositions = 50
     /// With more conversations no digest is made: it would hold up the other reads.

@@ -147,13 +147,8 @@ extension PageReader {
         guard let newest else { return nil }
         let (members, isComplete) = try snapshotParticipants(
             reach, senders: newest.senders, limits)
-        let tells = try tellsReceipts(reach.conversation)
-        for member in members {
-            add(entry(of: member))
-            if tells, member.user != reach.participant.user, let receipt = try receipt(of: member) {
-                add(receipt)
-            }
-        }
+        for member in members { add(entry(of: member)) }
+        for receipt in try receipts(in: reach, limits) { add(receipt) }
         for sized in newest.entries { add(sized) }
         // One conversation alone always fits: the page's limit keeps that much below a frame's.
         guard cuts || (left.bytes >= 0 && left.elements >= 0) else { return nil }
@@ -242,13 +237,23 @@ extension PageReader {
         return (members, false)
     }
 
-    /// Whether receipt entries of the conversation are in feeds.
-    private func tellsReceipts(
-        _ conversation: ConversationRecord
-    ) throws(StoreError) -> Bool {
-        guard !conversation.receiptsOff else { return false }
-        let app = try snapshot.record(AppRecord.self, [.app(conversation.app)])
-        return conversation.participants <= app?.receiptParticipantsMax ?? 0
+    /// The receipts this user was told of: those in the feed.
+    private func receipts(
+        in reach: HistoryReach, _ limits: RuleLimits
+    ) throws(StoreError) -> [SizedEntry] {
+        let participant = reach.participant
+        let rows = try snapshot.records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(participant.app), .user(participant.user),
+                    .unsigned(EntryKind.receipt.rawValue), .identifier(participant.conversation),
+                ],
+                limit: limits.snapshotReceipts))
+        var told: [SizedEntry] = []
+        for row in rows { if let receipt = try receipt(row) { told.append(receipt) } }
+        return told
     }
 }
 
