@@ -160,8 +160,8 @@ struct BackendReadTests {
                 ParticipantProgress(user: UserID("anna"), delivered: 2, read: 1),
                 ParticipantProgress(user: UserID("bert"), delivered: 0, read: 0),
                 ParticipantProgress(user: UserID("carl"), delivered: 0, read: 0),
-                // What was before a newcomer is nothing to read.
-                ParticipantProgress(user: UserID("dora"), delivered: 2, read: 2),
+                // What was before a newcomer is neither delivered nor read.
+                ParticipantProgress(user: UserID("dora"), delivered: 0, read: 0),
             ])
         guard
             case .participants(let participants, nil) = try read(

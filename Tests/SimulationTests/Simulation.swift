@@ -151,6 +151,7 @@ final class Simulation {
         converse(devices.map(\.user))
         life()
         disaster()
+        watchUnread()
         try pass(Self.stormy)
         isCalm = true
         if !server.isUp { try server.start() }
@@ -163,6 +164,7 @@ final class Simulation {
         for device in devices { try device.reopen() }
         try pass(120_000)
         try checkConvergence()
+        try checkUnread()
         try checkTyping()
         for device in devices { try device.checkDigest() }
         try pass(20_000)

@@ -17,7 +17,7 @@ struct SimulationTests {
         "a push without an answer", "a push accepted and dropped", "an alert shown", "a demotion",
         "a recovery", "a SYNC_REQUEST", "a page with more behind it", "a publish repeated",
         "a result given again", "a session ended: superseded", "a silent phone judged",
-        "messages compared", "history applied",
+        "messages compared", "history applied", "unread compared",
         "a page of a snapshot", "a digest compared", "an edit", "a message deleted for everyone",
         "a message deleted for oneself", "a conversation deleted", "a block", "a block ended",
         "a conversation muted or not", "metadata changed", "tokens revoked",

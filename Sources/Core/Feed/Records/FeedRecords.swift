@@ -10,10 +10,12 @@ public struct EntryRecord: Record, Equatable {
             Column("version", .integer), Column("is_visible", .integer),
             Column("position", .integer),
             Column("first_seq", .integer), Column("expires_at", .integer, optional: true),
+            Column("unread_position", .integer, optional: true),
         ],
         indexes: [
             TableIndex("entry_by_object", columns: [0, 1, 3, 4, 5]),
             TableIndex("entry_by_expiry", columns: [10], presentColumn: 10),
+            TableIndex("entry_by_unread", columns: [0, 1, 4, 11], presentColumn: 11),
         ])
 
     public var app: AppID
@@ -34,6 +36,8 @@ public struct EntryRecord: Record, Equatable {
     public var firstSeq: UInt64
     /// Of what only says that something is gone: when the entry may go, if no device needs it.
     public var expiresAt: Timestamp?
+    /// Of a message that is unread for the user until it is read (SYN-27), its position.
+    public var unreadPosition: UInt64?
 
     public init(
         app: AppID,
@@ -46,7 +50,8 @@ public struct EntryRecord: Record, Equatable {
         isVisible: Bool,
         position: UInt64,
         firstSeq: UInt64,
-        expiresAt: Timestamp? = nil
+        expiresAt: Timestamp? = nil,
+        unreadPosition: UInt64? = nil
     ) {
         self.app = app
         self.user = user
@@ -59,6 +64,7 @@ public struct EntryRecord: Record, Equatable {
         self.position = position
         self.firstSeq = firstSeq
         self.expiresAt = expiresAt
+        self.unreadPosition = unreadPosition
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -74,6 +80,7 @@ public struct EntryRecord: Record, Equatable {
         position = try reader.unsigned()
         firstSeq = try reader.unsigned()
         expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        unreadPosition = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
     }
 
     public var row: [ColumnValue] {
@@ -89,6 +96,7 @@ public struct EntryRecord: Record, Equatable {
             .unsigned(position),
             .unsigned(firstSeq),
             .optional(expiresAt) { .timestamp($0) },
+            .optional(unreadPosition) { .unsigned($0) },
         ]
     }
 }

@@ -47,6 +47,8 @@ struct FeedObject {
     var mayExist: Bool
     /// It only says that something is gone: not kept for ever (SYN-30).
     var isEnd = false
+    /// The message it is, where others than its sender are to read it (SYN-27).
+    var unread: MessageRecord?
 
     init(
         kind: EntryKind, conversation: ConversationID, object: [UInt8], version: UInt64,
@@ -101,17 +103,19 @@ struct FeedObject {
     }
 
     static func message(_ record: MessageRecord) -> FeedObject {
-        FeedObject(
+        var object = FeedObject(
             kind: .message, conversation: record.conversation, object: record.message.bytes,
             version: record.version, position: record.position)
+        object.unread = record
+        return object
     }
 
+    /// What is told now: the entry holds it, for others are told later of what comes then.
     static func receipt(_ record: ReceiptRecord) -> FeedObject {
         FeedObject(
             kind: .receipt, conversation: record.conversation,
             object: Array(record.user.name.utf8), version: record.version,
             position: record.announcedDelivered)
-    /// What is told now: the entry holds it, for others are told later of what comes then.
     }
 
     static func metadata(_ record: MetadataRecord) -> FeedObject {
@@ -249,6 +253,12 @@ extension Work {
             feed.user.movedHead = feed.user.head
             if isUntold { feed.user.awaitReceipt() }
         }
+        if entry.unreadPosition != older.unreadPosition {
+            _ = try waking { () throws(StoreError) in
+                try self.transaction.recountUnread(
+                    entry.app, entry.user, entry.conversation, now: self.now)
+            }
+        }
         feed.replaced.append((older, entry))
     }
 
@@ -263,7 +273,9 @@ extension Work {
             conversation: object.conversation, object: object.object, version: object.version,
             isVisible: isVisible, position: object.position,
             firstSeq: firstSeq ?? feed.user.head,
-            expiresAt: object.isEnd ? now + limits.tombstoneLifetime : nil)
+            expiresAt: object.isEnd ? now + limits.tombstoneLifetime : nil,
+            unreadPosition: object.unread?.alerts(feed.user.user) == true
+                ? object.position : nil)
         try put(entry)
         return entry
     }
@@ -289,23 +301,32 @@ extension Work {
         ).first
     }
 
-    /// What a message asks for: one that alerts, or is passive, in a conversation that is not
-    /// muted, not already read.
-    func attention(
-        of message: MessageRecord, for user: UserID
+    /// A message comes into the user's feed: it counts as unread unless it was read already.
+    ///
+    /// - Returns: what it asks for: one that alerts, or is passive, in a conversation that is not
+    ///   muted, not already read.
+    func receive(
+        _ message: MessageRecord, by user: UserRecord
     ) throws(RuleFailure) -> Attention {
-        let alerts = message.alerts(user)
-        guard alerts || message.isUseful(user) else { return .none }
-        if try isMuted(message.conversation, for: user, message.app) {
-            return try refuse(message, to: user, .muted)
-        }
-        let mark = try record(
-            ReadMarkRecord.self,
-            [.app(message.app), .user(user), .identifier(message.conversation)])
+        let name = user.user
+        let alerts = message.alerts(name)
+        guard user.deletingSince == nil, alerts || message.isUseful(name) else { return .none }
+        let key: [ColumnValue] = [
+            .app(message.app), .user(name), .identifier(message.conversation),
+        ]
+        let mark = try record(ReadMarkRecord.self, key)
         let isRead =
             try mark.map { mark throws(RuleFailure) in try positions(of: mark) }?
             .contains(message.position) ?? false
-        if isRead { return try refuse(message, to: user, .readAlready) }
+        let settings = try record(SettingsRecord.self, key)
+        if alerts, !isRead {
+            try waking { () throws(StoreError) in
+                try self.transaction.addUnread(
+                    message.app, name, message.conversation, mutedUntil: settings?.quietUntil)
+            }
+        }
+        if settings?.isMuted(now: now) == true { return try refuse(message, to: name, .muted) }
+        if isRead { return try refuse(message, to: name, .readAlready) }
         guard alerts else { return .useful }
         return Attention(message.timing, message.urgency, publishedAt: message.sentAt)
     }

@@ -164,7 +164,7 @@ extension PageReader {
             DeviceRecord.self, Scan(prefix: key, limit: limits.listRows))
         return UserView(
             user: known, devices: devices.filter { $0.expiresAt == nil }.count,
-            unread: try snapshot.unread(app, user))
+            unread: try snapshot.unread(app, user, now: now))
     }
 
     private func conversations(

@@ -62,7 +62,9 @@ extension PageReader {
         state.sender = record.sender
         state.sentMs = record.sentAt.milliseconds
         state.editedMs = record.editedAt?.milliseconds ?? 0
-        if !record.pushTitle.isEmpty || !record.pushBody.isEmpty {
+        // Empty where the alert shows strings of the app's own: it counts as unread all the same
+        // (SYN-27), as a passive message does not.
+        if record.hasAlert {
             state.push = PushText(title: record.pushTitle, body: record.pushBody)
         }
         return SizedEntry(

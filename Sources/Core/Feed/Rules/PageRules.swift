@@ -58,7 +58,7 @@ struct PageReader {
                 if row.isVisible && page.firstVisible == nil { page.firstVisible = row.seq }
             }
             if rows.count < Self.chunk {
-                page.unread = try snapshot.unread(query.app, query.user)
+                page.unread = try snapshot.unread(query.app, query.user, now: now)
                 return page
             }
         }
@@ -96,7 +96,7 @@ struct PageReader {
             }
             if rows.count < Self.chunk { break }
         }
-        page.unread = try snapshot.unread(query.app, query.user)
+        page.unread = try snapshot.unread(query.app, query.user, now: now)
         return page
     }
 
@@ -167,8 +167,12 @@ struct PageReader {
     /// `nil`: how far a deleted user got is gone.
     func receipt(_ row: EntryRecord) throws(StoreError) -> SizedEntry? {
         let user = String(decoding: row.object, as: UTF8.self)
-        return try snapshot.record(
+        let record = try snapshot.record(
             ReceiptRecord.self, [.app(row.app), .identifier(row.conversation), .text(user)])
+        guard var told = record else { return nil }
+        told.announcedDelivered = row.position
+        told.announcedRead = row.version - min(row.version, row.position)
+        return entry(of: told)
     }
 
     private func readMark(_ row: EntryRecord) throws(StoreError) -> ReadMarkRecord {

@@ -91,9 +91,9 @@ extension Work {
                 try self.append(
                     .conversation(conversation, version: recipient.conversationVersion), to: &feed)
             }
+            let attention = try self.receive(message, by: feed.user)
             try self.append(
-                .present(message), to: &feed,
-                attention: try self.attention(of: message, for: recipient.user),
+                .present(message), to: &feed, attention: attention,
                 tellsReceipts: tellsReceipts && message.deletedAt == nil)
             try self.moveToFront(recipient, in: &feed)
             try self.close(feed)
@@ -249,6 +249,7 @@ extension Work {
             let told = recipient.leftRevision == revision ? [recipient] : leaving
             for leaver in told { try self.append(.participant(leaver), to: &feed) }
             try self.close(feed)
+            if recipient.leftRevision == revision { try self.endUnread(of: recipient) }
             return told.count
         }
     }

@@ -154,15 +154,11 @@ extension PageReader {
         guard cuts || (left.bytes >= 0 && left.elements >= 0) else { return nil }
         left.elements -= 1
         room = left
-        let unread = try snapshot.record(
-            UnreadRecord.self,
-            [
-                .app(reach.participant.app), .user(reach.participant.user),
-                .identifier(reach.participant.conversation),
-            ])
+        let unread = try snapshot.unreadCount(
+            reach.participant.app, reach.participant.user, reach.participant.conversation)
         return SnapshotConversation(
             conversation: reach.conversation.conversation, entries: entries,
-            completeFrom: newest.completeFrom, unread: UInt32(clamping: unread?.count ?? 0),
+            completeFrom: newest.completeFrom, unread: UInt32(clamping: unread),
             participantsComplete: isComplete)
     }
 

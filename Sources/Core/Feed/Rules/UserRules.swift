@@ -22,11 +22,14 @@ extension Work {
         try put(settings)
         try append(.settings(settings), to: &feed)
         try close(feed)
-        try waking { () throws(StoreError) in
-            let read = try self.transaction.readPositions(session.app, session.user, id)
-            try self.transaction.recountUnread(
-                session.app, session.user, id, read: read, now: self.now)
-        }
+        effects.note(
+            try waking { () throws(StoreError) in
+                let isLess = try self.transaction.recountUnread(
+                    session.app, session.user, id, now: self.now)
+                guard isLess else { return WakeEffects() }
+                return try WakeRules.unreadFell(
+                    session.app, session.user, in: self.transaction, now: self.now)
+            })
     }
 
     /// MSG-27.
@@ -75,13 +78,6 @@ extension Work {
         try record(BlockRecord.self, blockKey(app, user, other))?.isBlocked ?? false
     }
 
-    func isMuted(
-        _ conversation: ConversationID, for user: UserID, _ app: AppID
-    ) throws(RuleFailure) -> Bool {
-        try record(SettingsRecord.self, settingsKey(app, user, conversation))?
-            .isMuted(now: now) ?? false
-    }
-
     private func settingsKey(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) -> [ColumnValue] {
@@ -94,5 +90,11 @@ extension Work {
 }
 
 extension SettingsRecord {
-    func isMuted(now: Timestamp) -> Bool { isMuted && mutedUntil.map { now < $0 } ?? true }
+    func isMuted(now: Timestamp) -> Bool { now < quietUntil }
+
+    /// When the conversation is muted no more; 1970: it is not.
+    var quietUntil: Timestamp {
+        Timestamp(
+            milliseconds: isMuted ? mutedUntil?.milliseconds ?? .max >> 1 : 0)
+    }
 }

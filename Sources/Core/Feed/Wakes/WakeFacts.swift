@@ -98,14 +98,6 @@ extension StoreSnapshot {
         return set
     }
 
-    /// Of one conversation.
-    func unreadCount(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID
-    ) throws(StoreError) -> UInt64 {
-        try record(UnreadRecord.self, [.app(app), .user(user), .identifier(conversation)])?.count
-            ?? 0
-    }
-
     /// Where the newest message up to a position stands in a user's feed; `nil`: it does not.
     func newestSeq(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, through position: UInt64
@@ -128,107 +120,6 @@ extension StoreSnapshot {
                 limit: 1)
         ).first?.seq
     }
-
-    /// The number for the icon: unread visible messages of all conversations.
-    func unread(_ app: AppID, _ user: UserID) throws(StoreError) -> UInt64 {
-        let rows = try records(
-            UnreadRecord.self,
-            Scan(prefix: [.app(app), .user(user)], limit: Int(UnreadRecord.countMax)))
-        return min(rows.reduce(0) { $0 + $1.count }, UnreadRecord.countMax)
-    }
-}
-
-extension StoreTransaction {
-    /// Batches of messages one recount looks at.
-    private static var recountRounds: Int { 16 }
-
-    /// A visible entry was appended: one more to read, unless it was counted already.
-    func countUnread(_ entry: EntryRecord) throws(StoreError) {
-        // Announcements are not counted (MSG-51).
-        guard entry.kind == .message else { return }
-        let key: [ColumnValue] = [
-            .app(entry.app), .user(entry.user), .identifier(entry.conversation),
-        ]
-        var row =
-            try record(UnreadRecord.self, key)
-            ?? UnreadRecord(
-                app: entry.app, user: entry.user, conversation: entry.conversation, count: 0,
-                through: 0)
-        guard entry.position > row.through else { return }
-        row.count = min(row.count + 1, UnreadRecord.countMax)
-        row.through = entry.position
-        try put(row)
-    }
-
-    private func blockedUsers(_ app: AppID, _ user: UserID) throws(StoreError) -> Set<UserID> {
-        let blocks = try records(
-            BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
-        return Set(blocks.filter(\.isBlocked).map(\.other))
-    }
-
-    /// The read mark moved: counts what is left above it, at most as much as a badge shows.
-    func recountUnread(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID, read: PositionSet,
-        now: Timestamp
-    ) throws(StoreError) {
-        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
-        guard try record(UnreadRecord.self, key) != nil else { return }
-        // A muted conversation counts nothing, and who is blocked does not either.
-        let settings = try record(
-            SettingsRecord.self, [.app(app), .user(user), .identifier(conversation)])
-        if settings?.isMuted(now: now) == true { return try delete(UnreadRecord.self, key) }
-        let blocked = try blockedUsers(app, user)
-        let participant = try record(
-            ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
-        var row = UnreadRecord(
-            app: app, user: user, conversation: conversation, count: 0, through: 0)
-        row.through = max(
-            read.through, participant?.joinedPosition ?? 0, participant?.clearedPosition ?? 0)
-        let last = participant?.leftRevision == nil ? .max : participant?.leftPosition ?? 0
-        for _ in 0..<Self.recountRounds where row.count < UnreadRecord.countMax {
-            let messages = try records(
-                MessageRecord.self,
-                Scan(
-                    index: "message_by_position", prefix: [.app(app), .identifier(conversation)],
-                    after: [.unsigned(row.through)], limit: 128))
-            let hidden = try hiddenPositions(
-                app, user, conversation, after: row.through, through: messages.last?.position ?? 0)
-            for message in messages where message.position <= last {
-                row.through = message.position
-                if message.alerts(user), !read.contains(message.position),
-                    !blocked.contains(UserID(message.sender)),
-                    !hidden.contains(message.position)
-                {
-                    row.count += 1
-                }
-            }
-            if messages.count < 128 { break }
-        }
-        row.count = min(row.count, UnreadRecord.countMax)
-        if row.count == 0 {
-            try delete(UnreadRecord.self, key)
-        } else {
-            try put(row)
-        }
-    }
-}
-
-extension StoreSnapshot {
-    /// Positions between the bounds, `through` included, that the user deleted for the own
-    /// devices. Called for as many messages at most.
-    func hiddenPositions(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID, after: UInt64,
-        through: UInt64
-    ) throws(StoreError) -> Set<UInt64> {
-        guard through > after else { return [] }
-        let rows = try records(
-            HiddenRecord.self,
-            Scan(
-                prefix: [.app(app), .user(user), .identifier(conversation)],
-                after: [.unsigned(after)], through: [.unsigned(through)],
-                limit: Int(clamping: through - after)))
-        return Set(rows.map(\.position))
-    }
 }
 
 extension MessageRecord {
@@ -241,10 +132,11 @@ extension MessageRecord {
     var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
     var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
 
-    /// Whether it may alert the user: somebody else's, with a push text, and not passive.
-    func alerts(_ user: UserID) -> Bool {
-        UserID(sender) != user && hasPushText && urgency != .passive
-    }
+    /// Whether an alert may show it: it has a push text and is not passive. A deleted one has none.
+    var hasAlert: Bool { hasPushText && urgency != .passive }
+
+    /// Whether it may alert the user: somebody else's. Until it is read it is unread (SYN-27).
+    func alerts(_ user: UserID) -> Bool { UserID(sender) != user && hasAlert }
 
     /// Whether it is worth a silent push and no more: somebody else's, passive.
     func isUseful(_ user: UserID) -> Bool {

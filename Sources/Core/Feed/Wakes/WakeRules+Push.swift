@@ -106,7 +106,8 @@ extension WakeRules {
     private static func claimAlert(
         _ step: inout WakeStep, _ claim: Claim
     ) throws(StoreError) -> PushRequest? {
-        let unread = try step.transaction.unread(step.device.app, step.device.user)
+        let unread = try step.transaction.unread(
+            step.device.app, step.device.user, now: step.now)
         let (alert, shown, since): (AlertRecord, AlertContent, Timestamp)
         switch try step.nextAlert() {
         case .none:
@@ -142,7 +143,8 @@ extension WakeRules {
     private static func claimBadge(
         _ step: inout WakeStep, _ claim: Claim
     ) throws(StoreError) -> PushRequest? {
-        let unread = try step.transaction.unread(step.device.app, step.device.user)
+        let unread = try step.transaction.unread(
+            step.device.app, step.device.user, now: step.now)
         try step.perform(step.machine.claimBadge(unread: unread, claim: claim, now: step.now))
         guard step.sends == .badge else { return nil }
         var subject = PushPayload.Subject(event: "badge", wake: step.row.flightWake)
@@ -189,7 +191,7 @@ extension WakeRules {
         guard row.flight != nil, row.owner == key.owner, row.attempt == key.attempt,
             row.flightWake == request.id
         else { return (nil, WakeEffects()) }
-        let unread = try transaction.unread(key.app, key.user)
+        let unread = try transaction.unread(key.app, key.user, now: now)
         try step.perform(
             step.machine.pushAnswered(
                 request.reply, keepsToken: request.keepsToken, owner: key.owner,

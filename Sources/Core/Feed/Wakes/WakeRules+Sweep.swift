@@ -230,7 +230,7 @@ extension WakeRules {
                 [.app(session.app), .user(session.user), .identifier(session.device)])
         else { return WakeEffects() }
         var step = try WakeStep(device, in: transaction, now: now)
-        let unread = try transaction.unread(device.app, device.user)
+        let unread = try transaction.unread(device.app, device.user, now: now)
         let change = try newestPending(of: device, in: transaction)
         try step.perform(
             step.machine.sessionExpired(behind: change, unread: unread, now: now))

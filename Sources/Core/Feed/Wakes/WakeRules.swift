@@ -72,7 +72,6 @@ public enum WakeRules {
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         guard entry.isVisible, let message = MessageID(entry.object) else { return effects }
-        try transaction.countUnread(entry)
         let change = VisibleChange(
             seq: entry.seq, conversation: entry.conversation, message: message)
         for device in try devices(entry.app, entry.user, in: transaction)
@@ -97,7 +96,6 @@ public enum WakeRules {
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
-        try transaction.countUnread(entry)
         for device in try devices(entry.app, entry.user, in: transaction)
         where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
@@ -200,12 +198,12 @@ public enum WakeRules {
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         let read = try transaction.readPositions(app, user, conversation)
-        let before = try transaction.unreadCount(app, user, conversation)
-        var effects = try takeBack(app, user, conversation, in: transaction, now: now) {
+        let isLess = try transaction.recountUnread(app, user, conversation, now: now)
+        var effects = try takeBack(app, user, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             try step.cancelAlerts(of: conversation, read: read)
         }
-        guard try transaction.unreadCount(app, user, conversation) < before,
+        guard isLess,
             let seq = try transaction.newestSeq(
                 app, user, conversation, through: read.ranges.last?.last ?? read.through)
         else { return effects }
@@ -224,9 +222,8 @@ public enum WakeRules {
             return WakeEffects()
         }
         guard entry.isVisible || entry.kind != .tombstone && !older.isVisible else {
-            var effects = try takeBack(
-                older.app, older.user, older.conversation, in: transaction, now: now
-            ) { (step: inout WakeStep) throws(StoreError) in
+            var effects = try takeBack(older.app, older.user, in: transaction, now: now) {
+                (step: inout WakeStep) throws(StoreError) in
                 try step.cancelAlert(of: message)
             }
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
@@ -274,35 +271,35 @@ public enum WakeRules {
         guard let all = PositionSet(through: through, rangeBytes: []) else {
             return WakeEffects()
         }
-        if conversation?.deletedAt != nil {
-            try transaction.delete(
-                UnreadRecord.self,
-                [.app(member.app), .user(member.user), .identifier(member.conversation)])
-        }
-        return try takeBack(
-            member.app, member.user, member.conversation, in: transaction, now: now
-        ) { (step: inout WakeStep) throws(StoreError) in
+        try transaction.recountUnread(member.app, member.user, member.conversation, now: now)
+        return try takeBack(member.app, member.user, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
             try step.cancelAlerts(of: member.conversation, read: all)
         }
     }
 
-    /// Messages of a conversation are nothing to alert of any more: counts what is left, cancels
-    /// with `cancel`, and icons that show too much are owed a badge push.
+    /// Messages are unread no more and nothing else says so: icons that show too much are owed a
+    /// badge push.
+    static func unreadFell(
+        _ app: AppID, _ user: UserID, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        try takeBack(app, user, in: transaction, now: now) { _ in }
+    }
+
+    /// Messages are nothing to alert of any more, and what is unread was counted: cancels with
+    /// `cancel`, and icons that show too much are owed a badge push.
     private static func takeBack(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
-        in transaction: any StoreTransaction, now: Timestamp,
+        _ app: AppID, _ user: UserID, in transaction: any StoreTransaction, now: Timestamp,
         _ cancel: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
-        let read = try transaction.readPositions(app, user, conversation)
-        try transaction.recountUnread(app, user, conversation, read: read, now: now)
         var unread: UInt64?
         for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
             // One that waits for its time is cancelled where nothing else is known.
             try cancel(&step)
             guard step.hadRow else { continue }
-            if unread == nil { unread = try transaction.unread(app, user) }
+            if unread == nil { unread = try transaction.unread(app, user, now: now) }
             step.machine.badgeMayBeWrong(unread: unread ?? 0, now: now)
             try step.save()
             effects += step.effects

@@ -165,7 +165,7 @@ public enum WakeOutcome: UInt64, Sendable, CaseIterable {
 }
 
 extension UnreadRecord {
-    /// A badge shows no more: counting further would cost more than it tells.
+    /// An icon shows no more: counting further would cost more than it tells.
     public static let countMax: UInt64 = 999
 }
 

@@ -1,35 +1,36 @@
 public import Model
 
-/// How many visible messages of a conversation a user has not read: what the badge adds up.
+/// How many messages of a conversation are unread for a user (SYN-27): what the icon adds up.
 ///
-/// Only while there are any; rises with each visible entry and is counted anew when a read mark
-/// moves.
+/// Only while there are any. It holds nothing that the feed, the read mark and the settings do not
+/// say: it saves counting them.
 public struct UnreadRecord: Record, Equatable {
     public static let table = Table(
         "unread",
         key: [Column("app", .text), Column("user", .text), Column("conversation", .blob)],
-        values: [Column("count", .integer), Column("through", .integer)])
+        values: [Column("count", .integer), Column("muted_until", .integer)],
+        indexes: [TableIndex("unread_by_mute", columns: [0, 1, 4])])
 
     public var app: AppID
     public var user: UserID
     public var conversation: ConversationID
     /// Saturates at `UnreadRecord.countMax`.
     public var count: UInt64
-    /// Messages up to this position are counted.
-    public var through: UInt64
+    /// The icon counts the conversation from then on; 1970: it is not muted.
+    public var mutedUntil: Timestamp
 
     public init(
         app: AppID,
         user: UserID,
         conversation: ConversationID,
         count: UInt64,
-        through: UInt64
+        mutedUntil: Timestamp = Timestamp(milliseconds: 0)
     ) {
         self.app = app
         self.user = user
         self.conversation = conversation
         self.count = count
-        self.through = through
+        self.mutedUntil = mutedUntil
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -38,7 +39,7 @@ public struct UnreadRecord: Record, Equatable {
         user = UserID(try reader.text())
         conversation = try reader.identifier()
         count = try reader.unsigned()
-        through = try reader.unsigned()
+        mutedUntil = try reader.timestamp()
     }
 
     public var row: [ColumnValue] {
@@ -47,7 +48,7 @@ public struct UnreadRecord: Record, Equatable {
             .user(user),
             .identifier(conversation),
             .unsigned(count),
-            .unsigned(through),
+            .timestamp(mutedUntil),
         ]
     }
 }

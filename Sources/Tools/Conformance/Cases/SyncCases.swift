@@ -3,7 +3,7 @@ import Model
 import Wire
 
 extension Conformance {
-    static let syncCases = feedCases + toldCases + resetCases + peekCases
+    static let syncCases = feedCases + toldCases + resetCases + peekCases + unreadCases
 
     /// A user with conversations and messages in the feed, the newest last.
     private static func stocked(

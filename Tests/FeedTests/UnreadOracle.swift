@@ -1,0 +1,122 @@
+import Feed
+import Model
+import Testing
+import Wake
+import Wire
+
+/// Counts what is unread from the entries of a feed alone, as SYN-27 says and as a replica could:
+/// written from the clause, without a look at how the server counts.
+struct UnreadOracle {
+    private struct Message {
+        var version: UInt64
+        var position: UInt64
+        var counts: Bool
+    }
+
+    private struct Room {
+        var joined: UInt64 = 0
+        var takesPart = false
+        var isEnded = false
+        var cleared: UInt64 = 0
+        var mutedUntil: UInt64 = 0
+        var readThrough: UInt64 = 0
+        var readAlone: [InclusiveRange] = []
+        var messages: [[UInt8]: Message] = [:]
+
+        var unread: UInt64 {
+            guard takesPart, !isEnded else { return 0 }
+            let count = messages.values.count { message in
+                message.counts && message.position > max(joined, cleared, readThrough)
+                    && !readAlone.contains {
+                        $0.first <= message.position && message.position <= $0.last
+                    }
+            }
+            return min(UInt64(count), 999)
+        }
+    }
+
+    private var rooms: [ConversationID: Room] = [:]
+
+    init(of user: String, _ entries: [Entry]) {
+        for entry in entries {
+            guard let id = entry.conversation else { continue }
+            var room = rooms[id] ?? Room()
+            switch entry.body {
+            case .participant(let state) where state.user == user:
+                room.joined = state.joinedPosition
+                room.takesPart = !state.removed
+            case .message(let state):
+                room.messages[entry.object] = Message(
+                    version: entry.version, position: state.position,
+                    counts: state.push != nil && state.sender != user)
+            case .tombstone(let state) where state.conversation:
+                room.isEnded = room.isEnded || state.forEveryone
+                room.cleared = max(room.cleared, state.position)
+            case .tombstone: room.messages[entry.object] = nil
+            case .readMark(let state):
+                room.readThrough = state.through
+                room.readAlone = state.ranges
+            case .conversationSettings(let state):
+                room.mutedUntil =
+                    state.muted ? (state.mutedUntilMs == 0 ? .max : state.mutedUntilMs) : 0
+            default: break
+            }
+            rooms[id] = room
+        }
+    }
+
+    func unread(in conversation: ConversationID) -> UInt64 { rooms[conversation]?.unread ?? 0 }
+
+    func icon(now: Timestamp) -> UInt64 {
+        let counted = rooms.values.filter { $0.mutedUntil <= now.milliseconds }
+        return min(counted.reduce(0) { $0 + $1.unread }, 999)
+    }
+}
+
+extension World {
+    /// Compares every number the server gives the user with what its feed says; `nil`: all agree.
+    /// Of conversations with a change on its way nothing is expected.
+    func unreadFinding(_ user: String) throws -> String? {
+        let page = try page(user)
+        let oracle = UnreadOracle(of: user, page.entries)
+        let moving = Set(try all(FanOutRecord.self).map(\.conversation))
+        guard
+            case .backend(.user(let view)) = try read(.backend(Self.app, .user(UserID(user))))
+        else { return nil }
+        if view.unread != page.unread {
+            return "\(user): DELTA says \(page.unread), the API \(view.unread)"
+        }
+        let rows = try all(UnreadRecord.self).filter { $0.user.name == user }
+        let counts = Dictionary(uniqueKeysWithValues: rows.map { ($0.conversation, $0.count) })
+        for id in try all(ConversationRecord.self).map(\.conversation) where !moving.contains(id) {
+            let expected = oracle.unread(in: id)
+            if counts[id] ?? 0 != expected {
+                return "\(user) in \(id): \(counts[id] ?? 0) instead of \(expected)"
+            }
+        }
+        guard moving.isEmpty else { return nil }
+        if page.unread != oracle.icon(now: now) {
+            return "\(user): the icon shows \(page.unread), not \(oracle.icon(now: now))"
+        }
+        return try snapshotFinding(user, oracle)
+    }
+
+    private func snapshotFinding(_ user: String, _ oracle: UnreadOracle) throws -> String? {
+        var frame = SnapshotFrame()
+        repeat {
+            guard
+                case .history(.snapshotPage(let page)) = try read(
+                    .history(.snapshot(Self.app, UserID(user), frame, bytes: 1 << 16)))
+            else { return nil }
+            for told in page.conversations {
+                guard let id = told.conversation else { continue }
+                let expected = oracle.unread(in: id)
+                if UInt64(told.unread) != expected {
+                    return "\(user) in \(id): the snapshot says \(told.unread), not \(expected)"
+                }
+            }
+            frame.continuation = page.continuation
+        } while !frame.continuation.isEmpty
+        return nil
+    }
+}

@@ -1,0 +1,89 @@
+import Feed
+import MemoryStore
+import Model
+import Wake
+import Wire
+
+// What is unread (SYN-27), counted from the rows by the clause, without the server's own count.
+extension Simulation {
+    /// Looks again and again while the faults last.
+    func watchUnread() {
+        clock.after(3_000) { [unowned self] in
+            try self.checkUnread()
+            if !self.isCalm { self.watchUnread() }
+        }
+    }
+
+    func checkUnread() throws {
+        // The number of a change that is on its way may be the one before it.
+        guard try rows(FanOutRecord.self).isEmpty else { return }
+        let messages = Dictionary(
+            uniqueKeysWithValues: try rows(MessageRecord.self).map { ($0.message.bytes, $0) })
+        let entries = try rows(EntryRecord.self).filter { $0.kind == .message }
+        let marks = try rows(ReadMarkRecord.self)
+        let ended = Set(
+            try rows(ConversationRecord.self).filter { $0.deletedAt != nil }.map(\.conversation))
+        let settings = try rows(SettingsRecord.self)
+        var icons: [UserID: UInt64] = [:]
+        for member in try rows(ParticipantRecord.self) {
+            let mark = marks.first {
+                $0.user == member.user && $0.conversation == member.conversation
+            }
+            let above = max(mark?.through ?? 0, member.joinedPosition, member.clearedPosition)
+            let alone = pairs(mark?.ranges ?? [])
+            let takesPart = member.leftRevision == nil && !ended.contains(member.conversation)
+            let unread = entries.count { entry in
+                guard takesPart, entry.user == member.user,
+                    entry.conversation == member.conversation,
+                    let message = messages[entry.object], message.deletedAt == nil
+                else { return false }
+                return message.position > above && message.sender != member.user.name
+                    && !(message.pushTitle + message.pushBody).isEmpty
+                    && !alone.contains {
+                        $0.first <= message.position && message.position <= $0.last
+                    }
+            }
+            let known = try rows(UnreadRecord.self).first {
+                $0.user == member.user && $0.conversation == member.conversation
+            }
+            guard known?.count ?? 0 == UInt64(unread) else {
+                throw Violation(
+                    "SYN-27: \(unread) unread for \(member.user) in \(member.conversation), "
+                        + "counted as \(known?.count ?? 0)")
+            }
+            if unread > 0 { reached.count("unread compared") }
+            let isMuted = settings.contains {
+                $0.user == member.user && $0.conversation == member.conversation && $0.isMuted
+                    && ($0.mutedUntil.map { clock.wall < $0 } ?? true)
+            }
+            icons[member.user, default: 0] += isMuted ? 0 : UInt64(unread)
+        }
+        for (user, icon) in icons.sorted(by: { $0.key < $1.key }) {
+            let shown = try shown(to: user)
+            guard shown == min(icon, 999) else {
+                throw Violation("SYN-27: the icon of \(user) shows \(shown), not \(icon)")
+            }
+        }
+    }
+
+    /// `unread` of a DELTA.
+    private func shown(to user: UserID) throws -> UInt64 {
+        var reading = StoreReading.nothing
+        let query = PageQuery(
+            app: Self.app, user: user, device: DeviceID(high: 0, low: 0), after: .max >> 1,
+            bytes: 1_000)
+        try server.store.read { snapshot throws(StoreError) in
+            reading = try Rules.read(
+                .page(query), in: snapshot, now: self.clock.wall, limits: self.limits)
+        }
+        guard case .page(let page) = reading else { return 0 }
+        return page.unread
+    }
+
+    private func pairs(_ bytes: [UInt8]) -> [InclusiveRange] {
+        stride(from: 0, to: bytes.count, by: 16).compactMap { start in
+            let pair = Identifier<Never>(bytes[start..<start + 16])
+            return pair.map { InclusiveRange(first: $0.high, last: $0.low) }
+        }
+    }
+}
