@@ -1,4 +1,5 @@
 import Feed
+import MemoryStore
 import Model
 import Testing
 import Wire
@@ -41,6 +42,29 @@ extension World {
     func texts(_ user: String, after: UInt64 = 0) throws -> [String] {
         try page(user, after: after).entries.map(\.text)
     }
+
+    /// The newest entries, newest first.
+    func peek(_ user: String) throws -> Page {
+        let query = PageQuery(
+            app: Self.app, user: UserID(user), device: DeviceID(high: 0, low: 0), after: 0,
+            bytes: 1 << 20, newestFirst: true)
+        guard case .page(let page) = try read(.page(query)) else {
+            throw Unexpected(answer: .done)
+        }
+        return page
+    }
+
+    func history(_ query: HistoryQuery) throws -> HistoryReading {
+        guard case .history(let reading) = try read(.history(query)) else {
+            throw Unexpected(answer: .done)
+        }
+        return reading
+    }
+
+    /// Writes rows behind the rules' back: what a damaged file, or a newer program, leaves.
+    func tamper(
+        _ body: (any StoreTransaction) throws(StoreError) -> Void
+    ) throws { try store.write(body) }
 
     func retain() throws {
         while case .progressed(_, let more) = try ask(.enforceRetention(rows: 3)), more {}

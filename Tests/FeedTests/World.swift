@@ -18,6 +18,8 @@ final class World {
     var ended: [EndedSession] = []
     var challenged: [SessionKey] = []
     var audiences: [AudienceChange] = []
+    /// What the last request or query passed over.
+    private(set) var unreadable: [UnreadableRow] = []
     private var nextNumber: UInt64 = 1000
 
     init(limits: RuleLimits = RuleLimits()) throws {
@@ -49,6 +51,7 @@ final class World {
         ended = outcome.ended
         challenged = outcome.challenged
         audiences = outcome.audiences
+        unreadable = outcome.unreadable
         return outcome.answer
     }
 
@@ -162,10 +165,12 @@ final class World {
 
     func read(_ query: StoreQuery, isForgiving: Bool = false) throws -> StoreReading {
         var reading = StoreReading.nothing
+        unreadable = []
         try store.read { snapshot throws(StoreError) in
             reading = try Rules.read(
                 query, in: isForgiving ? ForgivingSnapshot(snapshot) : snapshot,
-                now: self.store.now(), limits: self.limits)
+                now: self.store.now(), limits: self.limits
+            ) { self.unreadable.append($0) }
         }
         return reading
     }

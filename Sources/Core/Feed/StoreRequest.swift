@@ -418,41 +418,6 @@ public enum AudienceChange: Hashable, Sendable {
     case sender(AppID, UserID)
 }
 
-/// The answer and what others must be told once it is committed.
-public struct StoreOutcome: Equatable, Sendable {
-    public var answer: StoreAnswer
-    public var changes: [FeedChange]
-    public var ended: [EndedSession]
-    /// Sessions whose connection must show an identity token.
-    public var challenged: [SessionKey]
-    /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
-    public var hasBackgroundWork: Bool
-    /// A webhook has something to deliver that had nothing before.
-    public var hasDeliveries: Bool
-    /// Demotions and recoveries, for the metrics.
-    public var wakes: WakeEffects
-    public var audiences: [AudienceChange]
-    /// Of what is published at a time, for the metrics.
-    public var schedule: ScheduleEffects
-
-    public init(
-        answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
-        challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
-        hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
-        audiences: [AudienceChange] = [], schedule: ScheduleEffects = ScheduleEffects()
-    ) {
-        self.answer = answer
-        self.changes = changes
-        self.ended = ended
-        self.challenged = challenged
-        self.hasBackgroundWork = hasBackgroundWork
-        self.hasDeliveries = hasDeliveries
-        self.wakes = wakes
-        self.audiences = audiences
-        self.schedule = schedule
-    }
-}
-
 /// What the shells read: carried out by `Rules.read` on one snapshot.
 public enum StoreQuery: Equatable, Sendable {
     case page(PageQuery)

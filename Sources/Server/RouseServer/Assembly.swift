@@ -197,6 +197,20 @@ extension Server {
         Random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } >> 1
     }
 
+    /// Lines for rows that cannot be read, at most, each time some are met.
+    private static let unreadableLines = 16
+
+    static func report(_ rows: [UnreadableRow], to log: Log) {
+        for row in rows.prefix(unreadableLines) {
+            log.warning(
+                "store.row_unreadable",
+                [
+                    LogField("app", row.app.name), LogField("user", row.user.name),
+                    LogField("conversation", row.conversation), LogField("what", row.detail),
+                ])
+        }
+    }
+
     static func register(_ metrics: Metrics, store: StoreService) {
         let health = store.health
         metrics.reading("rouse_store_commits_total", "Transactions committed.", isCounter: true) {
@@ -211,6 +225,10 @@ extension Server {
         metrics.reading(
             "rouse_store_commit_seconds_total", "Time spent in transactions.", isCounter: true
         ) { Double(health.counts.commitMilliseconds) / 1000 }
+        metrics.reading(
+            "rouse_store_unreadable_rows_total",
+            "Rows passed over or set aside because they cannot be read.", isCounter: true
+        ) { Double(health.counts.unreadableRows) }
         metrics.reading("rouse_store_writable", "1 while the last write worked.") {
             health.isWritable ? 1 : 0
         }

@@ -75,7 +75,7 @@ public final class Server: Sendable {
                 schedule.note(committed.schedule)
                 if committed.hasBackgroundWork { pushes.ring() }
                 if committed.hasDeliveries { deliveries.ring() }
-            })
+            }, onUnreadable: { Self.report($0, to: log) })
         Self.register(metrics, store: store)
         let isDraining = Flag()
         self.isDraining = isDraining

@@ -43,15 +43,22 @@ public final class StoreService: Sendable {
     /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
     /// (63 bits of chance) becomes the store's if it has none yet. `onCommit` is called on the
     /// writer's thread after each commit that others must hear of; it must only post. `zones` is
-    /// asked on that thread.
+    /// asked on that thread. `onUnreadable` is called on both threads with the rows that were
+    /// passed over because they cannot be read; they are counted in `health`.
     public static func start(
         limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
         epochHalf: UInt64, zones: any ZoneClock = OnlyUTC(),
         open: @escaping @Sendable () throws -> any Store,
-        onCommit: @escaping @Sendable (Committed) -> Void
+        onCommit: @escaping @Sendable (Committed) -> Void,
+        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void = { _ in }
     ) throws -> StoreService {
         let health = StoreHealth()
         let apps = AppDirectory()
+        let report: @Sendable ([UnreadableRow]) -> Void = { rows in
+            guard !rows.isEmpty else { return }
+            health.record { $0.unreadableRows += UInt64(rows.count) }
+            onUnreadable(rows)
+        }
         let (writerThread, opened) = try LoopThread.startReturning(name: "store") { loop in
             let store = try open()
             // Before anybody is served: the epoch exists, and sessions of an earlier process
@@ -62,12 +69,13 @@ public final class StoreService: Sendable {
             Failpoint.hit(.committed, start, outcomes)
             let writer = try StoreWriter(
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
-                apps: apps, zones: zones, onCommit: onCommit)
+                apps: apps, zones: zones, onCommit: onCommit, onUnreadable: report)
             return OpenedStore(writes: writer.mailbox, reader: HandedOver(try store.reader()))
         }
         let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
             StoreReading.serve(
-                opened.reader.value, on: loop, limit: limits.waitingQueries)
+                opened.reader.value, on: loop, limit: limits.waitingQueries,
+                onUnreadable: report)
         }
         return StoreService(
             writerThread: writerThread, readerThread: readerThread, writes: opened.writes,
@@ -138,6 +146,8 @@ public final class StoreHealth: Sendable {
         public var largestCommit: UInt64 = 0
         /// Requests taken from the mailbox that wait for their transaction.
         public var queuedRequests = 0
+        /// Rows passed over, or set aside, because they cannot be read.
+        public var unreadableRows: UInt64 = 0
         /// Why the last write failed; `nil` while writing works.
         public var failure: StoreError?
 

@@ -14,6 +14,7 @@ final class StoreWriter {
     private let apps: AppDirectory
     private let zones: any ZoneClock
     private let onCommit: @Sendable (Committed) -> Void
+    private let onUnreadable: @Sendable ([UnreadableRow]) -> Void
     private var duties: [Duty]
     private var timer: LoopTimer?
     private var isTurnAsked = false
@@ -38,7 +39,8 @@ final class StoreWriter {
     init(
         loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
         health: StoreHealth, apps: AppDirectory, zones: any ZoneClock,
-        onCommit: @escaping @Sendable (Committed) -> Void
+        onCommit: @escaping @Sendable (Committed) -> Void,
+        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
     ) throws(StoreError) {
         self.loop = loop
         self.store = store
@@ -47,6 +49,7 @@ final class StoreWriter {
         self.apps = apps
         self.zones = zones
         self.onCommit = onCommit
+        self.onUnreadable = onUnreadable
         // The first turns come soon: a server that never runs for long has its duties done too.
         self.duties = duties.map { duty in
             Duty(duty: duty, due: loop.now + min(duty.interval, Self.firstTurn))
@@ -170,6 +173,7 @@ final class StoreWriter {
             committed.hasDeliveries = committed.hasDeliveries || outcome.hasDeliveries
             committed.wakes += outcome.wakes
             committed.schedule += outcome.schedule
+            onUnreadable(outcome.unreadable)
         }
         if committed.hasBackgroundWork {
             for index in duties.indices where duties[index].duty.followsCommits {
@@ -250,17 +254,22 @@ extension StoreRequest {
 extension StoreReading {
     /// Serves queries on `loop`, each batch from one snapshot.
     static func serve(
-        _ reader: any StoreReader, on loop: Loop, limit: Int
+        _ reader: any StoreReader, on loop: Loop, limit: Int,
+        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
     ) -> Mailbox<ReadJob> {
         Mailbox(loop: loop, limit: limit) { jobs in
             var results: [StoreResult] = []
+            var unreadable: [UnreadableRow] = []
             do throws(StoreError) {
                 try reader.read { snapshot throws(StoreError) in
                     let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
                     for job in jobs {
                         do throws(StoreError) {
                             results.append(
-                                .read(try Rules.read(job.query, in: snapshot, now: now)))
+                                .read(
+                                    try Rules.read(job.query, in: snapshot, now: now) {
+                                        unreadable.append($0)
+                                    }))
                         } catch {
                             results.append(.failed(error))
                         }
@@ -269,6 +278,7 @@ extension StoreReading {
             } catch {
                 results = jobs.map { _ in .failed(error) }
             }
+            onUnreadable(unreadable)
             for (job, result) in zip(jobs, results) {
                 job.replies.post(StoreReply(ticket: job.ticket, result: result))
             }

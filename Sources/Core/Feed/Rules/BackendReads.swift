@@ -129,6 +129,13 @@ extension PageReader {
                     through: range.descending ? beside.map { [.unsigned($0 - 1)] } : nil,
                     descending: range.descending, limit: Self.messagesChunk))
             for message in rows {
+                let content = try readable(message.app, UserID(""), message.conversation) {
+                    () throws(StoreError) in try self.entry(of: message)
+                }
+                guard content != nil else {
+                    beside = message.position
+                    continue
+                }
                 bytes += message.contentBytes
                 if found.count == limit || bytes > range.bytes && !found.isEmpty {
                     return .messages(found, next: found.last?.position)
@@ -181,9 +188,13 @@ extension PageReader {
             to: limit)
         var all: [UserConversation] = []
         for participant in rows where participant.leftRevision == nil {
-            let conversation = try found(
-                ConversationRecord.self, [.app(app), .identifier(participant.conversation)])
-            guard conversation.deletedAt == nil else { continue }
+            let conversation = try readable(app, user, participant.conversation) {
+                () throws(StoreError) in
+                try self.found(
+                    ConversationRecord.self,
+                    [.app(app), .identifier(participant.conversation)])
+            }
+            guard let conversation, conversation.deletedAt == nil else { continue }
             all.append(UserConversation(conversation: conversation, participant: participant))
         }
         return .conversations(all, next: last?.conversation)

@@ -135,7 +135,9 @@ extension PageReader {
             let messages = try self.messages(
                 of: reach, above: above, through: through, ascending: fetch.ascending)
             for message in messages {
-                guard try isShown(message, in: reach) else {
+                guard try isShown(message, in: reach),
+                    let sized = try readableEntry(of: message, in: reach)
+                else {
                     if fetch.ascending {
                         above = message.position
                     } else {
@@ -143,7 +145,6 @@ extension PageReader {
                     }
                     continue
                 }
-                let sized = try entry(of: message)
                 guard page.entries.count < countMax, room.fits(sized) || page.entries.isEmpty
                 else {
                     page.more = true
@@ -161,6 +162,15 @@ extension PageReader {
             if messages.count < Self.chunk { return page }
         }
         return page
+    }
+
+    /// `nil`: its content cannot be read; the others are shown all the same.
+    func readableEntry(
+        of message: MessageRecord, in reach: HistoryReach
+    ) throws(StoreError) -> SizedEntry? {
+        try readable(message.app, reach.participant.user, message.conversation) {
+            () throws(StoreError) in try self.entry(of: message)
+        }
     }
 
     /// The next messages of a window, at most a chunk.
@@ -210,11 +220,16 @@ extension PageReader {
         conversation.entry.version = reach.participant.conversationVersion
         var state = [conversation]
         let participant = reach.participant
+        func add(_ read: () throws(StoreError) -> SizedEntry) throws(StoreError) {
+            let sized = try readable(
+                participant.app, participant.user, participant.conversation, read)
+            if let sized { state.append(sized) }
+        }
         if let metadata = try snapshot.record(
             MetadataRecord.self, [.app(participant.app), .identifier(participant.conversation)]),
             metadata.version > 0
         {
-            state.append(try entry(of: metadata))
+            try add { () throws(StoreError) in try self.entry(of: metadata) }
         }
         if let settings = try snapshot.record(
             SettingsRecord.self,
@@ -226,7 +241,7 @@ extension PageReader {
             ReadMarkRecord.self,
             [.app(participant.app), .user(participant.user), .identifier(participant.conversation)])
         {
-            state.append(try entry(of: mark))
+            try add { () throws(StoreError) in try self.entry(of: mark) }
         }
         return state
     }

@@ -6,6 +6,8 @@ import Wire
 struct PageReader {
     let snapshot: any StoreSnapshot
     let now: Timestamp
+    /// Told of each row that cannot be read and is left out.
+    let passingOver: (UnreadableRow) -> Void
 
     /// Entries read at a time.
     static let chunk = 64
@@ -35,16 +37,16 @@ struct PageReader {
         var elements = 0
         var after = query.after
         while true {
-            let rows = try snapshot.records(
-                EntryRecord.self,
+            let rows = try places(
+                query,
                 Scan(
                     prefix: [.app(query.app), .user(query.user)], after: [.unsigned(after)],
                     limit: Self.chunk))
-            for row in rows {
-                after = row.seq
-                guard let sized = try join(row, &reach) else { continue }
+            for place in rows {
+                after = place.seq
+                guard let row = place.entry, let sized = try shown(row, &reach) else { continue }
                 var entry = sized.entry
-                if !entry.alerted { entry.alerted = try alerted.contains(row) }
+                if !entry.alerted { entry.alerted = try wasAlerted(row, alerted) }
                 bytes += sized.bytes
                 elements += entry.elements
                 if bytes > query.bytes || elements > Self.elementsMax,
@@ -77,16 +79,16 @@ struct PageReader {
         var room = PageRoom(bytes: query.bytes)
         var through = page.head
         while through > query.after {
-            let rows = try snapshot.records(
-                EntryRecord.self,
+            let rows = try places(
+                query,
                 Scan(
                     prefix: [.app(query.app), .user(query.user)],
                     after: [.unsigned(query.after)], through: [.unsigned(through)],
                     descending: true, limit: Self.chunk))
-            for row in rows {
-                through = row.seq - 1
-                guard var sized = try join(row, &reach) else { continue }
-                if !sized.entry.alerted { sized.entry.alerted = try alerted.contains(row) }
+            for place in rows {
+                through = place.seq - 1
+                guard let row = place.entry, var sized = try shown(row, &reach) else { continue }
+                if !sized.entry.alerted { sized.entry.alerted = try wasAlerted(row, alerted) }
                 guard room.fits(sized) || page.entries.isEmpty else {
                     page.more = true
                     return page
@@ -98,6 +100,78 @@ struct PageReader {
         }
         page.unread = try snapshot.unread(query.app, query.user, now: now)
         return page
+    }
+
+    /// Where a row of the feed stands, and the row, if it can be read.
+    private struct Place {
+        var seq: UInt64
+        var entry: EntryRecord?
+    }
+
+    private func places(_ query: PageQuery, _ scan: Scan) throws(StoreError) -> [Place] {
+        var places: [Place] = []
+        for row in try snapshot.rows(EntryRecord.table, scan) {
+            do throws(StoreError) {
+                let entry = try EntryRecord(row: row)
+                places.append(Place(seq: entry.seq, entry: entry))
+            } catch {
+                guard case .corrupt(let detail) = error, case .integer(let seq) = row[2] else {
+                    throw error
+                }
+                let conversation: ConversationID? =
+                    if case .blob(let bytes) = row[4] { ConversationID(bytes) } else { nil }
+                passingOver(
+                    UnreadableRow(
+                        app: query.app, user: query.user, conversation: conversation ?? .none,
+                        detail: "entry \(seq): \(detail)"))
+                places.append(Place(seq: UInt64(clamping: seq)))
+            }
+        }
+        return places
+    }
+
+    /// What the entry shows. One that cannot be read is passed over: it would keep everything
+    /// above it from the user's devices for ever. `nil`: nothing, for this user.
+    private func shown(
+        _ row: EntryRecord, _ reach: inout Reach
+    ) throws(StoreError) -> SizedEntry? {
+        do throws(StoreError) {
+            return try join(row, &reach)
+        } catch {
+            return try passOver(error, row.app, row.user, row.conversation, "entry \(row.seq): ")
+        }
+    }
+
+    private func wasAlerted(
+        _ row: EntryRecord, _ alerted: WakeRules.AlertedMessages
+    ) throws(StoreError) -> Bool {
+        try readable(row.app, row.user, row.conversation) { () throws(StoreError) in
+            try alerted.contains(row)
+        } ?? false
+    }
+
+    /// What `read` finds; `nil` if it is a row that cannot be read, which is noted.
+    func readable<Value>(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        _ read: () throws(StoreError) -> Value
+    ) throws(StoreError) -> Value? {
+        do throws(StoreError) {
+            return try read()
+        } catch {
+            return try passOver(error, app, user, conversation)
+        }
+    }
+
+    /// Notes a row that does not have its form; another trouble is the store's own.
+    private func passOver<Value>(
+        _ error: StoreError, _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        _ what: String = ""
+    ) throws(StoreError) -> Value? {
+        guard case .corrupt(let detail) = error else { throw error }
+        passingOver(
+            UnreadableRow(
+                app: app, user: user, conversation: conversation, detail: what + detail))
+        return nil
     }
 
     /// `nil`: not for this user any more, or gone.
@@ -144,7 +218,7 @@ struct PageReader {
 
     func found<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) -> R {
         guard let record = try snapshot.record(type, key) else {
-            throw .corrupt("entry: no \(R.table.name)")
+            throw .corrupt("no \(R.table.name)")
         }
         return record
     }

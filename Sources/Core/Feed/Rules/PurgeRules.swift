@@ -56,16 +56,20 @@ extension Work {
         return messages.count
     }
 
+    /// What stays in the feed of one who left before the end, beside the tombstones of messages: a
+    /// device that was away since learns by it that the membership ended. Everything else goes
+    /// with what it points to.
+    private static let keptOfLeavers: Set<EntryKind> = [.conversation, .participant, .tombstone]
+
     /// Everything of the conversation in the member's feed but its tombstone; of one who left
-    /// before the end what tells of messages.
+    /// before the end what can no longer be shown.
     private func purgeFeed(
         of member: ParticipantRecord, _ limit: Int
     ) throws(RuleFailure) -> Int {
         _ = try record(UserRecord.self, [.app(member.app), .user(member.user)], lock: .wait)
         var deleted = 0
         for kind in EntryKind.allCases {
-            let isMessage = kind == .message || kind == .tombstone
-            guard isMessage || member.leftRevision == nil else { continue }
+            if member.leftRevision != nil, Self.keptOfLeavers.contains(kind) { continue }
             // The conversation's own tombstone is the one with the empty object.
             let entries = try entries(
                 of: kind, in: member, after: kind == .tombstone ? [] : nil,
@@ -83,6 +87,7 @@ extension Work {
         deleted += hidden.count
         guard deleted < limit else { return limit }
         try delete(ReadMarkRecord.self, own)
+        try delete(SettingsRecord.self, own)
         try delete(
             ReceiptRecord.self,
             [.app(member.app), .identifier(member.conversation), .user(member.user)])

@@ -84,12 +84,26 @@ extension PageReader {
                     body: .tombstone(state)),
                 bytes: row.user.name.utf8.count)
         }
-        guard
-            let message = try snapshot.record(
-                MessageRecord.self, [.app(row.app), .blob(row.object)]),
-            message.deletedAt != nil
-        else { return nil }
-        return try entry(of: message)
+        let message = try snapshot.record(
+            MessageRecord.self, [.app(row.app), .blob(row.object)])
+        guard let message else { return try tombstoneOfEnded(row) }
+        return message.deletedAt == nil ? nil : try entry(of: message)
+    }
+
+    /// Who left before the conversation was deleted for everyone still has the tombstones, whose
+    /// messages are cleared away: a device that was away removes what it holds of them (SYN-30).
+    private func tombstoneOfEnded(_ row: EntryRecord) throws(StoreError) -> SizedEntry? {
+        let conversation = try snapshot.record(
+            ConversationRecord.self, [.app(row.app), .identifier(row.conversation)])
+        guard let deleted = conversation?.deletedAt else { return nil }
+        return SizedEntry(
+            Entry(
+                conversation: row.conversation, object: row.object, version: row.version,
+                body: .tombstone(
+                    TombstoneState(
+                        position: row.position, forEveryone: true,
+                        deletedMs: deleted.milliseconds))),
+            bytes: 0)
     }
 
     private func conversationTombstone(

@@ -39,11 +39,15 @@ public enum Rules {
     }
 
     /// Answers a query from one snapshot.
+    ///
+    /// - Parameter passingOver: called for each row that cannot be read and is left out.
     public static func read(
         _ query: StoreQuery, in snapshot: any StoreSnapshot, now: Timestamp,
-        limits: RuleLimits = RuleLimits()
+        limits: RuleLimits = RuleLimits(),
+        passingOver: @escaping (UnreadableRow) -> Void = { _ in }
     ) throws(StoreError) -> StoreReading {
-        try PageReader(snapshot: snapshot, now: now).answer(query, limits: limits)
+        try PageReader(snapshot: snapshot, now: now, passingOver: passingOver)
+            .answer(query, limits: limits)
     }
 }
 

@@ -98,11 +98,16 @@ extension PageReader {
                     .identifier(ConversationID.none),
                 ],
                 descending: true, limit: limits.snapshotAnnouncements))
+        var isFirst = true
         for row in rows {
-            let record = try self.found(
-                AnnouncementRecord.self, [.app(app), .blob(row.object)])
-            let sized = try entry(of: record, version: row.version)
-            guard room.fits(sized) || row == rows.first else { break }
+            let announcement = try readable(app, user, .none) { () throws(StoreError) in
+                let record = try self.found(
+                    AnnouncementRecord.self, [.app(app), .blob(row.object)])
+                return try self.entry(of: record, version: row.version)
+            }
+            guard let sized = announcement else { continue }
+            guard room.fits(sized) || isFirst else { break }
+            isFirst = false
             room.take(sized)
             found.append(sized)
         }
@@ -181,11 +186,12 @@ extension PageReader {
                 of: reach, above: reach.above, through: through, ascending: false)
             for message in messages {
                 if found.entries.count == countMax { break search }
-                guard try isShown(message, in: reach) else {
+                guard try isShown(message, in: reach),
+                    let sized = try readableEntry(of: message, in: reach)
+                else {
                     through = message.position - 1
                     continue
                 }
-                let sized = try entry(of: message)
                 if !room.fits(sized) {
                     guard cuts else { return nil }
                     if !found.entries.isEmpty { break search }

@@ -1,0 +1,58 @@
+public import Model
+
+/// The answer and what others must be told once it is committed.
+public struct StoreOutcome: Equatable, Sendable {
+    public var answer: StoreAnswer
+    public var changes: [FeedChange]
+    public var ended: [EndedSession]
+    /// Sessions whose connection must show an identity token.
+    public var challenged: [SessionKey]
+    /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
+    public var hasBackgroundWork: Bool
+    /// A webhook has something to deliver that had nothing before.
+    public var hasDeliveries: Bool
+    /// Demotions and recoveries, for the metrics.
+    public var wakes: WakeEffects
+    public var audiences: [AudienceChange]
+    /// Of what is published at a time, for the metrics.
+    public var schedule: ScheduleEffects
+    /// What could not be read and was passed over or set aside, for the log.
+    public var unreadable: [UnreadableRow]
+
+    public init(
+        answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
+        challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
+        hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
+        audiences: [AudienceChange] = [], schedule: ScheduleEffects = ScheduleEffects(),
+        unreadable: [UnreadableRow] = []
+    ) {
+        self.answer = answer
+        self.changes = changes
+        self.ended = ended
+        self.challenged = challenged
+        self.hasBackgroundWork = hasBackgroundWork
+        self.hasDeliveries = hasDeliveries
+        self.wakes = wakes
+        self.audiences = audiences
+        self.schedule = schedule
+        self.unreadable = unreadable
+    }
+}
+
+/// A row that says nothing to the rules: its object is gone, or its content does not decode. It
+/// is passed over, for one row keeps nobody from all the others; whoever runs the server is told.
+public struct UnreadableRow: Equatable, Sendable {
+    public var app: AppID
+    /// Whose it is; empty: nobody's alone.
+    public var user: UserID
+    public var conversation: ConversationID
+    /// Which row it is and what is wrong with it; never a message's content.
+    public var detail: String
+
+    public init(app: AppID, user: UserID, conversation: ConversationID, detail: String) {
+        self.app = app
+        self.user = user
+        self.conversation = conversation
+        self.detail = detail
+    }
+}
