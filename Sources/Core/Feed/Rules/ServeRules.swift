@@ -16,13 +16,15 @@ extension Work {
     func serve(
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
-        // What came before the end of a conversation went with it.
-        if conversation.deletedAt != nil, job.change != .conversationEnd { return true }
+        // What came before the end of a conversation went with it, but for removals: those who
+        // left are not among those who are told of the end (MSG-30).
+        let isOver = conversation.deletedAt != nil
+        if isOver, job.change != .conversationEnd, job.change != .leave { return true }
         return switch job.change {
         case .message: try serveMessage(&job, conversation, budget: &budget)
         case .join: try serveJoin(&job, conversation, budget: &budget)
         case .metadata: try serveMetadata(&job, conversation, budget: &budget)
-        case .leave: try serveLeave(&job, budget: &budget)
+        case .leave: try serveLeave(&job, isOver: isOver, budget: &budget)
         case .messageChange: try serveMessageChange(&job, budget: &budget)
         case .conversationEnd: try serveConversationEnd(&job, budget: &budget)
         }
@@ -84,12 +86,12 @@ extension Work {
             }
             var feed = try self.openFeed(message.app, recipient.user)
             var recipient = recipient
+            var written = 1
             if recipient.isGone, message.deletedAt == nil {
                 recipient.isGone = false
                 recipient.conversationVersion += 1
                 try self.put(recipient)
-                try self.append(
-                    .conversation(conversation, version: recipient.conversationVersion), to: &feed)
+                written += try self.bringBack(conversation, for: recipient, message, &feed)
             }
             let attention = try self.receive(message, by: feed.user)
             try self.append(
@@ -97,8 +99,82 @@ extension Work {
                 tellsReceipts: tellsReceipts && message.deletedAt == nil)
             try self.moveToFront(recipient, in: &feed)
             try self.close(feed)
-            return 1
+            return written
         }
+    }
+
+    /// A conversation that its user had deleted comes whole: a device that took a SNAPSHOT
+    /// meanwhile holds nothing of it (HIS-16, MSG-36). Of many participants it gets the user and
+    /// the message's sender, as in a SNAPSHOT; FETCH gives the rest.
+    ///
+    /// - Returns: how many entries were written.
+    private func bringBack(
+        _ conversation: ConversationRecord, for recipient: ParticipantRecord,
+        _ message: MessageRecord, _ feed: inout OpenFeed
+    ) throws(RuleFailure) -> Int {
+        let before = feed.user.head
+        try append(
+            .conversation(conversation, version: recipient.conversationVersion), to: &feed)
+        try appendState(of: recipient, in: conversation, to: &feed)
+        var members = [recipient]
+        let all = try records(
+            ParticipantRecord.self,
+            Scan(
+                prefix: [.app(recipient.app), .identifier(recipient.conversation)],
+                limit: limits.snapshotParticipants + 1))
+        if all.count <= limits.snapshotParticipants {
+            members = all
+        } else if let sender = try membership(
+            recipient.app, recipient.conversation, UserID(message.sender)),
+            sender.user != recipient.user
+        {
+            members.append(sender)
+        }
+        // Who joined with a later change comes with that; who left is told as the feed has it.
+        for member in members
+        where member.leftRevision == nil && member.joinedRevision <= message.revision {
+            var object = FeedObject.participant(member)
+            object.mayExist = true
+            try append(object, to: &feed)
+        }
+        return Int(clamping: feed.user.head - before)
+    }
+
+    /// Metadata, and what the user has set and read.
+    private func appendState(
+        of member: ParticipantRecord, in conversation: ConversationRecord, to feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        let metadata = try metadata(of: conversation)
+        if metadata.version > 0 { try append(.metadata(metadata), to: &feed) }
+        let own: [ColumnValue] = [
+            .app(member.app), .user(member.user), .identifier(member.conversation),
+        ]
+        if let settings = try record(SettingsRecord.self, own) {
+            var object = FeedObject.settings(settings)
+            object.mayExist = true
+            try append(object, to: &feed)
+        }
+        if let mark = try record(ReadMarkRecord.self, own) {
+            var object = FeedObject.readMark(mark)
+            object.mayExist = true
+            try append(object, to: &feed)
+        }
+    }
+
+    /// Whether anything of the conversation is in the user's feed.
+    private func knows(_ member: ParticipantRecord) throws(RuleFailure) -> Bool {
+        for kind in [EntryKind.conversation, .tombstone] {
+            let found = try records(
+                EntryRecord.self,
+                Scan(
+                    index: "entry_by_object",
+                    prefix: [
+                        .app(member.app), .user(member.user), .unsigned(kind.rawValue),
+                        .identifier(member.conversation), .blob([]),
+                    ], limit: 1))
+            if !found.isEmpty { return true }
+        }
+        return false
     }
 
     /// MSG-27.
@@ -204,8 +280,7 @@ extension Work {
             try append(
                 .conversation(conversation, version: recipient.conversationVersion), to: &feed)
             try moveToFront(recipient, in: &feed)
-            let metadata = try metadata(of: conversation)
-            if metadata.version > 0 { try append(.metadata(metadata), to: &feed) }
+            try appendState(of: recipient, in: conversation, to: &feed)
         }
         while budget > 0 {
             let limit = min(budget, limits.fanOutStep)
@@ -234,8 +309,10 @@ extension Work {
     }
 
     /// Those who stay are told of all who leave, those who leave of themselves.
+    ///
+    /// - Parameter isOver: the conversation ended since: those who stayed are told of that only.
     private func serveLeave(
-        _ job: inout FanOutRecord, budget: inout Int
+        _ job: inout FanOutRecord, isOver: Bool, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let revision = job.revision
         let leaving = try records(
@@ -245,8 +322,13 @@ extension Work {
                 prefix: [.app(job.app), .identifier(job.conversation), .unsigned(revision)],
                 limit: limits.participantsPerRequest + 1))
         return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            let isLeaving = recipient.leftRevision == revision
+            if isOver {
+                // Who was removed before the addition had come was told of neither.
+                guard isLeaving, try self.knows(recipient) else { return 0 }
+            }
             var feed = try self.openFeed(recipient.app, recipient.user)
-            let told = recipient.leftRevision == revision ? [recipient] : leaving
+            let told = isLeaving ? [recipient] : leaving
             for leaver in told { try self.append(.participant(leaver), to: &feed) }
             try self.close(feed)
             if recipient.leftRevision == revision { try self.endUnread(of: recipient) }
