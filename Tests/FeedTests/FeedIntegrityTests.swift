@@ -126,7 +126,8 @@ struct FeedIntegrityTests {
             .fetch(app, UserID("c"), Fetch(object: id.bytes), bytes: 1 << 20))
         guard case .page(let members) = everyone else { return #expect(Bool(false)) }
         #expect(members.entries.map(\.text) == people)
-        let snapshot = try world.history(.snapshot(app, UserID("c"), SnapshotFrame(), bytes: 1 << 20))
+        let snapshot = try world.history(
+            .snapshot(app, UserID("c"), SnapshotFrame(), bytes: 1 << 20))
         guard case .snapshotPage(let first) = snapshot else { return #expect(Bool(false)) }
         #expect(first.conversations.map { $0.entries.map(\.text) } == [people + ["message 2 y"]])
         #expect(world.unreadable.count == 3, "metadata, read mark and message")

@@ -35,6 +35,12 @@ enum Finding: Hashable {
     case overshared(String)
     /// Two entries of one object.
     case doubled(String)
+    /// An entry of a feed cannot be read: its object is gone.
+    case unjoined(String)
+    /// Nobody told a device that its user takes part no longer, or that a conversation ended.
+    case untold(String)
+    /// A conversation came, or came back, without all that belongs to it.
+    case partial(String)
 
     var kind: String {
         switch self {
@@ -44,6 +50,9 @@ enum Finding: Hashable {
         case .orphan: "orphan"
         case .overshared: "overshared"
         case .doubled: "doubled"
+        case .unjoined: "unjoined"
+        case .untold: "untold"
+        case .partial: "partial"
         }
     }
 }
@@ -55,8 +64,12 @@ struct ModelDevice {
     private(set) var objects: [String: Entry] = [:]
     /// The highest position of a message that came unchanged.
     private(set) var positions: [ConversationID: UInt64] = [:]
-    /// The user was removed and came back: what is from before comes before the conversation.
+    /// The user was removed and came back, or the conversation was deleted: what is from before
+    /// comes before the conversation or its tombstone.
     var returned: Set<ConversationID> = []
+    /// Where its snapshot stood: what was below is there as far as it still mattered.
+    private var base: UInt64 = 0
+    var isNew: Bool { base > 0 }
 
     init(user: String) { self.user = user }
 
@@ -97,7 +110,10 @@ struct ModelDevice {
 
     private mutating func check(_ entry: Entry, _ word: String) -> Finding? {
         guard let id = entry.conversation else { return .orphan(word) }
-        if case .conversationState = entry.body { return nil }
+        switch entry.body {
+        case .participant, .message, .receipt: break
+        default: return nil
+        }
         guard objects["c \(id)"] != nil || returned.contains(id) else { return .orphan(word) }
         if case .participant(let state) = entry.body, state.user == user {
             positions[id] = positions[id] ?? state.joinedPosition
@@ -113,9 +129,32 @@ struct ModelDevice {
         return nil
     }
 
+    /// Begins anew with a snapshot, as a device does that was away for too long, or is new.
+    ///
+    /// - Parameter unknown: conversations the user takes part in that it does not hold.
+    mutating func begin(_ pages: [SnapshotPage], unknown: Set<ConversationID>) {
+        for page in pages {
+            cursor = page.start?.seq ?? cursor
+            base = cursor
+            let entries = page.entries + page.conversations.flatMap(\.entries)
+            for entry in entries {
+                objects[Self.key(entry)] = entry
+                guard let id = entry.conversation else { continue }
+                switch entry.body {
+                case .message(let state):
+                    positions[id] = max(positions[id] ?? 0, state.position)
+                case .participant(let state) where state.user == user:
+                    positions[id] = max(positions[id] ?? 0, state.joinedPosition)
+                default: break
+                }
+            }
+        }
+        returned.formUnion(unknown)
+    }
+
     /// Whether everything at or below the cursor has been seen, given the feed's rows now.
     func missing(of rows: [EntryRecord], where isShown: (EntryRecord) -> Bool) -> Finding? {
-        for row in rows where row.seq <= cursor && isShown(row) {
+        for row in rows where row.seq > base && row.seq <= cursor && isShown(row) {
             guard let held = objects[Self.key(row)], held.version >= row.version else {
                 return .missed("\(user) \(row.seq) \(row.kind)")
             }
@@ -131,7 +170,8 @@ struct ModelDevice {
         case .message: "m \(row.object)"
         case .receipt: "r \(row.conversation) \(name)"
         case .readMark: "d \(row.conversation)"
-        case .tombstone: "m \(row.object)"
+        case .tombstone:
+            row.object.isEmpty ? "c \(row.conversation)" : "m \(row.object)"
         case .metadata: "k \(row.conversation)"
         case .announcement: "a \(row.object)"
         case .conversationSettings: "s \(row.conversation)"

@@ -10,6 +10,9 @@ final class Schedule {
     private let fault: Break?
     private var generator: SeededGenerator
     private var devices: [ModelDevice]
+    /// Devices from this one on began with a snapshot.
+    private let firstNew: Int
+    private var numbers: [String: UInt64] = [:]
     private var sessions: [String: SessionKey] = [:]
     private var conversations: [ConversationID] = []
     /// The truth, kept beside the store.
@@ -19,6 +22,10 @@ final class Schedule {
     /// How often someone came back, or had to wait for it.
     private(set) var returns = 0
     private(set) var waited = 0
+    /// How many conversations ended, or came back after their user deleted them.
+    private(set) var ends = 0
+    private(set) var clears = 0
+    private var hasCleared = false
 
     private static let users = (0..<7).map { "u\($0)" }
 
@@ -33,6 +40,7 @@ final class Schedule {
         self.fault = fault
         generator = SeededGenerator(seed: seed)
         devices = (Self.users + Self.users).map { ModelDevice(user: $0) }
+        firstNew = devices.count
         for (number, user) in Self.users.enumerated() {
             let device = DeviceID(high: 1, low: UInt64(number))
             sessions[user] = try world.login(user, device).session
@@ -43,7 +51,10 @@ final class Schedule {
 
     func run(steps: Int) throws {
         for _ in 0..<steps where finding == nil {
+            hasCleared = false
             try change()
+            // What is cleared away behind a feed is told to nobody.
+            try checkFeeds(of: hasCleared ? Self.users : world.changes.map(\.user.name))
             for _ in 0..<Int.random(in: 0...2, using: &generator) { try readSomething() }
         }
         try comeToRest()
@@ -53,7 +64,7 @@ final class Schedule {
 
     private func change() throws {
         world.pass(Milliseconds.random(in: 0...900, using: &generator))
-        switch Int.random(in: 0..<18, using: &generator) {
+        switch Int.random(in: 0..<25, using: &generator) {
         case 0: try create()
         case 1, 2: try join()
         case 3...6: try send()
@@ -62,6 +73,14 @@ final class Schedule {
         case 11: try delete()
         case 12: try leave()
         case 13: try ask(.coalesceReceipts(users: 2))
+        case 14: try end()
+        case 15: try clear()
+        case 16: try setTheme()
+        case 17: try mute()
+        case 18:
+            hasCleared = true
+            try ask(.enforceRetention(rows: Int.random(in: 1...9, using: &generator)))
+        case 19: try beginAnew()
         default:
             try ask(.continueFanOut(recipients: Int.random(in: 1...6, using: &generator)))
         }
@@ -128,7 +147,7 @@ final class Schedule {
     }
 
     private func edit() throws {
-        guard let id = truth.messages.filter({ !$0.isDeleted }).randomElement(using: &generator)?.id
+        guard let id = truth.changeable.randomElement(using: &generator)?.id
         else { return }
         let text = "edit \(world.fresh() as MessageID)"
         store.isPublishing = true
@@ -139,10 +158,68 @@ final class Schedule {
     }
 
     private func delete() throws {
-        guard let id = truth.messages.filter({ !$0.isDeleted }).randomElement(using: &generator)?.id
+        guard let id = truth.changeable.randomElement(using: &generator)?.id
         else { return }
         try ask(.deleteMessage(app: World.app, id, idempotency: nil))
         truth.delete(id)
+    }
+
+    private func end() throws {
+        guard Int.random(in: 0..<3, using: &generator) == 0,
+            let id = conversations.randomElement(using: &generator)
+        else { return }
+        try ask(.deleteConversation(app: World.app, id, idempotency: nil))
+        truth.end(id)
+        for number in devices.indices { devices[number].returned.insert(id) }
+        conversations.removeAll { $0 == id }
+        ends += 1
+    }
+
+    /// A user takes part, deletes the conversation for himself, and may be on his way into it.
+    private func clear() throws {
+        guard let (user, id) = member() else { return }
+        let result = try mutate(
+            user, .deleteConversation(DeleteConversation(conversation: id, forEveryone: false)))
+        guard result == 0 else { return }
+        truth.clear(id, of: user)
+        for number in devices.indices where devices[number].user == user {
+            devices[number].returned.insert(id)
+        }
+        clears += 1
+    }
+
+    private func mute() throws {
+        guard let (user, id) = member() else { return }
+        let isMuted = Bool.random(using: &generator)
+        _ = try mutate(
+            user, .muteConversation(MuteConversation(conversation: id, muted: isMuted)))
+    }
+
+    private func setTheme() throws {
+        guard let id = conversations.randomElement(using: &generator) else { return }
+        let change = MetadataChange(path: ["theme"], value: "\(world.fresh() as MessageID)")
+        try ask(
+            .changeMetadata(
+                app: World.app, ChangeMetadata(conversation: id, changes: [change]),
+                idempotency: nil))
+    }
+
+    private func member() -> (user: String, ConversationID)? {
+        guard let id = conversations.randomElement(using: &generator),
+            let user = truth.present(id).randomElement(using: &generator)
+        else { return nil }
+        return (user, id)
+    }
+
+    private func mutate(_ user: String, _ operation: Mutation.Operation) throws -> UInt32 {
+        guard let session = sessions[user] else { return 0 }
+        store.isPublishing = true
+        numbers[user, default: 0] += 1
+        let code = try world.mutate(session, numbers[user] ?? 0, operation).code
+        guard code == 0 || (1000..<1100).contains(code) else {
+            throw Unexpected(answer: .refused(.conflict, detail: "\(operation): \(code)"))
+        }
+        return code
     }
 
     private func send() throws {
@@ -172,6 +249,72 @@ final class Schedule {
     }
 
     // MARK: devices
+
+    /// Every entry of every feed can be read, whatever was deleted and cleared away behind it.
+    ///
+    /// - Parameter users: whose feeds may have become another.
+    private func checkFeeds(of users: [String]) throws {
+        for user in users where finding == nil {
+            do {
+                var after: UInt64 = 0
+                let head = try world.head(user)
+                while after < head {
+                    let page = try world.page(user, after: after)
+                    if let row = world.unreadable.first {
+                        finding = .unjoined("\(user) \(row.detail)")
+                    }
+                    after = page.to
+                }
+            } catch let error as StoreError {
+                finding = .unjoined("\(user) \(error)")
+            }
+        }
+    }
+
+    /// A new device takes a snapshot and follows from there.
+    private func beginAnew() throws {
+        guard devices.count < firstNew + 8,
+            let user = Self.users.randomElement(using: &generator)
+        else { return }
+        var pages: [SnapshotPage] = []
+        var frame = SnapshotFrame()
+        repeat {
+            let reading = try world.history(
+                .snapshot(World.app, UserID(user), frame, bytes: 1500))
+            guard case .snapshotPage(let page) = reading else {
+                throw Unexpected(answer: .done)
+            }
+            pages.append(page)
+            frame.continuation = page.continuation
+        } while !frame.continuation.isEmpty
+        let held = Set(pages.flatMap { $0.conversations.compactMap(\.conversation) })
+        var device = ModelDevice(user: user)
+        device.begin(pages, unknown: truth.conversations(of: user).subtracting(held))
+        devices.append(device)
+    }
+
+    /// Everything of the conversations the device holds: metadata, settings, read mark.
+    private func partial(_ device: ModelDevice) throws -> Finding? {
+        func lacks(_ key: String, _ version: UInt64) -> Bool {
+            version > 0 && (device.objects[key]?.version ?? 0) < version
+        }
+        for id in conversations where truth.isPresent(device.user, id) {
+            guard case .conversationState = device.objects["c \(id)"]?.body else { continue }
+            let own: [ColumnValue] = [
+                .app(World.app), .text(device.user), .identifier(id),
+            ]
+            let metadata = try world.record(
+                MetadataRecord.self, [.app(World.app), .identifier(id)])
+            let settings = try world.record(SettingsRecord.self, own)
+            let mark = try world.record(ReadMarkRecord.self, own)
+            for (key, version) in [
+                ("k", metadata?.version), ("s", settings?.version), ("d", mark?.version),
+            ] where lacks("\(key) \(id)", version ?? 0) {
+                return .partial("\(device.user) lacks \(key) of \(id)")
+            }
+        }
+        return nil
+    }
 
     private func readSomething() throws {
         guard finding == nil else { return }
@@ -218,22 +361,31 @@ final class Schedule {
             while finding == nil && devices[number].cursor < head {
                 try read(number, bytes: 1000, isTorn: false)
             }
-            let rows = try world.rows(devices[number].user)
-            finding =
-                finding ?? truth.lacks(devices[number])
-                ?? truth.late(rows, devices[number].user)
+            let user = devices[number].user
+            let rows = try world.rows(user)
+            let gone = try world.all(ParticipantRecord.self).filter {
+                $0.user.name == user && $0.isGone
+            }
+            try finding =
+                finding ?? truth.lacks(devices[number], gone: Set(gone.map(\.conversation)))
+                ?? truth.untold(devices[number]) ?? truth.late(rows, user)
+                ?? partial(devices[number])
         }
+        try world.retain()
+        try checkFeeds(of: Self.users)
     }
 }
 
 struct ScheduleTests {
     private static let schedules: UInt64 = 60
-    private static let steps = 60
+    private static let steps = 80
 
     @Test func noScheduleLosesOrReordersAnything() throws {
         var pages = 0
         var returns = 0
         var waited = 0
+        var ends = 0
+        var clears = 0
         for seed in 0..<Self.schedules {
             let schedule = try Schedule(seed: seed, fault: nil)
             try schedule.run(steps: Self.steps)
@@ -241,10 +393,14 @@ struct ScheduleTests {
             pages += schedule.pages
             returns += schedule.returns
             waited += schedule.waited
+            ends += schedule.ends
+            clears += schedule.clears
         }
         #expect(pages > 3000)
         #expect(returns > 10)
         #expect(waited > 5)
+        #expect(ends > 10)
+        #expect(clears > 10)
     }
 
     /// Each condition is needed: without it some schedule goes wrong, in the way it must.

@@ -23,10 +23,14 @@ struct Truth {
         var joinedPosition: UInt64
         var isPresent: Bool
         var hasReturned = false
+        /// Messages up to it are deleted for this user.
+        var clearedPosition: UInt64 = 0
     }
 
     private var members: [ConversationID: [String: Member]] = [:]
     private(set) var messages: [Message] = []
+    /// Deleted for everyone.
+    private(set) var ended: Set<ConversationID> = []
 
     // MARK: changes
 
@@ -35,12 +39,20 @@ struct Truth {
         for user in users {
             let former = members[id]?[user]
             members[id, default: [:]][user] = Member(
-                joinedPosition: position, isPresent: true, hasReturned: former != nil)
+                joinedPosition: position, isPresent: true, hasReturned: former != nil,
+                clearedPosition: former?.clearedPosition ?? 0)
         }
     }
 
     mutating func leave(_ users: [String], _ id: ConversationID) {
         for user in users { members[id]?[user]?.isPresent = false }
+    }
+
+    mutating func end(_ id: ConversationID) { ended.insert(id) }
+
+    mutating func clear(_ id: ConversationID, of user: String) {
+        members[id]?[user]?.clearedPosition =
+            UInt64(messages.filter { $0.conversation == id }.count)
     }
 
     mutating func send(_ message: MessageID, _ text: String, _ id: ConversationID) {
@@ -86,6 +98,25 @@ struct Truth {
         members[id]?[user].map { !$0.isPresent } ?? false
     }
 
+    /// Messages that can still be changed.
+    var changeable: [Message] {
+        messages.filter { !$0.isDeleted && !ended.contains($0.conversation) }
+    }
+
+    func conversations(of user: String) -> Set<ConversationID> {
+        Set(members.filter { $0.value[user] != nil }.keys)
+    }
+
+    /// HIS-4.
+    private func isWithinReach(_ message: Message, of user: String) -> Bool {
+        guard let member = members[message.conversation]?[user] else { return false }
+        return member.isPresent && member.joinedPosition < message.position
+    }
+
+    private func isCleared(_ message: Message, of user: String) -> Bool {
+        message.position <= members[message.conversation]?[user]?.clearedPosition ?? 0
+    }
+
     private func message(_ object: [UInt8]) -> Message? {
         messages.first { $0.id.bytes == object }
     }
@@ -99,7 +130,9 @@ struct Truth {
         switch entry.body {
         case .message(let state):
             text = String(decoding: state.parts.first?.content ?? [], as: UTF8.self)
-        case .tombstone: text = nil
+        case .tombstone(let state):
+            if state.conversation { return nil }
+            text = nil
         default: return nil
         }
         guard let message = message(entry.object), let version = Int(exactly: entry.version),
@@ -114,8 +147,11 @@ struct Truth {
     func isShown(_ row: EntryRecord, to user: String) -> Bool {
         switch row.kind {
         case .message:
-            message(row.object)?.audiences.last?.contains(user) ?? true
+            message(row.object).map {
+                $0.audiences.last?.contains(user) ?? true && !isCleared($0, of: user)
+            } ?? true
         // One who came back is told anew; until then what changed meanwhile is left out.
+        case .metadata: isPresent(user, row.conversation)
         case .participant, .receipt:
             members[row.conversation]?[user].map { $0.isPresent && !$0.hasReturned } ?? false
         default: true
@@ -125,7 +161,9 @@ struct Truth {
     /// SYN-2: an object has one entry.
     func doubled(_ rows: [EntryRecord]) -> Finding? {
         var seen: Set<String> = []
-        for row in rows where !seen.insert(ModelDevice.key(row)).inserted {
+        // MSG-36: what was deleted for oneself stays told beside what came back.
+        let objects = rows.filter { $0.kind != .tombstone || !$0.object.isEmpty }
+        for row in objects where !seen.insert(ModelDevice.key(row)).inserted {
             return .doubled("\(row.user.name) \(row.seq) \(row.kind)")
         }
         return nil
@@ -139,7 +177,11 @@ struct Truth {
                 $0.kind == .participant && $0.conversation == id
                     && $0.object == Array(user.utf8)
             }
-            guard let own else { return .missed("\(user) own removal") }
+            guard let own else {
+                // One who was removed before the addition had come was told of neither.
+                if ended.contains(id), !rows.contains(where: { $0.conversation == id }) { continue }
+                return .missed("\(user) own removal")
+            }
             if let late = rows.first(where: {
                 $0.conversation == id && $0.seq > own.seq && $0.kind != .readMark
             }) {
@@ -149,9 +191,33 @@ struct Truth {
         return nil
     }
 
+    /// Who takes part no longer, and whose conversation ended, was told so.
+    func untold(_ device: ModelDevice) -> Finding? {
+        for (id, users) in members.sorted(by: { $0.key < $1.key }) {
+            guard let own = users[device.user],
+                case .conversationState = device.objects["c \(id)"]?.body
+            else { continue }
+            if !own.isPresent {
+                let held = device.objects["p \(id) \(device.user)"]
+                guard case .participant(let state) = held?.body, state.removed else {
+                    return .untold("\(device.user) was removed from \(id)")
+                }
+            } else if ended.contains(id) {
+                return .untold("\(device.user): \(id) ended")
+            }
+        }
+        return nil
+    }
+
     /// What the device lacks at rest, or holds without having a right to it.
-    func lacks(_ device: ModelDevice) -> Finding? {
+    ///
+    /// - Parameter gone: conversations its user deleted for himself, with nothing new since.
+    func lacks(_ device: ModelDevice, gone: Set<ConversationID> = []) -> Finding? {
         for message in messages {
+            if ended.contains(message.conversation) || isCleared(message, of: device.user) {
+                continue
+            }
+            if device.isNew, !isWithinReach(message, of: device.user) { continue }
             let held = device.objects["m \(message.id.bytes)"]
             let rights = message.audiences.indices.filter {
                 message.audiences[$0].contains(device.user)
@@ -165,7 +231,8 @@ struct Truth {
                 return .missed("\(device.user) message \(message.position)")
             }
         }
-        for (id, users) in members.sorted(by: { $0.key < $1.key }) {
+        for (id, users) in members.sorted(by: { $0.key < $1.key })
+        where !ended.contains(id) && !gone.contains(id) {
             if let finding = lacks(device, users, id) { return finding }
         }
         return nil

@@ -103,6 +103,33 @@ extension Simulation {
         }
     }
 
+    /// MSG-30, MSG-37: who was removed, and who took part at the end, is told so by the own feed.
+    func checkRemovals() throws {
+        let ended = Set(
+            try rows(ConversationRecord.self).filter { $0.deletedAt != nil }.map(\.conversation))
+        for user in Set(devices.map(\.user)).sorted() {
+            let feed = try server.wholeFeed(of: UserID(user))
+            for membership in try rows(ParticipantRecord.self) where membership.user.name == user {
+                let id = membership.conversation
+                let entries = feed.filter { $0.conversation == id }
+                let isKnown = entries.contains {
+                    if case .conversationState = $0.body { true } else { false }
+                }
+                let isTold = entries.contains {
+                    guard case .participant(let state) = $0.body else { return false }
+                    return state.user == user && state.removed
+                }
+                guard isKnown else { continue }
+                if membership.leftRevision != nil {
+                    reached.count("a removal told")
+                    if !isTold { throw Violation("\(user) was not told of the removal from \(id)") }
+                } else if ended.contains(id) {
+                    throw Violation("\(user) was not told that \(id) ended")
+                }
+            }
+        }
+    }
+
     /// Every device's digest is that of the server, over more than nothing.
     func checkDigests() throws {
         let deleted = Set(

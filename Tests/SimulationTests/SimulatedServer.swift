@@ -145,6 +145,7 @@ final class SimulatedServer {
         if let fault { simulation.reached.count("a commit fails: \(fault)") }
         store.faults = []
         try simulation.committed(outcomes)
+        try checkFeeds(after: batch, outcomes)
         tellHub(outcomes)
         // Killed between the commit and the answers, now and then.
         for (job, outcome) in zip(batch, outcomes) {
@@ -236,9 +237,44 @@ final class SimulatedServer {
         var reading: StoreReading?
         try store.read { snapshot throws(StoreError) in
             reading = try Rules.read(
-                query, in: snapshot, now: self.clock.wall, limits: self.simulation.limits)
+                query, in: snapshot, now: self.clock.wall, limits: self.simulation.limits
+            ) { row in
+                self.simulation.violations.append("P3: \(row.user): \(row.detail)")
+            }
         }
         return reading
+    }
+
+    /// P3: every entry of every feed can be read, whatever was deleted and cleared away behind it.
+    private func checkFeeds(after batch: [Job], _ outcomes: [Result<StoreOutcome, StoreError>])
+        throws
+    {
+        let isClearing = batch.contains {
+            if case .enforceRetention = $0.request { true } else { false }
+        }
+        var users: Set<UserID> = []
+        if isClearing { users = Set(simulation.devices.map { UserID($0.user) }) }
+        for case .success(let outcome) in outcomes { users.formUnion(outcome.changes.map(\.user)) }
+        for user in users.sorted() {
+            _ = try wholeFeed(of: user)
+            simulation.reached.count("a feed read whole")
+        }
+    }
+
+    func wholeFeed(of user: UserID) throws -> [Entry] {
+        var entries: [Entry] = []
+        var after: UInt64 = 0
+        while case .page(let page)? = try read(
+            .page(
+                PageQuery(
+                    app: Simulation.app, user: user, device: DeviceID(high: 0, low: 0),
+                    after: after, bytes: 1 << 20)))
+        {
+            entries += page.entries
+            guard page.more else { break }
+            after = page.to
+        }
+        return entries
     }
 
     // MARK: Connections

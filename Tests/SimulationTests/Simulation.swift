@@ -165,6 +165,7 @@ final class Simulation {
         try pass(120_000)
         try checkConvergence()
         try checkUnread()
+        try checkRemovals()
         try checkTyping()
         for device in devices { try device.checkDigest() }
         try pass(20_000)
