@@ -56,6 +56,17 @@ import Wire
                 == "send CLOSE 5004 applied 10")
     }
 
+    @Test("SES-18: a token that APNs calls dead is told at once, and the session goes on")
+    func tokenDied() {
+        var desk = Desk.open()
+        #expect(
+            desk.run { $0.tokenDied(now: $1) }.first?.hasPrefix("send ERROR 2010") ?? false)
+        #expect(desk.move(to: 12, .message) != [])
+        // Before the login there is nobody to tell.
+        var early = LoginTests.challenged()
+        #expect(early.run { $0.tokenDied(now: $1) } == [])
+    }
+
     @Test("SES-21: the end of the session token's lifetime challenges by itself, again and again")
     func expired() {
         var desk = Desk()

@@ -287,6 +287,12 @@ final class Connection {
         shell.settle(self)
     }
 
+    func tokenDied(generation: UInt64) {
+        guard session?.key?.generation == generation else { return }
+        with { $0.tokenDied(now: $1) }
+        shell.settle(self)
+    }
+
     func signalled(_ signal: Signal) {
         with { $0.signalled(signal, now: $1) }
         shell.settle(self)

@@ -17,6 +17,7 @@ enum HubMessage: Sendable {
     case headMoved(connection: UInt64, head: UInt64, kinds: UInt32, isUrgent: Bool)
     case ended(connection: UInt64, generation: UInt64, code: Code)
     case challenged(connection: UInt64, generation: UInt64)
+    case tokenDied(connection: UInt64, generation: UInt64)
     /// `mark`: of its audience when that was read.
     case signalled(connection: UInt64, Signal, app: AppID, mark: UInt64)
 }
@@ -118,6 +119,16 @@ final class Hub: Sendable {
                 mailbox.post(
                     .challenged(
                         connection: member.place.number, generation: session.generation))
+            }
+        }
+        // SES-18: the app presents another, if it has one.
+        for dropped in committed.wakes.dropped {
+            let key = UserKey(app: dropped.app, user: dropped.user)
+            for (member, mailbox) in found(key)
+            where member.session.device == dropped.device && member.session.role == .app {
+                mailbox.post(
+                    .tokenDied(
+                        connection: member.place.number, generation: member.session.generation))
             }
         }
         for ended in committed.ended {

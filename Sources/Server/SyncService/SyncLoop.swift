@@ -286,6 +286,8 @@ final class SyncLoop {
                 connections[number]?.ended(code, generation: generation)
             case .challenged(let number, let generation):
                 connections[number]?.challenged(generation: generation)
+            case .tokenDied(let number, let generation):
+                connections[number]?.tokenDied(generation: generation)
             case .signalled(let number, let signal, let app, let mark):
                 // SIG-5: a block or a removal that was answered meanwhile.
                 let sender = UserID(signal.user)

@@ -53,6 +53,16 @@ extension Session {
         return actions
     }
 
+    /// APNs calls the device's push token dead: the app registers for another (SES-18).
+    public mutating func tokenDied(now: Instant) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        if phase == .open {
+            sendError(.pushTokenRefused, request: 0, detail: "APNs: token is dead", &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
     mutating func challengeAgain(
         _ reason: ChallengeReason, now: Instant, _ actions: inout [SessionAction]
     ) {
