@@ -137,6 +137,12 @@ import Testing
         let classic = try server.admin("GET", "/apps/shop").json
         #expect(classic["grace_quantile"].number == 0)
         #expect(classic["demotion_misses"].number == 1)
+        // What an app has that chose nothing.
+        #expect(classic["grace_seconds"].number == 30)
+        #expect(classic["silent_spacing_seconds"].number == 30)
+        #expect(classic["alert_expiration_seconds"].number == 2_592_000)
+        #expect(classic["doubt_misses"].number == 3 && classic["doubt_of"].number == 4)
+        #expect(classic["doubt_retry_hours"].number == 12)
         let body =
             #"{"grace_quantile":95,"grace_min_seconds":5,"demotion_misses":2,"#
             + #""demotion_of":3,"silent_budget_min":1,"silent_budget_max":6,"gone_after_days":28}"#

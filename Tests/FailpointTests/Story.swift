@@ -212,7 +212,10 @@ final class Story {
         _ = try operate("POST", "/apps", ["app": app], or: 409)
         _ = try operate(
             "PATCH", "/apps/\(app)",
-            ["grace_seconds": grace, "silent_budget": 32, "silent_spacing_seconds": 0])
+            [
+                "grace_seconds": grace, "silent_budget": 32, "silent_spacing_seconds": 0,
+                "doubt_misses": 0,
+            ])
         _ = try operate(
             "PUT", "/apps/\(app)/issuer-keys/\(World.issuerKeyID)",
             ["public_key_pem": world.issuer.publicKeyPEM])

@@ -12,8 +12,8 @@ import Wire
         _ change: (inout AdaptivePolicy) -> Void
     ) throws -> (Pushes, ConversationID) {
         let (pushes, room) = try Pushes.sleeping()
-        var app = AppRecord(
-            app: World.app, createdAt: pushes.world.now, silentBudget: 8, silentSpacing: 0)
+        var app = World.classic(createdAt: pushes.world.now)
+        (app.silentBudget, app.silentSpacing) = (8, 0)
         change(&app.adaptive)
         try pushes.world.expectDone(.putApp(app))
         return (pushes, room)
@@ -38,6 +38,82 @@ import Wire
         adaptive.graceQuantile = 100
         adaptive.graceMin = 1_000
         adaptive.graceSamples = 3
+    }
+
+    // MARK: the default policy
+
+    /// A phone of an app that chose nothing.
+    private func plain() throws -> (Pushes, ConversationID) {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.world.expectDone(
+            .putApp(AppRecord(app: World.app, createdAt: pushes.world.now)))
+        return (pushes, room)
+    }
+
+    @Test func theDefaultGraceAndSpacingAreHalfAMinute() throws {
+        let (pushes, room) = try plain()
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(29_000) == ["silent"])
+        #expect(try pushes.run(2_000) == [#"alert "1" badge 1 stored"#])
+        try pushes.nap("bob", phone)
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+        try pushes.nap("bob", phone)
+        try pushes.say("3", in: room)
+        #expect(try pushes.run(20_000) == [])
+        #expect(try pushes.run(10_000) == ["silent"])
+        // APNs stores an alert for 30 days.
+        let alert = try #require(pushes.sent.first { $0.kind == .alert })
+        let days = (alert.request.expiration * 1_000 - 1_000_000) / 86_400_000
+        #expect(days == 30)
+    }
+
+    @Test func aDeviceThatMissesItsWakesIsDoubtedAndTriedTwiceADay() throws {
+        let (pushes, room) = try plain()
+        // Missed, each time opened by its user before the next message.
+        for number in 1...3 {
+            try pushes.say("\(number)", in: room)
+            #expect(try pushes.run(40_000).map { $0.prefix(6) } == ["silent", "alert "])
+            try pushes.nap("bob", phone)
+            #expect(try pushes.view(phone).reachability == .wakeable)
+            #expect(try pushes.hours(2) == [])
+        }
+        // Opening does not forgive: told at once, without a silent push.
+        try pushes.say("4", in: room)
+        #expect(try pushes.run(0) == [#"alert "4" badge 4 stored"#])
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(11) == [])
+        // Half a day after the last one it is tried again, and it comes.
+        try pushes.say("5", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(2) == [])
+        // Two of four are left: it is trusted with the next one.
+        try pushes.say("6", in: room)
+        #expect(try pushes.run(0).map { $0.prefix(5) } == ["alert"])
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(11) == [])
+        try pushes.say("7", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+        try pushes.nap("bob", phone)
+        try pushes.say("8", in: room)
+        #expect(try pushes.run(31_000).first == "silent")
+    }
+
+    @Test func whatAPhoneHeldBackTeachesNothing() throws {
+        let (pushes, room) = try sleeping {
+            $0.graceQuantile = 85
+            $0.graceMin = 1_000
+            $0.graceMax = 60_000
+            $0.graceSamples = 3
+        }
+        for _ in 0..<3 {
+            try wake(pushes, room, after: 4_000)
+            try wake(pushes, room, after: 400_000)
+            try pushes.nap("bob", phone)
+            #expect(try pushes.hours(1) == [])
+        }
+        #expect(try pushes.view(phone).policy.grace == 4_100)
     }
 
     @Test func aPhoneThatComesQuicklyIsGivenUpSooner() throws {

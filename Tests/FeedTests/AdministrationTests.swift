@@ -124,7 +124,7 @@ struct AdministrationTests {
         try world.expectDone(.removeApp(World.app))
         #expect(world.ended.map(\.session) == [session])
         #expect(try world.open(.sessionToken(hash: [1]), phone).refusal == .tokenInvalid)
-        let app = AppRecord(app: World.app, createdAt: world.now)
+        let app = World.classic(createdAt: world.now)
         #expect(try world.ask(.administer(.putApp(app))).refusal == .conflict)
         var turns = 0
         while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 2)) {

@@ -150,6 +150,26 @@ import Wire
         #expect(try pushes.run(0).first == #"alert "3 (and 2 more)" badge 7 stored"#)
     }
 
+    @Test func aDemotionsSummaryThatIsRefusedFallsToTheNextNewest() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        for number in 1...7 { try pushes.say("\(number)", in: room) }
+        for job in try pushes.claim() { try pushes.finish(job) }
+        for _ in 0..<31 {
+            pushes.world.pass(2_000)
+            try pushes.tick()
+        }
+        let summary = try #require(try pushes.claim().first)
+        #expect(summary.word == #"alert "4 (and 3 more)" badge 7 stored"#)
+        try pushes.finish(
+            summary, .answered(status: 413, reason: "PayloadTooLarge", timestamp: nil))
+        // Those it would have told of are told by another.
+        #expect(try pushes.run(2_000).first == #"alert "3 (and 2 more)" badge 7 stored"#)
+        let phases = try pushes.world.all(AlertRecord.self).map(\.phase)
+        #expect(phases.count { $0 == .sent } == 6 && phases.count { $0 == .cancelled } == 1)
+        let row = try #require(try pushes.world.all(WakeRecord.self).first)
+        #expect(row.alertsQueued == 0 && row.alertsOpen == 6)
+    }
+
     @Test func anUnansweredSummaryIsDecidedAgain() throws {
         let (pushes, room) = try unreachable()
         for number in 1...7 { try pushes.say("\(number)", in: room) }
@@ -185,5 +205,27 @@ import Wire
                     ranges: [InclusiveRange(first: 3, last: 3)])
             ])
         #expect(try pushes.run(3_000) == [#"badge "1 (and 1 more)" badge 2 stored"#])
+    }
+
+    @Test func aDeviceInManyConversationsIsNotRungTwentyTimesAMinute() throws {
+        let (pushes, room) = try unreachable()
+        let rooms = try (0..<10).map { _ in try pushes.world.converse(["anna", "bob"]) }
+        for number in 0..<50 { try pushes.say("\(number)", in: rooms[number % 10]) }
+        // With the one before them 12 in this hour.
+        #expect(try pushes.run(62_000).count == 11)
+        // All are told in the end, the rest by one that speaks for the whole device.
+        let rest = try pushes.run(62_000)
+        #expect(rest.count == 1, "\(rest)")
+        #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
+        // An hour of it: one a minute, and then one in five.
+        for minute in 0..<56 {
+            for number in 0..<10 { try pushes.say("\(minute)", in: rooms[number]) }
+            try pushes.run(60_000)
+        }
+        #expect(pushes.sent.count { $0.kind == .alert } <= 40)
+        #expect(pushes.sent.count { $0.kind == .alert } >= 30)
+        // An urgent one rings whatever was before.
+        try pushes.say("fire", in: room, .urgent)
+        #expect(try pushes.run(0).first?.contains("fire") ?? false)
     }
 }

@@ -61,7 +61,7 @@ import Wire
         for (number, locale) in [(1, "de-AT"), (2, "fr"), (3, "pt-BR"), (4, "")] as [(UInt64, _)] {
             try campaigns.phone(number) { $0.locale = locale }
         }
-        var app = AppRecord(app: World.app, createdAt: world.now)
+        var app = World.classic(createdAt: world.now)
         app.locale = "fr"
         try world.expectDone(.putApp(app))
         try campaigns.create {
@@ -107,7 +107,7 @@ import Wire
     }
 
     @Test func whoCannotOrShouldNotGetItIsLeftOut() throws {
-        var app = AppRecord(app: World.app, createdAt: world.now)
+        var app = World.classic(createdAt: world.now)
         app.adaptive.goneAfter = 30 * 86_400_000
         try world.expectDone(.putApp(app))
         try campaigns.phones(1...2)

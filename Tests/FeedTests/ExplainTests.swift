@@ -92,7 +92,7 @@ import Wire
     private func change(
         _ pushes: Pushes, _ body: (inout AppRecord) -> Void
     ) throws {
-        var app = AppRecord(app: World.app, createdAt: pushes.world.now)
+        var app = World.classic(createdAt: pushes.world.now)
         body(&app)
         try pushes.world.expectDone(.putApp(app))
     }
@@ -137,7 +137,7 @@ import Wire
             .wakeLate, .wakeSuperseded, .wakeExpired, .wakeRejected, .wakeNoShow:
             return try storyOfWake(reason, pushes, room)
         case .alertUrgent, .alertUnreachable, .alertRefreshOff, .alertGone, .alertNoBudget,
-            .alertMissed, .alertNotSynced, .alertWakeRejected, .alertTimed:
+            .alertMissed, .alertNotSynced, .alertWakeRejected, .alertTimed, .alertDoubted:
             return try storyOfCause(reason, pushes, room)
         case .alertQueued, .alertSending, .alertSent, .alertSentWithNewer, .alertCounted,
             .alertCancelled, .alertRejected, .alertDelayed, .alertExpired:
@@ -290,6 +290,10 @@ import Wire
             world.pass(2 * 86_400_000)
             try pushes.tick()
         case .alertNoBudget: try change(pushes) { $0.silentBudget = 0 }
+        case .alertDoubted:
+            try change(pushes) { $0.adaptive.doubtMisses = 1 }
+            _ = try storyOfWake(.wakeNoShow, pushes, room)
+            try pushes.nap("bob", phone)
         default: break
         }
         let id = try pushes.say("2", in: room).message

@@ -63,7 +63,7 @@ import Wire
         let (pushes, room) = try sleepyPhone(locale: "fr-FR")
         let world = pushes.world
         try world.expectDone(
-            .putApp(AppRecord(app: World.app, createdAt: world.now, locale: "de")))
+            .putApp(World.classic(createdAt: world.now, locale: "de")))
         var options = PushOptions()
         options.texts = [.init(locale: "de", body: "Grüße")]
         _ = try publish(pushes, room, options, push: PushText(title: "", body: "Greetings"))

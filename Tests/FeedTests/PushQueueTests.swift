@@ -84,9 +84,33 @@ import Wire
         #expect(both.rows.count { $0.wake.lane == .alert } == 3)
     }
 
-    @Test("a backlog of wakes leaves something of each claim to the other classes")
+    /// We were away until now.
+    private func comeBack() throws {
+        try world.store.write { transaction throws(StoreError) in
+            try transaction.put(
+                MetaRecord(name: "outage_end", number: world.now.milliseconds))
+        }
+    }
+
+    @Test("after an outage each class has its share of the rate, and what one leaves others take")
+    func noClassStarvesAfterAnOutage() throws {
+        try put(2_000, .wake, age: 60_000)
+        try put(500, .alert, age: 90_000)
+        try put(10, .badge, age: 30_000)
+        try comeBack()
+        var counts: [PushClass: Int] = [:]
+        for _ in 0..<3 {
+            for row in try take(256).rows { counts[row.wake.lane, default: 0] += 1 }
+        }
+        #expect(counts.values.reduce(0, +) == 200)
+        #expect(counts[.badge] == 10)
+        #expect(counts[.alert, default: 0] >= 60, "\(counts)")
+        #expect(counts[.wake, default: 0] >= 60, "\(counts)")
+    }
+
+    @Test("a backlog of wakes leaves something of each claim to the other classes, however old")
     func noClassStarves() throws {
-        try put(300, .wake, age: 4_000)
+        try put(300, .wake, age: 60_000)
         try put(50, .alert)
         try put(50, .badge)
         let rows = try take(64).rows
@@ -116,6 +140,7 @@ import Wire
     func overdue() throws {
         try put(300, .wake, app: "chess", age: 60_000)
         try put(300, .wake, app: "go", age: 60_000)
+        try comeBack()
         var counts: [String: Int] = [:]
         for _ in 0..<4 {
             for row in try take(256).rows { counts[row.wake.app.name, default: 0] += 1 }

@@ -31,7 +31,15 @@ final class World {
         let boot = BootID(high: 9, low: 9)
         #expect(
             try ask(.start(boot: boot, epochHalf: 77)) == .started(storeEpochHalf: 77))
-        try expectDone(.putApp(AppRecord(app: Self.app, createdAt: store.now())))
+        try expectDone(.putApp(Self.classic(createdAt: store.now())))
+    }
+
+    /// The app with the classic policy: a minute of grace, a minute between silent pushes, and
+    /// nothing is learned. Transcripts of the default policy choose it.
+    static func classic(createdAt: Timestamp, locale: String = "") -> AppRecord {
+        AppRecord(
+            app: app, createdAt: createdAt, grace: 60_000, silentSpacing: 60_000, locale: locale,
+            adaptive: AdaptivePolicy())
     }
 
     var now: Timestamp { store.clock }

@@ -49,8 +49,12 @@ import Testing
         habit.came(after: 500)
         #expect(habit.grace(policy) == 20_000)
         habit = WakeHabit()
-        habit.came(after: .max)
+        habit.came(after: 299_990)
         #expect(habit.grace(policy) == 300_000)
+        // What took longer was held back: nothing is known still.
+        habit = WakeHabit()
+        habit.came(after: .max)
+        #expect(habit.grace(policy) == 60_000)
     }
 
     @Test func theBudgetIsHalvedByAMissAndGrowsByOne() {
@@ -125,6 +129,9 @@ import Testing
         all.demotionMisses = 2
         all.demotionOf = 5
         all.goneAfter = 86_400_000
+        all.doubtMisses = 3
+        all.doubtOf = 5
+        all.doubtRetry = 3_600_000
         #expect(AdaptivePolicy(encoded: all.encoded) == all)
         #expect(all.problem == nil)
         #expect(AdaptivePolicy(encoded: [1, 0, 0]) == nil)
@@ -132,7 +139,7 @@ import Testing
             { $0.graceQuantile = 101 }, { $0.graceMin = 300_001 }, { $0.graceSamples = 0 },
             { $0.graceSamples = 33 }, { $0.budgetMin = 1 }, { $0.budgetMax = 33 },
             { $0.budgetMax = 2 }, { $0.demotionMisses = 0 }, { $0.demotionMisses = 2 },
-            { $0.demotionOf = 17 },
+            { $0.demotionOf = 17 }, { $0.doubtMisses = 5 }, { $0.doubtOf = 17 },
         ]
         for change in nonsense {
             var policy = AdaptivePolicy()

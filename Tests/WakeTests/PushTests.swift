@@ -37,13 +37,15 @@ import Wake
         #expect(budget.times == [])
     }
 
-    @Test func aClockSetBackDoesNotLockForLongerThanAWindow() {
-        var budget = SilentBudget()
-        budget.spend(now: start + 4_000_000, policy: policy)
-        #expect(budget.verdict(now: start, policy: policy) == .allowed)
-        #expect(
-            budget.verdict(now: start + 1_000_000, policy: policy)
-                == .wait(until: start + 4_060_000))
+    @Test func aClockThatWasAheadHoldsForNoLongerThanTheSpacing() {
+        for ahead in [1_000, 300_000, 4_000_000, 30 * 86_400_000] as [UInt64] {
+            var budget = SilentBudget()
+            budget.spend(now: start + ahead, policy: policy)
+            budget.mendClock(now: start)
+            #expect(budget.times == [start])
+            #expect(budget.verdict(now: start, policy: policy) == .wait(until: start + 60_000))
+            #expect(budget.verdict(now: start + 60_000, policy: policy) == .allowed)
+        }
     }
 }
 
@@ -100,11 +102,11 @@ import Wake
         #expect(answer == expected)
     }
 
-    @Test("a badge has time: no early retry")
+    @Test("a badge has time: it begins at a minute")
     func badgesWait() {
         let answer = PushAnswer(
             status: 503, reason: "ServiceUnavailable", timestamp: nil, failures: 0, kind: .badge)
-        #expect(answer == .retryLater(after: 900_000, step: .reconnect))
+        #expect(answer == .retryLater(after: 60_000, step: .reconnect))
         let alert = PushAnswer(
             status: 500, reason: "", timestamp: nil, failures: 0, kind: .alert)
         #expect(alert == .retryLater(after: 5_000, step: .reconnect))
@@ -117,7 +119,8 @@ import Wake
             guard case .retryLater(let after, _) = answer else { return nil }
             return after
         }
-        #expect(after("Shutdown", 503, failures: 1) == 900_000)
+        #expect(after("Shutdown", 503, failures: 1) == 10_000)
+        #expect(after("Shutdown", 503, failures: .max) == 60_000)
         #expect(after("ExpiredProviderToken", 403, failures: 1) == 2_000)
         #expect(after("ExpiredProviderToken", 403, failures: .max) == 60_000)
         #expect(after("TooManyRequests", 429, failures: 1) == 120_000)

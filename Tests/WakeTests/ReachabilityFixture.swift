@@ -113,7 +113,7 @@ let events: [(name: String, happen: @Sendable (inout Reachability) -> [WakeActio
     (
         "useful",
         {
-            $0.usefulCame(seq: 12, now: later)
+            $0.usefulCame(change(12), now: later)
             return []
         }
     ),

@@ -69,9 +69,9 @@ private let table = """
         dead token: tokenless none - due - deadline - | refused-410 =rejected detach drop-alerts
         retry later: unreachable none - due - deadline - | refused-503 settle-queuedAgain
         our bug: unreachable none - due - deadline - | refused-400 =rejected settle-refused
-        unanswered: unreachable none - due - deadline - | settle-queuedAgain
+        unanswered: unreachable none - due - deadline - | settle-unanswered
         not sent: unreachable none - due - deadline - | settle-queuedAgain
-        lease ended: unreachable none - due - deadline - | settle-queuedAgain
+        lease ended: unreachable none - due - deadline - | settle-unanswered
         synced: wakeable none alert due - deadline -40 | recovered
         session gone behind: unreachable due alert due - deadline -40
         token gone: tokenless none alert due - deadline -40 | drop-alerts

@@ -100,6 +100,31 @@ import Wake
         #expect(machine.row.phase == .none)
     }
 
+    @Test func whatOnlyMayBeThereSpendsNoLastTokenAndGivesNobodyUp() {
+        var machine = Reachability.fresh()
+        _ = machine.changed(change(10), now: start)
+        let sent = machine.claimWake(isBehind: true, isSure: false, claim: claim(1), now: start)
+        #expect(sent.contains(.send(.silent)))
+        _ = machine.answer(ok)
+        // Grace is over, and nothing was found: no demotion, and no alert.
+        let ended = machine.graceEnded(isBehind: false, now: start + 60_000)
+        #expect(ended == [.note(wakeID(1), .outcome(.noShow))])
+        #expect(machine.state == .wakeable)
+        // The last token but one is spent; the last is for what is known to be there.
+        for minute in 1...2 {
+            let now = start + UInt64(minute) * 120_000
+            _ = machine.changed(change(UInt64(minute) + 10), now: now)
+            _ = machine.claimWake(isBehind: true, isSure: false, claim: claim(2), now: now)
+            _ = machine.answer(ok, now: now)
+            _ = machine.synced(applied: UInt64(minute) + 10, isComplete: true, now: now)
+        }
+        #expect(machine.budget.times.count == 2)
+        _ = machine.changed(change(20), now: start + 400_000)
+        let sure = machine.claimWake(
+            isBehind: true, claim: claim(3), now: start + 400_000)
+        #expect(sure.contains(.send(.silent)))
+    }
+
     @Test func anAnswerToAnotherClaimIsIgnored() {
         var machine = sending
         let before = machine
@@ -173,22 +198,40 @@ import Wake
         #expect(machine.row.due == nil)
     }
 
-    @Test func oneStreamFaultIsRetriedEarlyTheNextAfterAQuarterOfAnHour() {
+    @Test func aFaultIsRetriedAfterTwiceAsLongEachTimeUpToAMinute() {
         var machine = unreachable
         let fault = PushReply.answered(
             status: 500, reason: "InternalServerError", timestamp: nil)
         machine.alertsChanged(queued: 1, open: 1, due: start)
-        _ = machine.claimAlert(choice(10), unread: 1, claim: claim(2), now: later)
-        let actions = machine.answer(fault, now: later)
-        #expect(actions.contains(.settleAlert(messageID(10), .queuedAgain)))
-        machine.alertsChanged(queued: 1, open: 0)
-        #expect(machine.row.due == later + 5_000)
-        _ = machine.claimAlert(
-            choice(10, id: wakeID(2)), unread: 1, claim: claim(3), now: later + 5_000)
-        #expect(machine.row.flightWake == wakeID(2))
-        _ = machine.answer(fault, now: later + 5_000)
-        machine.alertsChanged(queued: 1, open: 0)
-        #expect(machine.row.due == later + 5_000 + 15 * 60_000)
+        var now = later
+        for delay in [5_000, 10_000, 20_000, 40_000, 60_000, 60_000] as [UInt64] {
+            _ = machine.claimAlert(
+                choice(10, id: wakeID(2)), unread: 1, claim: claim(2), now: now)
+            #expect(machine.row.flightWake == wakeID(2))
+            let actions = machine.answer(fault, now: now)
+            #expect(actions.contains(.settleAlert(messageID(10), .queuedAgain)))
+            machine.alertsChanged(queued: 1, open: 0, due: now)
+            #expect(machine.row.due == now + delay)
+            #expect(machine.row.notBefore == time(0), "it holds no other class")
+            now = now + delay
+        }
+    }
+
+    @Test func aPushWithoutAnAnswerIsRepeatedAfterTwiceAsLongEachTime() {
+        var machine = unreachable
+        machine.alertsChanged(queued: 1, open: 1, due: start)
+        var now = later
+        for seconds in [5, 10, 20, 40, 80, 160, 320, 640, 900, 900] as [UInt64] {
+            _ = machine.claimAlert(choice(10), unread: 1, claim: claim(2), now: now)
+            let actions = machine.answer(.unanswered, now: now)
+            #expect(actions == [.settleAlert(messageID(10), .unanswered)])
+            machine.alertsChanged(queued: 1, open: 0, due: now)
+            #expect(machine.row.due == now + seconds * 1_000)
+            now = now + seconds * 1_000
+        }
+        _ = machine.claimAlert(choice(10), unread: 1, claim: claim(2), now: now)
+        _ = machine.answer(ok, now: now)
+        #expect(machine.row.unanswered == 0)
     }
 
     @Test func aPushWhoseSenderIsGoneIsNotWaitedForWholeLease() {

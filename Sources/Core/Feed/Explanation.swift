@@ -49,6 +49,7 @@ public enum ExplainReason: String, Sendable, CaseIterable {
     case alertNotSynced = "alert-not-synced"
     case alertWakeRejected = "alert-wake-rejected"
     case alertTimed = "alert-timed"
+    case alertDoubted = "alert-doubted"
     // Where the alert stands.
     case alertQueued = "alert-queued"
     case alertSending = "alert-sending"

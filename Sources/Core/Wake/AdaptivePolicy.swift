@@ -19,6 +19,12 @@ public struct AdaptivePolicy: Equatable, Sendable {
     public var demotionOf: UInt64 = 1
     /// A device not heard of for so long is presumed gone; 0: never.
     public var goneAfter: Milliseconds = 0
+    /// A device that missed so many of its last `doubtOf` wakes is doubted: it is alerted at once,
+    /// whatever its user opened since. 0: none is.
+    public var doubtMisses: UInt64 = 0
+    public var doubtOf: UInt64 = 4
+    /// A silent push is tried again when the last one to a doubted device is so old.
+    public var doubtRetry: Milliseconds = 12 * 3_600_000
 
     public init() {}
 
@@ -43,6 +49,10 @@ public struct AdaptivePolicy: Equatable, Sendable {
         }
         if demotionMisses == 0 || demotionMisses > demotionOf {
             return "demotion takes 1 to all of the wakes it looks at"
+        }
+        if doubtMisses > doubtOf { return "doubt takes no more than the wakes it looks at" }
+        if doubtOf > UInt64(WakeHabit.outcomesMax) {
+            return "doubt looks at \(WakeHabit.outcomesMax) wakes at most"
         }
         if demotionOf > UInt64(WakeHabit.outcomesMax) {
             return "demotion looks at \(WakeHabit.outcomesMax) wakes at most"
@@ -77,12 +87,15 @@ public struct AdaptivePolicy: Equatable, Sendable {
         demotionMisses = numbers[6]
         demotionOf = numbers[7]
         goneAfter = numbers[8]
+        doubtMisses = numbers[9]
+        doubtOf = numbers[10]
+        doubtRetry = numbers[11]
     }
 
     private var numbers: [UInt64] {
         [
             graceQuantile, graceMin, graceMax, graceSamples, budgetMin, budgetMax,
-            demotionMisses, demotionOf, goneAfter,
+            demotionMisses, demotionOf, goneAfter, doubtMisses, doubtOf, doubtRetry,
         ]
     }
 }
@@ -150,19 +163,28 @@ public struct WakeHabit: Equatable, Sendable {
 
     /// Whether enough of the last wakes were missed.
     func isDemoted(by adaptive: AdaptivePolicy) -> Bool {
-        let looked = min(UInt64(outcomes), adaptive.demotionOf)
+        missed(ofLast: adaptive.demotionOf) >= adaptive.demotionMisses
+    }
+
+    /// Whether so many were missed that the next would be for nothing.
+    func isDoubted(by adaptive: AdaptivePolicy) -> Bool {
+        adaptive.doubtMisses > 0 && missed(ofLast: adaptive.doubtOf) >= adaptive.doubtMisses
+    }
+
+    private func missed(ofLast count: UInt64) -> UInt64 {
+        let looked = min(UInt64(outcomes), count)
         let mask = looked >= 16 ? UInt16.max : (1 << UInt16(looked)) - 1
-        return UInt64((misses & mask).nonzeroBitCount) >= adaptive.demotionMisses
+        return UInt64((misses & mask).nonzeroBitCount)
     }
 
     /// How long an accepted wake may go unanswered: the quantile of the device's own latencies,
-    /// by nearest rank, within the app's bounds.
+    /// by nearest rank, within the app's bounds. What took as long as the upper bound or longer
+    /// was held back by the phone, and says nothing of how long those take that come.
     public func grace(_ policy: WakePolicy) -> Milliseconds {
         let adaptive = policy.adaptive
-        guard adaptive.graceQuantile > 0, UInt64(latencies.count) >= adaptive.graceSamples else {
-            return policy.grace
-        }
-        let sorted = latencies.sorted()
+        guard adaptive.graceQuantile > 0 else { return policy.grace }
+        let sorted = latencies.filter { Milliseconds($0) * Self.unit < adaptive.graceMax }.sorted()
+        guard UInt64(sorted.count) >= adaptive.graceSamples else { return policy.grace }
         let rank = (UInt64(sorted.count) * adaptive.graceQuantile + 99) / 100
         let value = sorted[min(sorted.count, max(1, Int(rank))) - 1]
         // A latency in tenths stands for all that begin with it.

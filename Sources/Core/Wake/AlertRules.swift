@@ -43,7 +43,7 @@ public enum AlertScope: Equatable, Sendable {
 
 extension Reachability {
     /// Urgent ones first; then, while the burst lasts, the oldest; then the newest of the
-    /// conversation that waits longest, for all of it.
+    /// conversation that waits longest, for all of it; after many in an hour the newest of all.
     ///
     /// - Parameters:
     ///   - waiting: queued alerts, oldest first, at least one.
@@ -59,6 +59,7 @@ extension Reachability {
             let due = goneAlertDue(now: now)
             return due <= now ? .newest : .later(due)
         }
+        if let due = wholeAlertDue(now: now) { return due <= now ? .newest : .later(due) }
         if alertPace(oldest: waiting[first].queuedAt) == .single { return .single(first) }
         var next: Timestamp?
         var seen: Set<ConversationID> = []
@@ -84,7 +85,8 @@ extension Reachability {
         }
         if isUnreachable { return .unreachable }
         if isRefreshOff { return .refreshOff }
-        return isGone(now: now) ? .gone : .noBudget
+        if isGone(now: now) { return .gone }
+        return isDoubted(now: now) ? .doubted : .noBudget
     }
 
     /// Until when APNs may store an alert; `nil`: one attempt. It stores one notification: an

@@ -10,6 +10,12 @@ public enum PushReply: Equatable, Sendable {
     case unanswered
     /// It never left: no connection, a refused stream, or one above GOAWAY's last stream.
     case notSent
+
+    /// APNs asks to leave this device alone, whatever the push.
+    var isAboutDevice: Bool {
+        guard case .answered(429, let reason, _, _) = self else { return false }
+        return reason != "TooManyProviderTokenUpdates"
+    }
 }
 
 /// What the credential's connections should do before the next push.
@@ -41,10 +47,10 @@ public enum PushAnswer: Equatable, Sendable {
     case ourBug
 
     /// - Parameters:
-    ///   - failures: how often this push was answered with a retry before. The first 500 or 503
-    ///     is retried early, on another connection; later ones after Apple's 15 minutes.
-    ///   - kind: a badge and a campaign have time: they wait the 15 minutes at once. A wake has
-    ///     not, nor has an alert, which somebody waits for.
+    ///   - failures: how often pushes of this device were answered with a retry before. A 500 or
+    ///     503 is retried on another connection after 5 s, then after twice as long each time.
+    ///   - kind: a badge and a campaign have time: they begin at a minute and end at Apple's 15.
+    ///     A wake has not, nor has an alert, which somebody waits for: a minute at most.
     ///   - retryAfter: what the answer's `retry-after` says (RFC 9110 10.2.3).
     public init(
         status: UInt64, reason: String, timestamp: Timestamp?, failures: UInt64,
@@ -95,10 +101,16 @@ public enum PushAnswer: Equatable, Sendable {
 
     /// Apple: retry after 15 minutes.
     static let longDelay: Milliseconds = 15 * 60_000
+    /// A push that somebody waits for is tried once in this time while APNs has a fault.
+    static let faultDelayMax: Milliseconds = 60_000
 
     private static func serverFault(failures: UInt64, _ kind: PushKind) -> PushAnswer {
-        let isEarly = failures == 0 && kind != .badge && kind != .campaign
-        return .retryLater(after: isEarly ? 5_000 : longDelay, step: .reconnect)
+        let (first, most): (Milliseconds, Milliseconds) =
+            switch kind {
+            case .silent, .alert: (5_000, faultDelayMax)
+            case .badge, .campaign: (60_000, longDelay)
+            }
+        return .retryLater(after: min(first << min(failures, 8), most), step: .reconnect)
     }
 
     /// Before the very same push is worth another try.

@@ -84,14 +84,17 @@ public struct PushRequest: Equatable, Sendable {
                 text, options: options, badge: nil, subject: subject, wakesApp: false))
     }
 
-    /// A badge is of push type `alert` (Apple: Sending notification requests to APNs).
+    /// A badge is of push type `alert` (Apple: Sending notification requests to APNs). With the
+    /// text of a message it takes that message's place on the screen, and adds none.
     public static func badge(
         _ badge: UInt64, text: PushPayload.AlertText?, options: PushOptions = PushOptions(),
         subject: PushPayload.Subject, expires: Timestamp?, to destination: Destination
     ) -> PushRequest {
         PushRequest(
             token: destination.token, topic: destination.topic, pushType: .alert, priority: 5,
-            expiration: seconds(expires), collapseID: "badge", id: subject.wake,
+            expiration: seconds(expires),
+            collapseID: text == nil ? "badge" : subject.message?.description ?? "badge",
+            id: subject.wake,
             payload: PushPayload.badge(badge, text: text, options: options, subject: subject))
     }
 

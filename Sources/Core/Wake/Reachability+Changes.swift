@@ -5,9 +5,18 @@ public import Model
 extension Reachability {
     /// The feed grew by an entry that the app would like to know of: a passive message, or
     /// something it may be showing that is read or gone.
-    public mutating func usefulCame(seq: UInt64, now: Timestamp) {
+    ///
+    /// - Parameter change: at its place in the feed; its message is the one that came, or that is
+    ///   read or gone.
+    public mutating func usefulCame(_ change: VisibleChange, now: Timestamp) {
         guard tokenGeneration != nil, !isSessionCounted, !isRefreshOff, !isGone(now: now)
         else { return }
+        let seq = change.seq
+        // A visible change that waits is what the push is for.
+        if row.phase == .none || row.visibleTarget <= applied {
+            row.conversation = change.conversation
+            row.message = change.message
+        }
         row.target = max(row.target, seq)
         row.usefulTarget = max(row.usefulTarget, seq)
         guard row.phase == .none else { return }
@@ -19,19 +28,22 @@ extension Reachability {
 
     /// When a silent push may leave for useful changes alone; `nil`: never.
     func usefulDue(now: Timestamp) -> Timestamp? {
-        guard isUnreachable else { return budget.spareTime(now: now, policy: policy) }
+        if !isUnreachable, !isDoubted(now: now) {
+            return budget.spareTime(now: now, policy: policy)
+        }
         guard policy.silentBudget > 0 else { return nil }
+        if !isUnreachable {
+            return max(now, budget.last.map { $0 + appPolicy.adaptive.doubtRetry } ?? now)
+        }
         return max(now, budget.last.map { $0 + WakePolicy.probeDelay } ?? now)
     }
 
-    /// Nothing anybody would see was told: that is no reason to give the device up, and what
-    /// came meanwhile gets a wake of its own.
+    /// Nothing anybody would see was told: that is no reason to give the device up. But what came
+    /// meanwhile need not try the same again: it is alerted.
     mutating func usefulEnded(isBehind: Bool, now: Timestamp) -> [WakeAction] {
         let came = row.connectedAt != nil || isSessionCounted
         let actions = dropWake(came ? .connectedNotSynced : .noShow)
-        if isBehind, !isSessionCounted { newWake(now: now) }
-        reschedule()
-        return actions
+        return isBehind && !isSessionCounted ? actions + [.alertPending] : actions
     }
 }
 
@@ -52,9 +64,30 @@ extension Reachability {
         return after > 0 && !isSessionCounted && heardAt + after <= now
     }
 
+    /// It missed so many of its last wakes that another is tried only once in a while.
+    public func isDoubted(now: Timestamp) -> Bool {
+        guard habit.isDoubted(by: appPolicy.adaptive), let last = budget.last else { return false }
+        return now < last + appPolicy.adaptive.doubtRetry
+    }
+
     /// When a device that is presumed gone may get its next alert.
     public func goneAlertDue(now: Timestamp) -> Timestamp {
         max(now, row.lastAlertAt + AdaptivePolicy.goneInterval)
+    }
+
+    /// Alerts that left in the present hour.
+    func alertsThisHour(now: Timestamp) -> UInt64 {
+        now < row.hourSince + WakePolicy.hour ? row.hourAlerts : 0
+    }
+
+    /// When the next alert may leave for the whole device, so many left in this hour; `nil`:
+    /// conversations have their own still.
+    func wholeAlertDue(now: Timestamp) -> Timestamp? {
+        let count = alertsThisHour(now: now)
+        guard count >= WakePolicy.hourAlerts, !isSessionCounted else { return nil }
+        let delay =
+            count >= WakePolicy.hourAlertsMax ? WakePolicy.hourDelay : WakePolicy.summaryDelay
+        return max(now, row.lastAlertAt + delay)
     }
 
     /// HELLO named a push whose grace was over: it came after all.
@@ -67,10 +100,31 @@ extension Reachability {
         time >= row.lastAlertAt + WakePolicy.summaryDelay
     }
 
+    /// An urgent alert waits: it goes before all that do not.
+    public mutating func urgentCame(due: Timestamp) {
+        row.urgentDue = row.urgentDue.map { min($0, due) } ?? due
+        reschedule()
+    }
+
+    /// No urgent alert waits any more.
+    public mutating func noUrgentWaits() {
+        guard row.urgentDue != nil else { return }
+        row.urgentDue = nil
+        reschedule()
+    }
+
     /// Alerts wait, and none may leave before `time`.
     public mutating func putOffAlerts(until time: Timestamp) {
         row.alertDue = time
         reschedule()
+    }
+}
+
+extension WakeRecord {
+    /// Until when an alert that waits has to.
+    public func alertMoment(isUrgent: Bool) -> Timestamp {
+        let own = isUrgent ? urgentDue ?? alertDue : max(alertDue, alertNotBefore)
+        return max(own, notBefore)
     }
 }
 

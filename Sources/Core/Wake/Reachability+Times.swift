@@ -47,16 +47,37 @@ extension Reachability {
         reschedule()
     }
 
-    /// The store's clock was set back: nothing waits for longer than it would have from now.
-    public mutating func clockSetBack(now: Timestamp) {
-        row.wakeDue = min(row.wakeDue, now)
-        row.wakeNotBefore = min(row.wakeNotBefore, now + policy.silentSpacing)
-        row.notBefore = min(row.notBefore, now + PushAnswer.longDelay)
-        row.alertDue = min(row.alertDue, now + PushAnswer.longDelay)
-        row.badgeDue = row.badgeDue.map { min($0, now + PushAnswer.longDelay) }
-        row.lastAlertAt = min(row.lastAlertAt, now)
-        row.lease = row.lease.map { min($0, now + WakePolicy.lease) }
-        row.graceUntil = row.graceUntil.map { min($0, now + policy.grace) }
+    /// Nothing waits longer than this for its moment after the store's clock was set back: then
+    /// it is decided again.
+    public static let setBackWait: Milliseconds = 5_000
+
+    /// The store's clock was set back to `moment`: what waits for a time of the other clock is
+    /// decided again now. Answers to pushes in flight are waited for as long as ever.
+    public mutating func clockSetBack(to moment: Timestamp) {
+        let soon = moment + Self.setBackWait
+        row.wakeDue = min(row.wakeDue, moment)
+        row.wakeNotBefore = min(row.wakeNotBefore, soon)
+        row.notBefore = min(row.notBefore, soon)
+        row.alertDue = min(row.alertDue, moment)
+        row.alertNotBefore = min(row.alertNotBefore, soon)
+        row.urgentDue = row.urgentDue.map { min($0, soon) }
+        row.badgeDue = row.badgeDue.map { min($0, soon) }
+        row.lease = row.lease.map { min($0, moment + WakePolicy.lease) }
+        row.graceUntil = row.graceUntil.map { min($0, moment + policy.grace) }
+        mendClock(now: moment)
         reschedule()
+    }
+
+    /// What is remembered of a time that is still to come was written by a clock that was ahead:
+    /// it is taken as of now, so that nothing counts from then.
+    public mutating func mendClock(now: Timestamp) {
+        budget.mendClock(now: now)
+        row.silentAt = min(row.silentAt, now)
+        row.lastAlertAt = min(row.lastAlertAt, now)
+        row.hourSince = min(row.hourSince, now)
+        row.waitingSince = row.waitingSince.map { min($0, now) }
+        row.connectedAt = row.connectedAt.map { min($0, now) }
+        // Not known: what APNs says of the token holds.
+        if let confirmed = tokenConfirmedAt, confirmed > now { tokenConfirmedAt = nil }
     }
 }

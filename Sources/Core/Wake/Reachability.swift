@@ -114,7 +114,7 @@ public struct Reachability: Equatable, Sendable {
             return [.queueAlert(due: due, isUrgent: true)]
         }
         if isSessionCounted { return [] }
-        if isUnreachable || isRefreshOff || isGone(now: now) {
+        if isUnreachable || isRefreshOff || isGone(now: now) || isDoubted(now: now) {
             return [.queueAlert(due: now, isUrgent: false)]
         }
         oweWake(change, now: now)
@@ -173,7 +173,8 @@ public struct Reachability: Equatable, Sendable {
         self.applied = applied
         if isComplete {
             if isUnreachable { actions.append(.recovered) }
-            if isUnreachable { habit.forgive() }
+            // Where doubt counts, that a user opens the app says nothing of silent pushes.
+            if isUnreachable, appPolicy.adaptive.doubtMisses == 0 { habit.forgive() }
             isUnreachable = false
             wasAlerted = false
             row.badgeDue = nil
@@ -204,24 +205,28 @@ public struct Reachability: Equatable, Sendable {
     /// of the three below; they may send nothing, and leave another need.
     public func need(now: Timestamp) -> WakeNeed? {
         guard row.flight == nil, row.notBefore <= now else { return nil }
+        if row.alertsQueued > 0, let due = row.urgentDue, due <= now { return .alert }
         if row.phase == .due, max(row.wakeDue, row.wakeNotBefore) <= now { return .wake }
-        if row.alertsQueued > 0, row.alertDue <= now { return .alert }
+        if row.alertsQueued > 0, max(row.alertDue, row.alertNotBefore) <= now { return .alert }
         if let badgeDue = row.badgeDue, badgeDue <= now { return .badge }
         return nil
     }
 
-    /// - Parameter isBehind: an uncovered, unread visible entry exists.
-    public mutating func claimWake(isBehind: Bool, claim: Claim, now: Timestamp)
-        -> [WakeAction]
-    {
+    /// - Parameters:
+    ///   - isBehind: an uncovered, unread visible entry exists, or may exist.
+    ///   - isSure: one was found. What only may be there spends what useful changes may spend, and
+    ///     nobody is given up for it.
+    public mutating func claimWake(
+        isBehind: Bool, isSure: Bool = true, claim: Claim, now: Timestamp
+    ) -> [WakeAction] {
         precondition(row.phase == .due && row.flight == nil, "no wake is due: \(row)")
         guard let generation = tokenGeneration, isBehind || row.usefulTarget > applied,
             !isSessionCounted
         else {
             return dropWake(.superseded)
         }
-        if isBehind {
-            if isUnreachable || isRefreshOff || isGone(now: now) {
+        if isBehind, isSure {
+            if isUnreachable || isRefreshOff || isGone(now: now) || isDoubted(now: now) {
                 return dropWake(.superseded) + [.alertPending]
             }
             switch budget.verdict(now: now, policy: policy) {
@@ -243,7 +248,7 @@ public struct Reachability: Equatable, Sendable {
                 return []
             }
         }
-        row.isUsefulOnly = !isBehind
+        row.isUsefulOnly = !(isBehind && isSure)
         budget.spend(now: now, policy: policy)
         let wake = row.wake ?? claim.id
         row.phase = .sending
@@ -273,6 +278,8 @@ public struct Reachability: Equatable, Sendable {
         if isQuiet(before: choice.waitsSince) { row.alertBurst = 0 }
         row.alertBurst += 1
         row.lastAlertAt = now
+        row.hourAlerts = alertsThisHour(now: now) + 1
+        if row.hourAlerts == 1 { row.hourSince = now }
         let wake = choice.id ?? claim.id
         row.flightMessage = choice.message
         row.flightBadge = unread
@@ -319,6 +326,8 @@ public struct Reachability: Equatable, Sendable {
         isTokenProven = false
         isUnreachable = false
         row.notBefore = .zero
+        row.alertNotBefore = .zero
+        row.unanswered = 0
         var actions: [WakeAction] = []
         if row.phase == .sending || row.phase == .waiting {
             actions = dropWake(.superseded)
@@ -329,174 +338,10 @@ public struct Reachability: Equatable, Sendable {
     }
 }
 
-// MARK: Answers
-
-extension Reachability {
-    /// The answer to the push in flight; one to another claim is ignored.
-    ///
-    /// - Parameters:
-    ///   - keepsToken: it is the credential that is wrong, not the token: tried again later.
-    ///   - unread: as of now; it may have changed since the push was made.
-    public mutating func pushAnswered(
-        _ reply: PushReply, keepsToken: Bool = false, owner: BootID, attempt: UInt64,
-        unread: UInt64, now: Timestamp
-    ) -> [WakeAction] {
-        guard let kind = row.flight, row.owner == owner, row.attempt == attempt else { return [] }
-        let isCurrent = row.flightGeneration == tokenGeneration
-        row.flight = nil
-        row.owner = nil
-        row.lease = nil
-        var actions: [WakeAction] = []
-        var answer: PushAnswer
-        switch reply {
-        case .answered(let status, let reason, let timestamp, let retryAfter):
-            answer = PushAnswer(
-                status: status, reason: reason, timestamp: timestamp, failures: row.failures,
-                kind: kind, retryAfter: retryAfter)
-            if keepsToken, case .deadToken = answer { answer = .pauseCredential }
-            if answer != .accepted {
-                actions.append(
-                    .note(row.flightWake, .refused(status: status, reason: reason)))
-            }
-        case .unanswered: answer = .retryLater(after: WakePolicy.unansweredDelay, step: .none)
-        case .notSent: answer = .retryLater(after: WakePolicy.unsentDelay, step: .none)
-        }
-        // The device was not sent anything: the token is not spent. Unanswered, it may have been.
-        if kind == .silent, reply != .unanswered, answer != .accepted {
-            budget.refund(row.silentAt)
-        }
-        if case .answered = reply, case .retryLater = answer {
-            row.failures += 1
-        } else if reply != .notSent {
-            row.failures = 0
-        }
-        switch answer {
-        case .accepted: actions += accepted(kind, unread: unread, now: now)
-        case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
-        case .retryLater(let after, _):
-            if case .answered = reply { row.notBefore = now + after }
-            actions += retry(kind, at: now + after, now: now)
-        case .pauseCredential, .pauseTopic:
-            actions += retry(kind, at: now + WakePolicy.pausedDelay, now: now)
-        case .ourBug: actions += givenUp(kind, now: now)
-        }
-        reschedule()
-        return actions
-    }
-
-    /// Nobody finished the push within its lease: the process that sent it is gone.
-    public mutating func leaseEnded(now: Timestamp) -> [WakeAction] {
-        guard row.flight != nil, let lease = row.lease, lease <= now, let owner = row.owner
-        else { return [] }
-        return pushAnswered(
-            .unanswered, owner: owner, attempt: row.attempt, unread: row.badgeShown, now: now)
-    }
-
-    /// The process that sent the push is known to be gone: its answer is not waited for longer
-    /// than APNs may take.
-    public mutating func ownerGone(now: Timestamp) {
-        guard row.flight != nil, let lease = row.lease else { return }
-        row.lease = min(lease, now + WakePolicy.unansweredDelay)
-        reschedule()
-    }
-
-    private mutating func accepted(_ kind: PushKind, unread: UInt64, now: Timestamp)
-        -> [WakeAction]
-    {
-        row.notBefore = .zero
-        if row.flightGeneration == tokenGeneration { isTokenProven = true }
-        var actions: [WakeAction] = [.note(row.flightWake, .accepted)]
-        switch kind {
-        case .silent:
-            guard row.phase == .sending else { return actions }
-            if row.isSynced {
-                afterSync(now: now)
-            } else {
-                row.phase = .waiting
-                row.waitingSince = now
-                row.graceUntil =
-                    row.connectedAt.map { $0 + policy.runTime } ?? now + policy.grace
-            }
-        case .alert:
-            actions += [
-                .note(row.flightWake, .outcome(.accepted)),
-                .settleAlert(row.flightMessage, .sent),
-            ]
-            if tokenGeneration == row.flightGeneration {
-                wasAlerted = true
-                row.badgeShown = row.flightBadge
-            }
-            badgeMayBeWrong(unread: unread, now: now)
-        case .badge:
-            actions.append(.note(row.flightWake, .outcome(.accepted)))
-            row.badgeShown = row.flightBadge
-            badgeMayBeWrong(unread: unread, now: now)
-        case .campaign: actions.append(settleCampaign(.sent))
-        }
-        return actions
-    }
-
-    private mutating func tokenDied(
-        _ kind: PushKind, _ since: Timestamp?, _ isCurrent: Bool, now: Timestamp
-    ) -> [WakeAction] {
-        var actions: [WakeAction] = [.note(row.flightWake, .outcome(.rejected))]
-        let isOlder = since.map { $0 > tokenConfirmedAt ?? .zero } ?? true
-        if isCurrent && isOlder {
-            if kind == .campaign { actions.append(settleCampaign(.refused)) }
-            return actions + [.detachToken] + tokenDetached()
-        }
-        // Another token by now, or the same one presented after APNs' time of death.
-        actions += retry(kind, at: now + (isCurrent ? 15 * 60_000 : 0), now: now)
-        return actions
-    }
-
-    private mutating func retry(_ kind: PushKind, at due: Timestamp, now: Timestamp)
-        -> [WakeAction]
-    {
-        switch kind {
-        case .silent:
-            guard row.phase == .sending else { return [] }
-            if row.isSynced {
-                afterSync(now: now)
-            } else {
-                row.phase = .due
-                row.wakeDue = due
-            }
-            return []
-        case .alert:
-            row.alertDue = due
-            row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
-            return [.settleAlert(row.flightMessage, .queuedAgain)]
-        case .badge:
-            row.badgeDue = due
-            return []
-        case .campaign: return [settleCampaign(.queuedAgain(due: due))]
-        }
-    }
-
-    /// A request that APNs calls wrong is not repeated; the device is told another way.
-    private mutating func givenUp(_ kind: PushKind, now: Timestamp) -> [WakeAction] {
-        let rejected = WakeAction.note(row.flightWake, .outcome(.rejected))
-        switch kind {
-        case .silent:
-            guard row.phase == .sending else { return [rejected] }
-            if row.isSynced {
-                afterSync(now: now)
-                return [rejected]
-            }
-            forgetWake()
-            return [rejected, .alertPending]
-        case .alert: return [rejected, .settleAlert(row.flightMessage, .refused)]
-        case .badge: return [rejected]
-        case .campaign: return [settleCampaign(.refused)]
-        }
-    }
-}
-
 // MARK: The row
 
 extension Reachability {
-    private mutating func oweWake(_ change: VisibleChange, now: Timestamp) {
+    mutating func oweWake(_ change: VisibleChange, now: Timestamp) {
         if change.seq >= row.visibleTarget {
             row.conversation = change.conversation
             row.message = change.message
@@ -523,7 +368,7 @@ extension Reachability {
     }
 
     /// What came after the push goes on: the session's row is its record, or a wake of its own.
-    private mutating func afterSync(now: Timestamp) {
+    mutating func afterSync(now: Timestamp) {
         if max(row.visibleTarget, row.usefulTarget) > applied, !isSessionCounted {
             newWake(now: now)
         } else {
@@ -566,15 +411,26 @@ extension Reachability {
     /// Derives `due` and `deadline`.
     mutating func reschedule() {
         if row.phase == .none, row.flight == nil { row.wakeNotBefore = .zero }
-        var needs: [(due: Timestamp, lane: PushClass)] = []
-        if row.phase == .due { needs.append((max(row.wakeDue, row.wakeNotBefore), .wake)) }
-        if row.alertsQueued > 0 { needs.append((row.alertDue, .alert)) }
-        if let badgeDue = row.badgeDue { needs.append((badgeDue, .badge)) }
+        var needs: [(due: Timestamp, turn: PushTurn, lane: PushClass)] = []
+        if row.phase == .due {
+            needs.append((max(row.wakeDue, row.wakeNotBefore), .plain, .wake))
+        }
+        if row.alertsQueued > 0 {
+            needs.append((max(row.alertDue, row.alertNotBefore), .plain, .alert))
+            if let urgentDue = row.urgentDue { needs.append((urgentDue, .urgent, .alert)) }
+        } else {
+            row.urgentDue = nil
+        }
+        if let badgeDue = row.badgeDue { needs.append((badgeDue, .plain, .badge)) }
+        for index in needs.indices { needs[index].due = max(needs[index].due, row.notBefore) }
         let next =
             row.flight == nil
-            ? needs.map { (due: max($0.due, row.notBefore), lane: $0.lane) }.min { $0 < $1 } : nil
+            ? needs.min { ($0.due, $0.turn, $0.lane) < ($1.due, $1.turn, $1.lane) } : nil
         row.due = next?.due
-        if let next { row.lane = isTokenProven ? next.lane : .probe }
+        if let next {
+            row.lane = isTokenProven ? next.lane : .probe
+            row.turn = next.turn
+        }
         var deadlines: [Timestamp] = []
         if row.flight != nil, let lease = row.lease { deadlines.append(lease) }
         if row.phase == .waiting, let grace = row.graceUntil { deadlines.append(grace) }

@@ -41,7 +41,7 @@ public struct SilentBudget: Equatable, Sendable {
 
     /// Whether a silent push may leave now.
     public func verdict(now: Timestamp, policy: WakePolicy) -> Verdict {
-        let recent = times.filter { isRecent($0, now: now, policy: policy) }
+        let recent = times.filter { isRecent($0, now: now, policy: policy) }.map { min($0, now) }
         let most = min(policy.silentBudget, UInt64(Self.capacity))
         if UInt64(recent.count) >= most { return .exhausted }
         if let last = recent.last, last + policy.silentSpacing > now {
@@ -55,7 +55,7 @@ public struct SilentBudget: Equatable, Sendable {
     public func spareTime(now: Timestamp, policy: WakePolicy) -> Timestamp? {
         let most = min(policy.silentBudget, UInt64(Self.capacity))
         guard most > 1 else { return nil }
-        let recent = times.filter { isRecent($0, now: now, policy: policy) }
+        let recent = times.filter { isRecent($0, now: now, policy: policy) }.map { min($0, now) }
         var earliest = now
         if UInt64(recent.count) + 1 >= most {
             // So many must have become old that two tokens are left.
@@ -80,10 +80,11 @@ public struct SilentBudget: Equatable, Sendable {
         if let index = times.lastIndex(of: time) { times.remove(at: index) }
     }
 
-    /// A time ahead of `now` (the clock was set back) counts, unless it is so far ahead that it
-    /// would count for longer than a window.
+    /// Times ahead of `now` are of a clock that was ahead: they count from now on.
+    public mutating func mendClock(now: Timestamp) { times = times.map { min($0, now) } }
+
+    /// A time ahead of `now` counts as of now.
     private func isRecent(_ time: Timestamp, now: Timestamp, policy: WakePolicy) -> Bool {
-        time > now
-            ? time.since(now) < policy.silentWindow : now.since(time) < policy.silentWindow
+        time > now || now.since(time) < policy.silentWindow
     }
 }

@@ -100,6 +100,8 @@ public enum WakeAction: Equatable, Sendable {
 public enum AlertSettlement: Equatable, Sendable {
     case sent
     case queuedAgain
+    /// Nobody knows: queued again, a few times.
+    case unanswered
     case refused
 }
 

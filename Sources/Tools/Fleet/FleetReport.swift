@@ -19,6 +19,9 @@ public struct FleetReport: Codable, Equatable, Sendable {
         public let demotionMisses: UInt64
         public let demotionOf: UInt64
         public let goneAfterDays: Double
+        public let doubtMisses: UInt64
+        public let doubtOf: UInt64
+        public let doubtRetryHours: Double
 
         init(_ policy: WakePolicy) {
             graceSeconds = Double(policy.grace) / 1_000
@@ -35,6 +38,9 @@ public struct FleetReport: Codable, Equatable, Sendable {
             demotionMisses = policy.adaptive.demotionMisses
             demotionOf = policy.adaptive.demotionOf
             goneAfterDays = Double(policy.adaptive.goneAfter) / 86_400_000
+            doubtMisses = policy.adaptive.doubtMisses
+            doubtOf = policy.adaptive.doubtOf
+            doubtRetryHours = Double(policy.adaptive.doubtRetry) / 3_600_000
         }
     }
 

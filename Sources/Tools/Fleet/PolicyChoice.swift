@@ -80,6 +80,9 @@ public struct PolicyChoice: Equatable, Sendable {
         Field("demotion_misses", 1...16, \.adaptive.demotionMisses),
         Field("demotion_of", 1...16, \.adaptive.demotionOf),
         Field("gone_after_days", 0...3_650, \.adaptive.goneAfter, times: 86_400_000),
+        Field("doubt_misses", 0...16, \.adaptive.doubtMisses),
+        Field("doubt_of", 1...16, \.adaptive.doubtOf),
+        Field("doubt_retry_hours", 1...8_760, \.adaptive.doubtRetry, times: 3_600_000),
     ]
 }
 

@@ -240,7 +240,10 @@ struct UserWorld {
         if devices[index].session == .none, devices[index].machine.applied >= readSeq,
             devices[index].machine.row.badgeDue == nil
         {
-            devices[index].machine.usefulCame(seq: head, now: now)
+            devices[index].machine.usefulCame(
+                VisibleChange(
+                    seq: head, conversation: ConversationID(high: 0, low: 0),
+                    message: MessageID(high: 0, low: 0)), now: now)
         }
         if devices[index].session == .live {
             devices[index].ackAt = min(devices[index].ackAt, now + syncTime(index))

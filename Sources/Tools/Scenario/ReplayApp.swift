@@ -40,6 +40,8 @@ extension Replay {
             "grace_seconds": report.graceSeconds,
             "silent_window_seconds": report.budgetWindowSeconds,
             "silent_spacing_seconds": report.budgetSpacingSeconds,
+            // Days of a log go by in minutes: who sleeps through some is not doubted.
+            "doubt_misses": 0,
         ]
     }
 

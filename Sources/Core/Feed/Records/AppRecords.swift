@@ -18,7 +18,7 @@ public struct AppRecord: Record, Equatable {
 
     public var app: AppID
     public var createdAt: Timestamp
-    /// Milliseconds a silent wake may go unanswered (design default 60,000).
+    /// Milliseconds a silent wake may go unanswered.
     public var grace: UInt64
     /// Silent pushes to one device in any `silentWindow`.
     public var silentBudget: UInt64
@@ -43,16 +43,16 @@ public struct AppRecord: Record, Equatable {
     public init(
         app: AppID,
         createdAt: Timestamp,
-        grace: UInt64 = 60_000,
-        silentBudget: UInt64 = 3,
-        alertExpiration: UInt64 = 86_400_000,
+        grace: UInt64 = WakePolicy.standard.grace,
+        silentBudget: UInt64 = WakePolicy.standard.silentBudget,
+        alertExpiration: UInt64 = WakePolicy.standard.alertExpiration,
         sessionTokenLifetime: UInt64 = 2_592_000_000,
         receiptParticipantsMax: UInt64 = 8,
-        silentWindow: UInt64 = 3_600_000,
-        silentSpacing: UInt64 = 60_000,
+        silentWindow: UInt64 = WakePolicy.standard.silentWindow,
+        silentSpacing: UInt64 = WakePolicy.standard.silentSpacing,
         isSuspended: Bool = false,
         locale: String = "",
-        adaptive: AdaptivePolicy = AdaptivePolicy()
+        adaptive: AdaptivePolicy = WakePolicy.standard.adaptive
     ) {
         self.app = app
         self.createdAt = createdAt

@@ -175,7 +175,7 @@ extension Work {
             effects.note(
                 try waking { () throws(StoreError) in
                     try WakeRules.usefulCame(
-                        feed.user.app, feed.user.user, seq: entry.seq, in: self.transaction,
+                        feed.user.app, feed.user.user, entry.change, in: self.transaction,
                         now: self.now)
                 })
         }

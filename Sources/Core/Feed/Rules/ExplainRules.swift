@@ -225,7 +225,7 @@ extension PageReader {
         if let row, row.phase != .none, row.target >= entry.seq {
             switch row.phase {
             case .none: break
-            case .due: return [ExplainStep(.wakeDue, until: row.due)]
+            case .due: return [ExplainStep(.wakeDue, until: toCome(row.due))]
             case .sending: return [ExplainStep(.wakeSending, push: row.wake)]
             case .waiting:
                 return [ExplainStep(.wakeWaiting, until: row.graceUntil, push: row.wake)]
@@ -263,13 +263,19 @@ extension PageReader {
         return steps
     }
 
+    /// What has passed is no moment to wait for: it is due.
+    private func toCome(_ time: Timestamp?) -> Timestamp? { time.flatMap { $0 > now ? $0 : nil } }
+
     private func alertSteps(_ alert: AlertRecord, _ row: WakeRecord?) -> [ExplainStep] {
         var steps: [ExplainStep] = []
         if let cause = alert.cause.explained {
             steps.append(ExplainStep(at: alert.queuedAt, cause))
         }
         switch alert.phase {
-        case .queued: steps.append(ExplainStep(.alertQueued, until: row?.alertDue))
+        case .queued:
+            steps.append(
+                ExplainStep(.alertQueued, until: toCome(row?.alertMoment(isUrgent: alert.isUrgent)))
+            )
         case .sending: steps.append(ExplainStep(.alertSending, push: alert.push))
         case .sent:
             let isOwn = alert.isOwnPush
@@ -304,6 +310,7 @@ extension AlertCause {
         case .notSynced: .alertNotSynced
         case .wakeRejected: .alertWakeRejected
         case .timed: .alertTimed
+        case .doubted: .alertDoubted
         }
     }
 }

@@ -7,10 +7,13 @@ struct DueRow {
     var credential: CredentialKey?
 }
 
-/// The queues of a claim: one for each class, app, environment and topic that has pushes.
+/// The queues of a claim: one for each class, app, environment, topic and turn that has pushes.
 ///
-/// Classes are served best first, apps in turns: each gets an equal share of what is left, so
-/// that the backlog of one app or class never takes all of a claim.
+/// What is urgent is served first, then the classes, best first, apps in turns: each gets an equal
+/// share of what is left, so that the backlog of one app or class never takes all of a claim.
+///
+/// What was due before the end of an outage of ours leaves at a limited rate, of which each class
+/// has an equal share; what is urgent does not wait for it.
 struct PushQueues {
     /// Queues looked at in one claim.
     static let queuesMax = 4_096
@@ -26,6 +29,8 @@ struct PushQueues {
     private(set) var blocked: [PushLane] = []
     private(set) var nextDue: Timestamp?
     private var due: [Queue] = []
+    /// When we were last back from an outage.
+    private var outageEnd: Timestamp?
 
     private struct CredentialScope: Hashable {
         let app: AppID
@@ -38,20 +43,18 @@ struct PushQueues {
         let oldest: Timestamp
         /// `nil`: no credential names the topic, or the app is suspended.
         var credential: CredentialKey?
-        /// The last row that was taken.
+        /// The last rows that were taken: of those that an outage held up, and of the others.
+        var takenOverdue: WakeRecord?
         var taken: WakeRecord?
         /// There may be more that could be sent.
         var isCut = false
 
-        var takenKey: [ColumnValue]? {
-            guard let taken, let due = taken.due else { return nil }
-            return [.timestamp(due), .user(taken.user), .identifier(taken.device)]
-        }
         var lane: PushClass { first.lane }
+        var turn: PushTurn { first.turn }
         var prefix: [ColumnValue] {
             [
                 .unsigned(first.lane.rawValue), .app(first.app), .unsigned(first.environment),
-                .text(first.topic),
+                .text(first.topic), .unsigned(first.turn.rawValue),
             ]
         }
     }
@@ -67,15 +70,21 @@ struct PushQueues {
     /// tell of the others afterwards.
     mutating func dueRows(atMost most: Int) throws(StoreError) -> [DueRow] {
         let ready = try findQueues()
+        outageEnd = try WakeRules.outageEnd(in: transaction, now: now)
         var meter = OverdueMeter(
             try transaction.record(MetaRecord.self, [.text(OverdueMeter.name)]), now: now)
         let before = meter
         var rows: [DueRow] = []
-        let lanes = PushClass.allCases.map { lane in ready.filter { $0.lane == lane } }
-            .filter { !$0.isEmpty }
+        let urgent = ready.filter { $0.turn == .urgent }
+        let plain = PushClass.allCases.map { lane in
+            ready.filter { $0.lane == lane && $0.turn == .plain }
+        }
+        let lanes = ([urgent] + plain).filter { !$0.isEmpty }
         var cut: [Queue] = []
         for (index, queues) in lanes.enumerated() {
             let kept = Self.reserve * (lanes.count - index - 1)
+            let overdue = Self.part(meter.left, of: lanes.count - index)
+            let metered = meter.count
             // The first to be served is another one each time.
             let start = Int(truncatingIfNeeded: (request.ids.first?.low ?? 0) >> 1) % queues.count
             for offset in queues.indices {
@@ -83,7 +92,8 @@ struct PushQueues {
                 let share = max(most - rows.count - kept, min(Self.reserve, most - rows.count))
                 rows += try take(
                     from: &queue, share: Self.part(share, of: queues.count - offset),
-                    overdue: Self.part(meter.left, of: queues.count - offset), &meter)
+                    overdue: Self.part(
+                        overdue - Int(meter.count - metered), of: queues.count - offset), &meter)
                 if queue.isCut { cut.append(queue) }
             }
         }
@@ -111,24 +121,21 @@ struct PushQueues {
     ) throws(StoreError) -> [DueRow] {
         let free = queue.credential.flatMap { rooms[$0] }?.free(queue.lane, queue.first.topic)
         let most = min(share, free ?? share)
-        let old = now - WakeRules.overdueAfter
         var rows: [WakeRecord] = []
-        if (queue.taken?.due).map({ $0 <= old }) ?? true {
-            rows = try transaction.records(
-                WakeRecord.self,
-                Scan(
-                    index: "wake_by_lane", prefix: queue.prefix, after: queue.takenKey,
-                    through: [.timestamp(old)], limit: min(most, overdue)))
+        var isHeldBack = false
+        // Rows up to here have waited for us, not for their moment.
+        let old = queue.turn == .urgent ? nil : outageEnd
+        if let old {
+            let limit = max(0, min(most, overdue))
+            rows = try scan(queue, after: queue.takenOverdue, through: old, limit: limit)
+            meter.take(rows.count)
+            queue.takenOverdue = rows.last ?? queue.takenOverdue
+            isHeldBack = rows.count == limit && limit < most && meter.left > 0
         }
-        meter.take(rows.count)
-        let isFresh = (queue.taken?.due).map { $0 > old } ?? false
-        rows += try transaction.records(
-            WakeRecord.self,
-            Scan(
-                index: "wake_by_lane", prefix: queue.prefix,
-                after: isFresh ? queue.takenKey : [.timestamp(old)], through: [.timestamp(now)],
-                limit: most - rows.count))
-        queue.taken = rows.last ?? queue.taken
+        let fresh = try scan(
+            queue, after: queue.taken, past: old, through: now, limit: most - rows.count)
+        queue.taken = fresh.last ?? queue.taken
+        rows += fresh
         if let credential = queue.credential, let free {
             rooms[credential]?.take(rows.count, queue.lane, queue.first.topic)
             // No stream is left: it goes on when one is free.
@@ -136,8 +143,24 @@ struct PushQueues {
                 blocked.append(PushLane(credential, queue.lane))
             }
         }
-        queue.isCut = rows.count == most && free != rows.count
+        queue.isCut = (rows.count == most || isHeldBack) && free != rows.count
         return rows.map { DueRow(wake: $0, credential: queue.credential) }
+    }
+
+    /// Rows of the queue in order: after one of them, else past a moment, else from the first.
+    private func scan(
+        _ queue: Queue, after row: WakeRecord?, past moment: Timestamp? = nil,
+        through last: Timestamp, limit: Int
+    ) throws(StoreError) -> [WakeRecord] {
+        var after = moment.map { [ColumnValue.timestamp($0)] }
+        if let row, let due = row.due {
+            after = [.timestamp(due), .user(row.user), .identifier(row.device)]
+        }
+        return try transaction.records(
+            WakeRecord.self,
+            Scan(
+                index: "wake_by_lane", prefix: queue.prefix, after: after,
+                through: [.timestamp(last)], limit: limit))
     }
 
     /// What each queue's rows have in common in the index, due or not.
@@ -243,7 +266,7 @@ struct PushQueues {
 struct OverdueMeter: Equatable {
     static let name = "overdue_pushes"
     private let second: UInt64
-    private var count: UInt64
+    private(set) var count: UInt64
 
     init(_ record: MetaRecord?, now: Timestamp) {
         second = now.milliseconds / 1_000

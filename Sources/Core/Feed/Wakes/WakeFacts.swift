@@ -98,10 +98,10 @@ extension StoreSnapshot {
         return set
     }
 
-    /// Where the newest message up to a position stands in a user's feed; `nil`: it does not.
-    func newestSeq(
+    /// The newest message up to a position, at its place in a user's feed; `nil`: it has none.
+    func newest(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, through position: UInt64
-    ) throws(StoreError) -> UInt64? {
+    ) throws(StoreError) -> VisibleChange? {
         let message = try records(
             MessageRecord.self,
             Scan(
@@ -118,7 +118,33 @@ extension StoreSnapshot {
                     .identifier(conversation), .blob(message.message.bytes),
                 ],
                 limit: 1)
-        ).first?.seq
+        ).first?.change
+    }
+
+    private static var noMessage: MessageID { MessageID(high: 0, low: 0) }
+
+    /// What the push of a device names that is so far behind that nobody looks through it all:
+    /// the newest message or announcement of its user's feed.
+    func newestChange(of user: UserRecord) throws(StoreError) -> VisibleChange {
+        let entries = try records(
+            EntryRecord.self,
+            Scan(
+                prefix: [.app(user.app), .user(user.user)],
+                through: [.unsigned(user.visibleHead)], descending: true, limit: 64))
+        var change =
+            entries.first { $0.kind == .message || $0.kind == .announcement }?.change
+            ?? VisibleChange(seq: 0, conversation: .none, message: Self.noMessage)
+        change.seq = user.visibleHead
+        return change
+    }
+}
+
+extension EntryRecord {
+    /// The message or announcement it is about, at its place in the feed.
+    var change: VisibleChange {
+        VisibleChange(
+            seq: seq, conversation: conversation,
+            message: MessageID(object) ?? MessageID(high: 0, low: 0))
     }
 }
 

@@ -3,9 +3,8 @@ public import Wake
 import Wire
 
 extension WakeRules {
-    /// Pushes overdue by more than this have waited for us, not for their moment: after an
-    /// outage they leave at a limited rate.
-    static let overdueAfter: Milliseconds = 5_000
+    /// Pushes that have waited for us, not for their moment: so many leave in a second after an
+    /// outage of ours.
     static let overduePerSecond: UInt64 = 200
     /// Devices looked at in one claim.
     static let claimMax = 256
@@ -96,7 +95,9 @@ extension WakeRules {
     ) throws(StoreError) -> PushRequest? {
         let pending = try step.transaction.pending(step.device, atMost: 1)
         try step.perform(
-            step.machine.claimWake(isBehind: !pending.isEmpty, claim: claim, now: step.now))
+            step.machine.claimWake(
+                isBehind: !pending.isEmpty, isSure: !pending.entries.isEmpty, claim: claim,
+                now: step.now))
         guard step.sends == .silent else { return nil }
         let subject = PushPayload.Subject(
             of: step.row.message, in: step.row.conversation, wake: step.row.flightWake)
@@ -276,9 +277,11 @@ extension WakeStep {
 extension PushPayload.Subject {
     /// A message, or an announcement, which is in no conversation (PSH-2).
     fileprivate init(of object: MessageID, in conversation: ConversationID, wake: WakeID) {
-        let isMessage = conversation != .none
+        // Of a change that is about no single object none is named.
+        let isKnown = object != MessageID(high: 0, low: 0)
+        let isMessage = conversation != .none || !isKnown
         self.init(
-            event: isMessage ? "message" : "announcement", message: object,
-            conversation: isMessage ? conversation : nil, wake: wake)
+            event: isMessage ? "message" : "announcement", message: isKnown ? object : nil,
+            conversation: conversation != .none ? conversation : nil, wake: wake)
     }
 }

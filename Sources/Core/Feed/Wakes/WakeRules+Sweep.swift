@@ -12,13 +12,14 @@ extension WakeRules {
     static let aliveInterval: Milliseconds = 2_000
     static let gapTolerance: Milliseconds = 5_000
     /// Waiting wakes made due again in one step.
-    private static let gapStep = 500
+    static let gapStep = 500
     /// Entries looked at for one that was not alerted.
     private static let pendingLook = 16
-    /// Batches looked at when the clock was set back.
-    private static let setBackRounds = 200
-    /// No push waits longer than this for its moment; more means that the clock was set back.
-    private static let horizon: Milliseconds = 61 * 60_000
+    private static let outageName = "outage_end"
+    static let setBackName = "clock_set_back"
+    /// After an outage, or what looks like one to a clock that is ahead, alerts are kept for so
+    /// long beyond their end.
+    private static let expiryPause: Milliseconds = 10 * 60_000
 
     /// Every 2 s.
     public static func keepAlive(
@@ -66,14 +67,30 @@ extension WakeRules {
             let isSetBack = now + gapTolerance < last + aliveInterval
             if now.since(last) > aliveInterval + gapTolerance || isSetBack {
                 // What was accepted up to here may have come to a closed door.
-                let until = max(now, last)
                 try transaction.put(
-                    MetaRecord(name: gapName, number: until.milliseconds))
+                    MetaRecord(name: gapName, number: max(now, last).milliseconds))
                 try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
-                if isSetBack { try clockWasSetBack(in: transaction, now: now) }
+                if isSetBack {
+                    // The end of an outage would lie ahead, and was perhaps none.
+                    try transaction.delete(MetaRecord.self, [.text(outageName)])
+                    try transaction.put(
+                        MetaRecord(name: setBackName, number: now.milliseconds))
+                } else {
+                    try transaction.put(
+                        MetaRecord(name: outageName, number: now.milliseconds))
+                }
             }
         }
+        try mendSetBack(in: transaction)
         return try closeGap(in: transaction, now: now)
+    }
+
+    /// When we were last back from an outage; `nil`: none is known.
+    static func outageEnd(
+        in snapshot: any StoreSnapshot, now: Timestamp
+    ) throws(StoreError) -> Timestamp? {
+        try snapshot.record(MetaRecord.self, [.text(outageName)])
+            .map { min(Timestamp(milliseconds: $0.number), now) }
     }
 
     private static func lastAlive(in transaction: any StoreTransaction) throws(StoreError)
@@ -122,59 +139,11 @@ extension WakeRules {
             Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: gapStep))
         effects += try onDevices(of: rows, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
-            try step.perform(step.machine.serviceWasAway(now: now))
+            // Due since the outage: it leaves at the rate of what an outage held up.
+            try step.perform(step.machine.serviceWasAway(now: min(until, now)))
         }
         if rows.count < gapStep { try transaction.delete(MetaRecord.self, [.text(gapName)]) }
         return effects
-    }
-
-    private static func clockWasSetBack(
-        in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
-        try setBack(index: "wake_by_deadline", [], in: transaction, now: now)
-        for prefix in try PushQueues.prefixes(in: transaction) {
-            try setBack(index: "wake_by_lane", prefix, in: transaction, now: now)
-        }
-        // One look at each: it decides anew when it is due.
-        let campaigns = try transaction.records(
-            CampaignProgressRecord.self,
-            Scan(
-                index: "campaign_by_due", after: [.timestamp(now + gapTolerance)],
-                limit: gapStep))
-        for var campaign in campaigns {
-            campaign.due = now
-            try transaction.put(campaign)
-        }
-        for _ in 0..<setBackRounds {
-            let sessions = try transaction.records(
-                SessionRecord.self,
-                Scan(
-                    index: "session_by_expected", after: [.timestamp(now + horizon)],
-                    limit: gapStep))
-            for var session in sessions {
-                session.expectedUntil = now + WakePolicy.connectedDelay
-                try transaction.put(session)
-            }
-            if sessions.count < gapStep { return }
-        }
-    }
-
-    private static func setBack(
-        index: String, _ prefix: [ColumnValue], in transaction: any StoreTransaction,
-        now: Timestamp
-    ) throws(StoreError) {
-        for _ in 0..<setBackRounds {
-            let rows = try transaction.records(
-                WakeRecord.self,
-                Scan(
-                    index: index, prefix: prefix, after: [.timestamp(now + horizon)],
-                    limit: gapStep))
-            _ = try onDevices(of: rows, in: transaction, now: now) {
-                (step: inout WakeStep) throws(StoreError) in
-                step.machine.clockSetBack(now: now)
-            }
-            if rows.count < gapStep { return }
-        }
     }
 
     // MARK: Each second
@@ -254,10 +223,7 @@ extension WakeRules {
             let user = try transaction.record(
                 UserRecord.self, [.app(device.app), .user(device.user)])
         else { return nil }
-        // Too far behind to look through it all: the claim names no message then.
-        return VisibleChange(
-            seq: user.visibleHead, conversation: ConversationID(high: 0, low: 0),
-            message: MessageID(high: 0, low: 0))
+        return try transaction.newestChange(of: user)
     }
 
     private static func sweepDeadlines(
@@ -274,9 +240,10 @@ extension WakeRules {
             if let gap, let since = step.row.waitingSince, since <= gap {
                 try step.perform(step.machine.serviceWasAway(now: now))
             } else if let until = step.row.graceUntil, until <= now {
+                // Only what was found: nobody is given up for what may be there.
                 let pending = try transaction.pending(step.device, atMost: 1)
                 try step.perform(
-                    step.machine.graceEnded(isBehind: !pending.isEmpty, now: now))
+                    step.machine.graceEnded(isBehind: !pending.entries.isEmpty, now: now))
             }
         }
         return rows.count
@@ -285,6 +252,7 @@ extension WakeRules {
     private static func expireAlerts(
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> Int {
+        if let end = try outageEnd(in: transaction, now: now), now < end + expiryPause { return 0 }
         let alerts = try transaction.records(
             AlertRecord.self,
             Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: most))
@@ -350,7 +318,7 @@ extension WakeRules {
 
     /// Runs `body` on the device of each row, in the lock order and in a savepoint of its own,
     /// whose locks are a sequence.
-    private static func onDevices(
+    static func onDevices(
         of rows: [WakeRecord], in transaction: any StoreTransaction, now: Timestamp,
         _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> WakeEffects {

@@ -109,10 +109,12 @@ public enum WakeRules {
 
     /// An entry came that a device without a session would like to know of, and no more.
     ///
-    /// - Parameter through: only devices that have applied this much may be showing what it is
-    ///   about; 0: it is new to all of them.
+    /// - Parameters:
+    ///   - change: the message that came, or that was read or deleted, at the change's own place.
+    ///   - through: only devices that have applied this much may be showing what it is about; 0:
+    ///     it is new to all of them.
     static func usefulCame(
-        _ app: AppID, _ user: UserID, seq: UInt64, shownFrom through: UInt64 = 0,
+        _ app: AppID, _ user: UserID, _ change: VisibleChange, shownFrom through: UInt64 = 0,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
@@ -122,7 +124,7 @@ public enum WakeRules {
             var step = try WakeStep(device, in: transaction, now: now)
             // A badge push wakes the app as well.
             if through > 0, step.row.badgeDue != nil { continue }
-            step.machine.usefulCame(seq: seq, now: now)
+            step.machine.usefulCame(change, now: now)
             try step.save()
             effects += step.effects
         }
@@ -204,11 +206,13 @@ public enum WakeRules {
             try step.cancelAlerts(of: conversation, read: read)
         }
         guard isLess,
-            let seq = try transaction.newestSeq(
+            var change = try transaction.newest(
                 app, user, conversation, through: read.ranges.last?.last ?? read.through)
         else { return effects }
+        let shownFrom = change.seq
+        change.seq = head
         effects += try usefulCame(
-            app, user, seq: head, shownFrom: seq, in: transaction, now: now)
+            app, user, change, shownFrom: shownFrom, in: transaction, now: now)
         return effects
     }
 
@@ -228,9 +232,11 @@ public enum WakeRules {
             }
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
             if older.isVisible, entry.kind == .tombstone, !read.contains(older.position) {
+                var change = older.change
+                change.seq = entry.seq
                 effects += try usefulCame(
-                    entry.app, entry.user, seq: entry.seq, shownFrom: older.seq,
-                    in: transaction, now: now)
+                    entry.app, entry.user, change, shownFrom: older.seq, in: transaction,
+                    now: now)
             }
             return effects
         }

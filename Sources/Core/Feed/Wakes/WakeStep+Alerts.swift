@@ -63,9 +63,16 @@ extension WakeStep {
     /// The queued alert to send; those that are not worth it any more are cancelled on the way.
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         while true {
-            let rows = try queue(limit: Self.queueMax)
-            guard let oldest = rows.first else { return .none }
+            let urgent = try express(.urgent, limit: 1)
+            if urgent.isEmpty { machine.noUrgentWaits() }
+            guard let oldest = try queue(limit: 1).first else { return .none }
             let chosen: AlertRecord
+            // Beside a session only what has a time of its own leaves, wherever it stands.
+            let rows =
+                if !urgent.isEmpty { urgent } else if machine.isSessionCounted {
+                    try express(.timed, limit: Self.queueMax)
+                } else { try queue(limit: Self.queueMax) }
+            guard !rows.isEmpty else { return .later(now + WakePolicy.connectedDelay) }
             switch try choose(among: rows) {
             case .failure(let later): return .later(later.time)
             case .success(let alert): chosen = alert
@@ -89,13 +96,8 @@ extension WakeStep {
     private func choose(
         among rows: [AlertRecord]
     ) throws(StoreError) -> Result<AlertRecord, Later> {
-        var known: [AlertRecord]?
         let turn = try machine.alertTurn(among: rows, now: now) {
-            conversation throws(StoreError) in
-            let newest: [AlertRecord]
-            if let known { newest = known } else { newest = try newestAlerts() }
-            known = newest
-            return newest.filter { $0.conversation == conversation }.compactMap(\.sentAt).max()
+            conversation throws(StoreError) in try lastSent(in: conversation)
         }
         switch turn {
         case .later(let time): return .failure(Later(time: time))
@@ -115,13 +117,36 @@ extension WakeStep {
         }
     }
 
+    /// Alerts that wait and pass the others, oldest first.
+    private func express(_ way: AlertExpress, limit: Int) throws(StoreError) -> [AlertRecord] {
+        try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_express", prefix: device.wakeKey + [.unsigned(way.rawValue)],
+                limit: limit))
+    }
+
+    /// When an alert of the conversation was last sent. A time to come is of a clock that was
+    /// ahead: it holds nothing up.
+    private func lastSent(in conversation: ConversationID) throws(StoreError) -> Timestamp? {
+        try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_sent", prefix: device.wakeKey + [.identifier(conversation)],
+                through: [.timestamp(now)], descending: true, limit: 1)
+        ).first?.sentAt
+    }
+
     private struct Later: Error { let time: Timestamp }
 
     /// A queued alert is told no more. What it would have told of falls to the next newest.
-    private mutating func drop(
-        _ alert: AlertRecord, _ phase: AlertPhase
+    ///
+    /// - Parameter counted: the phase in which the device's row counts it; `nil`: its own.
+    mutating func drop(
+        _ alert: AlertRecord, _ phase: AlertPhase, countedAs counted: AlertPhase? = nil
     ) throws(StoreError) {
         var alert = alert
+        alert.phase = counted ?? alert.phase
         close(alert)
         let needsHeir = alert.summary.needsHeir
         alert.phase = phase

@@ -62,8 +62,7 @@ extension WakeStep {
         alert.phase = .queued
         alert.queuedAt = now
         try transaction.put(alert)
-        machine.alertsChanged(
-            queued: 1, open: 1, due: row.alertsQueued == 0 ? now : min(row.alertDue, now))
+        alertCame(isUrgent: alert.isUrgent, due: now)
         return true
     }
 

@@ -48,6 +48,7 @@ struct WakeStep {
             applied: device.applied, budget: SilentBudget(encoded: device.lastSilentAt),
             habit: WakeHabit(encoded: device.wakeHabit), heardAt: device.lastSeenAt,
             row: row)
+        machine.mendClock(now: now)
     }
 
     var row: WakeRecord { machine.row }
@@ -134,8 +135,18 @@ extension WakeStep {
         alert.isUrgent = isUrgent
         alert.cause = cause
         try transaction.put(alert)
-        let due = row.alertsQueued == 0 ? due : min(row.alertDue, due)
-        machine.alertsChanged(queued: 1, open: 1, due: due)
+        alertCame(isUrgent: isUrgent, due: due)
+    }
+
+    /// One more alert waits in the queue.
+    mutating func alertCame(isUrgent: Bool, due: Timestamp) {
+        if row.alertsQueued == 0 || !isUrgent {
+            let due = row.alertsQueued == 0 ? due : min(row.alertDue, due)
+            machine.alertsChanged(queued: 1, open: 1, due: due)
+        } else {
+            machine.alertsChanged(queued: 1, open: 1)
+        }
+        if isUrgent { machine.urgentCame(due: due) }
     }
 
     /// Those that are sent leave oldest first, so that the newest holds APNs' one slot.
@@ -165,22 +176,35 @@ extension WakeStep {
             alert.phase == .sending
         else { return }
         switch settlement {
-        case .sent:
-            alert.phase = .sent
-            alert.sentAt = now
-            try settleOlder(than: alert)
-        case .queuedAgain:
-            alert.phase = .queued
-            // Who waits by then is decided then.
-            if alert.summary == .conversation || alert.summary == .device {
-                alert.summary = .none
+        case .sent: return try settleSent(&alert)
+        case .unanswered:
+            alert.tries += 1
+            if alert.tries >= WakePolicy.unansweredMax {
+                machine.alertMayBeShown()
+                return try settleSent(&alert)
             }
-            machine.alertsChanged(queued: 1, open: 0)
+            try queueAgain(&alert)
+        case .queuedAgain: try queueAgain(&alert)
         case .refused:
-            alert.phase = .cancelled
-            alert.openPosition = nil
-            machine.alertsChanged(queued: 0, open: -1)
+            // Those that it would have told of are told by another.
+            machine.alertsChanged(queued: 1, open: 0)
+            try drop(alert, .cancelled, countedAs: .queued)
         }
+    }
+
+    private mutating func settleSent(_ alert: inout AlertRecord) throws(StoreError) {
+        alert.phase = .sent
+        alert.sentAt = now
+        try settleOlder(than: alert)
+        try transaction.put(alert)
+    }
+
+    private mutating func queueAgain(_ alert: inout AlertRecord) throws(StoreError) {
+        alert.phase = .queued
+        // Who waits by then is decided then.
+        if alert.summary == .conversation || alert.summary == .device { alert.summary = .none }
+        machine.alertsChanged(queued: 1, open: 0)
+        if alert.isUrgent { machine.urgentCame(due: row.alertNotBefore) }
         try transaction.put(alert)
     }
 

@@ -19,6 +19,7 @@ public struct AlertRecord: Record, Equatable {
             Column("summary", .integer), Column("is_urgent", .integer),
             Column("cause", .integer), Column("is_own_push", .integer),
             Column("moment", .integer, optional: true),
+            Column("tries", .integer), Column("express", .integer, optional: true),
         ],
         indexes: [
             TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
@@ -26,6 +27,8 @@ public struct AlertRecord: Record, Equatable {
             TableIndex("alert_open", columns: [0, 1, 2, 4, 8], presentColumn: 8),
             TableIndex("alert_by_expiry", columns: [12]),
             TableIndex("alert_by_moment", columns: [7, 17], presentColumn: 17),
+            TableIndex("alert_express", columns: [0, 1, 2, 19, 6], presentColumn: 19),
+            TableIndex("alert_sent", columns: [0, 1, 2, 4, 10], presentColumn: 10),
         ])
 
     public var app: AppID
@@ -55,6 +58,8 @@ public struct AlertRecord: Record, Equatable {
     public var isOwnPush: Bool
     /// The time the backend has given it, on this device; `nil`: none.
     public var moment: Timestamp?
+    /// Pushes of it that got no answer.
+    public var tries: UInt64 = 0
 
     public init(
         app: AppID,
@@ -116,6 +121,9 @@ public struct AlertRecord: Record, Equatable {
         cause = try reader.value(AlertCause.self)
         isOwnPush = try reader.flag()
         moment = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        tries = try reader.unsigned()
+        // Derived.
+        _ = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
     }
 
     public var row: [ColumnValue] {
@@ -138,7 +146,18 @@ public struct AlertRecord: Record, Equatable {
             .unsigned(cause.rawValue),
             .flag(isOwnPush),
             .optional(moment) { .timestamp($0) },
+            .unsigned(tries),
+            .optional(express) { .unsigned($0.rawValue) },
         ]
+    }
+}
+
+extension AlertRecord {
+    /// While it waits.
+    private var express: AlertExpress? {
+        guard phase == .queued else { return nil }
+        if isUrgent { return .urgent }
+        return isTimed ? .timed : nil
     }
 }
 

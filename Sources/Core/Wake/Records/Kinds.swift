@@ -47,6 +47,20 @@ public enum PushClass: UInt64, Sendable, CaseIterable, Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
+/// The order in which devices of one queue are served: all of the first before any of the next.
+public enum PushTurn: UInt64, Sendable, CaseIterable, Comparable {
+    case urgent = 0
+    case plain = 1
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Alerts that need not wait for those before them in the queue, and how they are found in it.
+public enum AlertExpress: UInt64, Sendable, CaseIterable {
+    case urgent = 1
+    case timed = 2
+}
+
 /// Where a device's silent wake stands.
 public enum WakePhase: UInt64, Sendable, CaseIterable {
     case none = 0
@@ -100,6 +114,8 @@ public enum AlertCause: UInt64, Sendable, CaseIterable {
     case wakeRejected = 8
     /// The backend has given it a time.
     case timed = 9
+    /// It missed most of its last wakes.
+    case doubted = 10
 
     /// As in results of simulations.
     public var name: String {
@@ -114,6 +130,7 @@ public enum AlertCause: UInt64, Sendable, CaseIterable {
         case .notSynced: "not-synced"
         case .wakeRejected: "wake-rejected"
         case .timed: "timed"
+        case .doubted: "doubted"
         }
     }
 }

@@ -29,9 +29,12 @@ public struct WakeRecord: Record, Equatable {
             Column("lane", .integer), Column("environment", .integer), Column("topic", .text),
             Column("useful_target", .integer), Column("is_useful_only", .integer),
             Column("alert_burst", .integer), Column("last_alert_at", .integer),
+            Column("turn", .integer), Column("urgent_due", .integer, optional: true),
+            Column("alert_not_before", .integer), Column("unanswered", .integer),
+            Column("hour_since", .integer), Column("hour_alerts", .integer),
         ],
         indexes: [
-            TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 3], presentColumn: 3),
+            TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 41, 3], presentColumn: 3),
             TableIndex("wake_by_deadline", columns: [4], presentColumn: 4),
             TableIndex("wake_by_waiting", columns: [16], presentColumn: 16),
             TableIndex("wake_by_owner", columns: [30], presentColumn: 30),
@@ -56,7 +59,7 @@ public struct WakeRecord: Record, Equatable {
     public var conversation: ConversationID = .zero
     public var message: MessageID = .zero
     public var wakeDue: Timestamp = .zero
-    /// Set by the silent budget; no upsert lowers it.
+    /// Set by the silent budget and by APNs' faults; no upsert lowers it.
     public var wakeNotBefore: Timestamp = .zero
     /// What the push in flight or waited for was sent for.
     public var sentTarget: UInt64 = 0
@@ -108,6 +111,17 @@ public struct WakeRecord: Record, Equatable {
     /// Alerts that left one by one since the last quiet minute.
     public var alertBurst: UInt64 = 0
     public var lastAlertAt: Timestamp = .zero
+    /// Derived: what is next is urgent, and goes before all that is not.
+    public var turn: PushTurn = .plain
+    /// When an urgent alert may leave; `nil`: none is known to wait.
+    public var urgentDue: Timestamp?
+    /// Alerts that are not urgent wait until then for APNs; no upsert lowers it.
+    public var alertNotBefore: Timestamp = .zero
+    /// Pushes in a row that got no answer.
+    public var unanswered: UInt64 = 0
+    /// The hour in which `hourAlerts` left.
+    public var hourSince: Timestamp = .zero
+    public var hourAlerts: UInt64 = 0
 
     /// A device that is owed nothing.
     public init(app: AppID, user: UserID, device: DeviceID) {
@@ -160,6 +174,12 @@ public struct WakeRecord: Record, Equatable {
         isUsefulOnly = try reader.flag()
         alertBurst = try reader.unsigned()
         lastAlertAt = try reader.timestamp()
+        turn = try reader.value(PushTurn.self)
+        urgentDue = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
+        alertNotBefore = try reader.timestamp()
+        unanswered = try reader.unsigned()
+        hourSince = try reader.timestamp()
+        hourAlerts = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -205,6 +225,12 @@ public struct WakeRecord: Record, Equatable {
             .flag(isUsefulOnly),
             .unsigned(alertBurst),
             .timestamp(lastAlertAt),
+            .unsigned(turn.rawValue),
+            .optional(urgentDue) { .timestamp($0) },
+            .timestamp(alertNotBefore),
+            .unsigned(unanswered),
+            .timestamp(hourSince),
+            .unsigned(hourAlerts),
         ]
     }
 }

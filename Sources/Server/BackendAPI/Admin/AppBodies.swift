@@ -24,6 +24,9 @@ struct AppPolicy: Decodable {
         case demotionMisses = "demotion_misses"
         case demotionOf = "demotion_of"
         case goneAfterDays = "gone_after_days"
+        case doubtMisses = "doubt_misses"
+        case doubtOf = "doubt_of"
+        case doubtRetryHours = "doubt_retry_hours"
     }
 
     /// Only where an app is made.
@@ -78,6 +81,9 @@ struct AppPolicy: Decodable {
         try change(.demotionMisses, 1...16, \.demotionMisses)
         try change(.demotionOf, 1...16, \.demotionOf)
         try change(.goneAfterDays, 0...3_650, \.goneAfter, times: 86_400_000)
+        try change(.doubtMisses, 0...16, \.doubtMisses)
+        try change(.doubtOf, 1...16, \.doubtOf)
+        try change(.doubtRetryHours, 1...8_760, \.doubtRetry, times: 3_600_000)
         return changes
     }
 
@@ -122,6 +128,9 @@ struct AppBody: Encodable {
     let demotionMisses: UInt64
     let demotionOf: UInt64
     let goneAfterDays: UInt64
+    let doubtMisses: UInt64
+    let doubtOf: UInt64
+    let doubtRetryHours: UInt64
     let issuerKeys: [IssuerKeyBody]
     let apiKeys: [APIKeyBody]
     let push: [PushCredentialBody]
@@ -149,6 +158,9 @@ struct AppBody: Encodable {
         demotionMisses = adaptive.demotionMisses
         demotionOf = adaptive.demotionOf
         goneAfterDays = adaptive.goneAfter / 86_400_000
+        doubtMisses = adaptive.doubtMisses
+        doubtOf = adaptive.doubtOf
+        doubtRetryHours = adaptive.doubtRetry / 3_600_000
         issuerKeys = configuration.issuerKeys.map { IssuerKeyBody($0) }
         apiKeys = configuration.apiKeys.map { APIKeyBody($0) }
         push = configuration.pushCredentials.map { PushCredentialBody($0) }

@@ -5,7 +5,7 @@ extension Rouse {
     static let appCommands: [Command] = [
         command(
             "app create", "make an app", ["APP"], policyOptions, createApp,
-            examples: ["rouse app create shop --grace 60"]),
+            examples: ["rouse app create shop --grace 45"]),
         command("app list", "list the apps", [], [], listApps),
         command("app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp),
         command(
@@ -16,15 +16,19 @@ extension Rouse {
             learnedOptions, changePolicy,
             examples: [
                 "rouse app policy shop",
-                "rouse app policy shop --grace-quantile 95 --demotion-misses 2 --demotion-of 3",
+                "rouse app policy shop --grace-quantile 85 --demotion-misses 2 --demotion-of 3",
+                "rouse app policy shop --doubt",
                 "rouse app policy shop --classic",
             ],
             notes: """
-                The classic policy is one grace and one silent budget for all devices, and one
-                missed wake demotes. Beyond it a device may have a grace of its own (a quantile
-                of the latencies of its wakes, once enough are known), a budget of its own (halved
-                by a missed wake, one more for each that synced), and k of n misses to its
-                demotion; and one not heard of for long gets one alert a week.
+                An app begins with the doubt policy: 30 s of grace and between silent pushes, one
+                missed wake demotes, and a device that missed 3 of its last 4 is alerted at once,
+                until 12 h after its last silent push. The classic policy has 60 s of both and no
+                doubt: one grace and one silent budget for all devices. Beyond it a device may
+                have a grace of its own (a quantile of the latencies of its wakes, once enough are
+                known), a budget of its own (halved by a missed wake, one more for each that
+                synced), and k of n misses to its demotion; and one not heard of for long gets one
+                alert a week.
                 """),
         command(
             "app remove", "remove an app and everything of it", ["APP"],
@@ -48,13 +52,13 @@ extension Rouse {
     }
 
     private static let policy: [(option: String, field: String, help: String)] = [
-        ("grace", "grace_seconds", "seconds a silent wake may go unanswered (default 60)"),
+        ("grace", "grace_seconds", "seconds a silent wake may go unanswered (default 30)"),
         ("silent-budget", "silent_budget", "silent pushes to a device in the window (default 3)"),
         ("silent-window", "silent_window_seconds", "seconds of that window (default 3600)"),
-        ("silent-spacing", "silent_spacing_seconds", "seconds between two of them (default 60)"),
+        ("silent-spacing", "silent_spacing_seconds", "seconds between two of them (default 30)"),
         (
             "alert-expiration", "alert_expiration_seconds",
-            "seconds APNs may store an alert; 0: one attempt (default 86400)"
+            "seconds APNs may store an alert; 0: one attempt (default 2592000)"
         ),
         (
             "session-token", "session_token_seconds",
@@ -76,11 +80,15 @@ extension Rouse {
         ("demotion-misses", "demotion_misses", "missed wakes that demote (default 1)"),
         ("demotion-of", "demotion_of", "among so many (default 1)"),
         ("gone-after", "gone_after_days", "days unheard of until presumed gone; 0: never"),
+        ("doubt-misses", "doubt_misses", "missed wakes that cast doubt; 0: none (default 3)"),
+        ("doubt-of", "doubt_of", "among so many (default 4)"),
+        ("doubt-retry", "doubt_retry_hours", "hours until a silent push is tried (default 12)"),
     ]
 
     private static let learnedOptions =
         learned.map { CommandOption($0.option, "N", $0.help) } + [
-            CommandOption("classic", nil, "back to the classic policy; others may be beside it")
+            CommandOption("doubt", nil, "back to the default policy; others may be beside it"),
+            CommandOption("classic", nil, "back to the classic policy; others may be beside it"),
         ]
 
     /// The classic policy, as the API's fields.
@@ -90,11 +98,22 @@ extension Rouse {
             "grace_max_seconds": .number(300), "grace_samples": .number(8),
             "silent_budget_min": .number(0), "silent_budget_max": .number(0),
             "demotion_misses": .number(1), "demotion_of": .number(1), "gone_after_days": .number(0),
+            "doubt_misses": .number(0), "doubt_of": .number(4), "doubt_retry_hours": .number(12),
+            "grace_seconds": .number(60), "silent_spacing_seconds": .number(60),
         ]
     }
 
+    /// The default policy, as the API's fields.
+    private static var doubt: [String: JSONValue] {
+        classic.merging([
+            "doubt_misses": .number(3), "grace_seconds": .number(30),
+            "silent_spacing_seconds": .number(30),
+        ]) { $1 }
+    }
+
     private static func changePolicy(_ arguments: Arguments) throws {
-        var fields = arguments.has("classic") ? classic : [:]
+        var fields =
+            arguments.has("classic") ? classic : arguments.has("doubt") ? doubt : [:]
         for (option, field, _) in learned {
             if let number = try arguments.number(option, in: Int64(0)...Int64.max) {
                 fields[field] = .number(number)

@@ -1,0 +1,91 @@
+import Model
+import Wake
+
+// The store's clock was set back, by however much: what waits for a time of the other clock is
+// looked at again, a bounded number of rows a step. What is only remembered is mended when its
+// device is next looked at (`Reachability.mendClock`).
+
+extension WakeRules {
+    static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) {
+        guard let record = try transaction.record(MetaRecord.self, [.text(setBackName)])
+        else { return }
+        let moment = Timestamp(milliseconds: record.number)
+        var left = gapStep
+        // A push in flight has its lease; all else is decided again at once.
+        left -= try mendWakes(
+            index: "wake_by_deadline", [], past: moment + WakePolicy.lease, moment,
+            limit: left, in: transaction)
+        for prefix in try PushQueues.prefixes(in: transaction) where left > 0 {
+            left -= try mendWakes(
+                index: "wake_by_lane", prefix, past: moment + Reachability.setBackWait, moment,
+                limit: left, in: transaction)
+        }
+        left -= try mendCampaigns(moment, limit: left, in: transaction)
+        left -= try mendSessions(moment, limit: left, in: transaction)
+        left -= try mendWebhooks(moment, limit: left, in: transaction)
+        if left > 0 { try transaction.delete(MetaRecord.self, [.text(setBackName)]) }
+    }
+
+    private static func mendWakes(
+        index: String, _ prefix: [ColumnValue], past bound: Timestamp, _ moment: Timestamp,
+        limit: Int, in transaction: any StoreTransaction
+    ) throws(StoreError) -> Int {
+        let rows = try transaction.records(
+            WakeRecord.self,
+            Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: limit))
+        _ = try onDevices(of: rows, in: transaction, now: moment) {
+            (step: inout WakeStep) throws(StoreError) in
+            step.machine.clockSetBack(to: moment)
+        }
+        return rows.count
+    }
+
+    /// One look at each: it decides anew when it is due.
+    private static func mendCampaigns(
+        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
+    ) throws(StoreError) -> Int {
+        let campaigns = try transaction.records(
+            CampaignProgressRecord.self,
+            Scan(
+                index: "campaign_by_due", after: [.timestamp(moment + gapTolerance)],
+                limit: max(0, limit)))
+        for var campaign in campaigns {
+            campaign.due = moment
+            try transaction.put(campaign)
+        }
+        return campaigns.count
+    }
+
+    /// Sessions that ended: their devices are expected for as long as ever from now.
+    private static func mendSessions(
+        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
+    ) throws(StoreError) -> Int {
+        let until = moment + WakePolicy.connectedDelay
+        let sessions = try transaction.records(
+            SessionRecord.self,
+            Scan(
+                index: "session_by_expected", after: [.timestamp(until)], limit: max(0, limit)))
+        for var session in sessions {
+            session.expectedUntil = until
+            try transaction.put(session)
+        }
+        return sessions.count
+    }
+
+    /// A batch under way is fenced by its claim; a repeat has the same delivery id.
+    private static func mendWebhooks(
+        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
+    ) throws(StoreError) -> Int {
+        let soon = moment + Reachability.setBackWait
+        let webhooks = try transaction.records(
+            WebhookRecord.self,
+            Scan(index: "webhook_by_due", after: [.timestamp(soon)], limit: max(0, limit)))
+        for var webhook in webhooks {
+            webhook.due = soon
+            webhook.leasedUntil = webhook.leasedUntil.map { min($0, soon) }
+            webhook.failingSince = webhook.failingSince.map { min($0, moment) }
+            try transaction.put(webhook)
+        }
+        return webhooks.count
+    }
+}

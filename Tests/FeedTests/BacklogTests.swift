@@ -1,0 +1,86 @@
+import Feed
+import MemoryStore
+import Model
+import Testing
+import Wake
+import Wire
+
+/// What leaves first, and how fast, when many pushes wait.
+@Suite struct BacklogTests {
+    /// Devices that sleep, each of a user of its own, all in one conversation.
+    private func crowd(_ count: Int) throws -> (Pushes, ConversationID) {
+        let pushes = try Pushes()
+        let world = pushes.world
+        let users = (0..<count).map { "user\(1_000 + $0)" }
+        let room = try world.converse(["anna"])
+        for (index, user) in users.enumerated() {
+            let answer = try world.ask(
+                .openSession(
+                    OpenSession(
+                        app: World.app, device: DeviceID(high: 3, low: UInt64(index)),
+                        role: .app, credential: .identity(UserID(user)),
+                        newTokenHash: world.hash(), freshEpochHalf: 5, boot: pushes.boot,
+                        push: PushRegistration(
+                            token: [UInt8(index & 255), UInt8(index >> 8), 1],
+                            environment: .development, topic: "example.chess"))))
+            guard case .opened(let opened) = answer else { throw Unexpected(answer: answer) }
+            try pushes.end(opened.session, within: 0)
+        }
+        _ = try world.add(users, to: room)
+        try world.finishFanOut()
+        try pushes.tick()
+        world.pass(1_000)
+        try world.ask(.sweepWakes(rows: 1_000))
+        return (pushes, room)
+    }
+
+    @Test func withoutAnOutageABacklogLeavesAsFastAsThereAreStreams() throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        // APNs is away for ten seconds; the server is not.
+        for _ in 0..<10 {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        #expect(try pushes.claim(streams: 256).count == 250)
+    }
+
+    @Test func afterAnOutageOfOursOverdueRowsLeaveAtALimitedRate() throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        // Nobody serves for ten seconds.
+        pushes.world.pass(10_000)
+        try pushes.tick()
+        #expect(try pushes.claim(streams: 250).count == 200)
+        #expect(try pushes.claim(streams: 250).isEmpty)
+        pushes.world.pass(1_000)
+        #expect(try pushes.claim(streams: 250).count == 50)
+    }
+
+    @Test func urgentAlertsDoNotWaitForTheRateAfterAnOutage() throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        let side = try pushes.world.converse(["anna", "user1007"])
+        try pushes.say("fire", in: side, .urgent)
+        pushes.world.pass(10_000)
+        try pushes.tick()
+        let first = try pushes.claim(streams: 250)
+        #expect(first.count == 201)
+        #expect(first.count { $0.kind == .alert } == 1)
+    }
+
+    @Test func urgentAlertsLeaveBeforeEveryWake() throws {
+        let (pushes, room) = try crowd(60)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        for user in 0..<20 {
+            let side = try pushes.world.converse(["anna", "user\(1_000 + user)"])
+            try pushes.say("fire", in: side, .urgent)
+        }
+        let first = try pushes.claim(streams: 32)
+        #expect(first.count { $0.kind == .alert } == 20)
+    }
+}

@@ -1,0 +1,133 @@
+import Feed
+import MemoryStore
+import Model
+import Testing
+import Wake
+import Wire
+
+/// The store's clock is wrong for a while, ahead or behind, by little or by much.
+@Suite struct ClockJumpTests {
+    private let phone = DeviceID(high: 2, low: 1)
+
+    @Test(arguments: [6, 60, 300, 1_800, 3_300, 7_200, 86_400, 30 * 86_400] as [UInt64])
+    func aWakeThatWaitsIsSentAgainAndThenAlerted(seconds: UInt64) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(10_000) == ["silent"])
+        pushes.world.store.clock = pushes.world.now - seconds * 1_000
+        // Whichever of the two is right, somebody is told soon.
+        let words = try pushes.run(130_000)
+        #expect(words.contains(#"alert "1" badge 1 stored"#), "\(words)")
+    }
+
+    @Test(arguments: [300, 1_800, 3_300, 86_400, 30 * 86_400] as [UInt64])
+    func aClockThatWasAheadSilencesNobody(seconds: UInt64) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        try pushes.say("0", in: room)
+        try pushes.run(62_000)
+        #expect(try pushes.view(phone).reachability == .unreachable)
+        try pushes.run(120_000)
+        let right = pushes.world.now
+        pushes.world.store.clock = right + seconds * 1_000
+        for number in 1...6 { try pushes.say("\(number)", in: room) }
+        try pushes.run(1_000)
+        pushes.world.store.clock = right + 2_000
+        try pushes.run(3_000)
+        for number in 7...12 {
+            try pushes.say("\(number)", in: room)
+            try pushes.run(1_000)
+        }
+        // All are told: the last one singly or in a summary.
+        try pushes.run(61_000)
+        #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
+        #expect(try pushes.world.all(AlertRecord.self).count == 13)
+    }
+
+    @Test(arguments: [300, 1_800, 3_300, 86_400] as [UInt64])
+    func aSilentPushOfTheFutureDoesNotHoldTheNext(seconds: UInt64) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        let right = pushes.world.now
+        pushes.world.store.clock = right + seconds * 1_000
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+        let session = try pushes.open("bob", phone).session
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        try pushes.end(session, within: 0)
+        try pushes.run(2_000)
+        // Nothing is owed now, so no row is there to be mended.
+        #expect(try pushes.world.all(WakeRecord.self).isEmpty)
+        pushes.world.store.clock = right + 2_000
+        try pushes.run(4_000)
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(62_000).first == "silent")
+    }
+
+    @Test(arguments: [60, 300, 1_800, 86_400] as [UInt64])
+    func aSessionThatEndedBeforeTheClockWasSetBackIsNotExpectedForLonger(seconds: UInt64) throws {
+        let pushes = try Pushes()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.tick()
+        let room = try pushes.world.converse(["anna", "bob"])
+        let session = try pushes.open("bob", phone).session
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        try pushes.say("1", in: room)
+        try pushes.end(session)
+        try pushes.tick()
+        pushes.world.store.clock = pushes.world.now - seconds * 1_000
+        #expect(try pushes.run(30_000).first == "silent")
+    }
+
+    @Test(arguments: [60, 1_800, 86_400] as [UInt64])
+    func webhooksAreNotHeldUpByAClockThatWasSetBack(seconds: UInt64) throws {
+        let pushes = try Pushes()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.tick()
+        let key = WebhookKey(app: World.app, webhook: pushes.world.fresh())
+        try pushes.world.ask(
+            .webhooks(
+                .create(
+                    NewWebhook(
+                        key: key, url: "https://shop.example/", kinds: .all, secret: "s",
+                        series: 77))))
+        try pushes.world.converse(["anna", "bob"])
+        func claim() throws -> Int {
+            let request = ClaimDeliveries(
+                ids: [pushes.world.fresh()], underWay: [:], perApp: 2, policy: WebhookPolicy())
+            guard
+                case .deliveries(let claimed) = try pushes.world.ask(.webhooks(.claim(request)))
+            else { return 0 }
+            return claimed.jobs.count
+        }
+        // Under way when the clock is set back, and its sender is lost.
+        #expect(try claim() == 1)
+        pushes.world.store.clock = pushes.world.now - seconds * 1_000
+        try pushes.tick()
+        pushes.world.pass(6_000)
+        try pushes.tick()
+        #expect(try claim() == 1)
+    }
+
+    @Test func alertsThatWaitOutliveAClockThatWasAhead() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        try pushes.say("0", in: room)
+        try pushes.run(62_000)
+        for number in 1...8 { try pushes.say("\(number)", in: room) }
+        try pushes.run(1_000)
+        let right = pushes.world.now
+        pushes.world.store.clock = right + 31 * 86_400_000
+        try pushes.tick()
+        pushes.world.store.clock = right + 1_000
+        try pushes.run(2_000)
+        #expect(try pushes.world.all(AlertRecord.self).count == 9)
+        try pushes.run(62_000)
+        #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
+    }
+}

@@ -1,0 +1,69 @@
+import Feed
+import MemoryStore
+import Model
+import Testing
+import Wake
+import Wire
+
+/// What a push names (PSH-2, PSH-6).
+@Suite struct PushSubjectTests {
+    private let phone = DeviceID(high: 2, low: 1)
+    private let tablet = DeviceID(high: 2, low: 2)
+
+    private func json(_ job: PushJob?) throws -> String {
+        String(decoding: try #require(job).request.payload, as: UTF8.self)
+    }
+
+    @Test func aSilentPushForAPassiveMessageNamesIt() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let told = try pushes.say("1", in: room, .passive)
+        #expect(try pushes.run(0) == ["silent"])
+        let text = try json(pushes.sent.last)
+        #expect(text.contains(#""e":"message""#))
+        #expect(text.contains(told.message.description) && text.contains(room.description))
+    }
+
+    @Test func aSilentPushForAReadMarkNamesTheNewestMessageRead() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.say("1", in: room)
+        let newest = try pushes.say("2", in: room)
+        try pushes.run(0)
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(1) == [])
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.acknowledge(
+            other, try pushes.head("bob"), reads: [ReadReceipt(conversation: room, through: 2)])
+        #expect(try pushes.run(2_000) == ["silent"])
+        let text = try json(pushes.sent.last)
+        #expect(text.contains(newest.message.description), "\(text)")
+    }
+
+    @Test func aSilentPushForADeletionNamesWhatIsGone() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let shown = try pushes.say("1", in: room)
+        try pushes.say("2", in: room)
+        try pushes.run(0)
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(1) == [])
+        _ = try pushes.world.ask(.deleteMessage(app: World.app, shown.message, idempotency: nil))
+        #expect(try pushes.run(2_000) == ["silent"])
+        #expect(try json(pushes.sent.last).contains(shown.message.description))
+    }
+
+    @Test func theBadgeThatShowsAMessageAgainTakesThatMessagesPlace() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let side = try pushes.world.converse(["anna", "bob"])
+        let left = try pushes.say("1", in: room)
+        try pushes.say("2", in: side)
+        try pushes.run(62_000)
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.acknowledge(
+            other, try pushes.head("bob"), reads: [ReadReceipt(conversation: side, through: 1)])
+        #expect(try pushes.run(2_000) == [#"badge "1" badge 1 stored"#])
+        #expect(pushes.sent.last?.request.collapseID == left.message.description)
+        try pushes.acknowledge(
+            other, try pushes.head("bob"), reads: [ReadReceipt(conversation: room, through: 1)])
+        #expect(try pushes.run(2_000) == ["badge badge 0 stored"])
+        #expect(pushes.sent.last?.request.collapseID == "badge")
+    }
+}
