@@ -23,6 +23,13 @@ struct Effects {
     var wakes = WakeEffects()
     var audiences: [AudienceChange] = []
     var schedule = ScheduleEffects()
+    /// Where in `changes` a user's stands.
+    private var places: [UserKey: Int] = [:]
+
+    private struct UserKey: Hashable {
+        var app: AppID
+        var user: UserID
+    }
 
     mutating func note(_ more: WakeEffects) {
         wakes += more
@@ -30,8 +37,9 @@ struct Effects {
     }
 
     mutating func note(_ change: FeedChange) {
-        let known = changes.firstIndex { $0.app == change.app && $0.user == change.user }
-        guard let known else {
+        let key = UserKey(app: change.app, user: change.user)
+        guard let known = places[key] else {
+            places[key] = changes.count
             changes.append(change)
             return
         }
