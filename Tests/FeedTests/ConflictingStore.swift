@@ -7,17 +7,22 @@ import Model
 final class ConflictingStore: Store {
     private let base: MemoryStore
     private var conflicts: Int
+    private var after: Int
 
-    init(_ base: MemoryStore, conflicts: Int) {
+    /// - Parameter after: how many waits meet none before.
+    init(_ base: MemoryStore, conflicts: Int, after: Int = 0) {
         self.base = base
         self.conflicts = conflicts
+        self.after = after
     }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
         try base.write { transaction throws(StoreError) in
-            let wrapped = Transaction(transaction, conflicts: self.conflicts)
+            let wrapped = Transaction(
+                transaction, conflicts: self.conflicts, after: self.after)
             try body(wrapped)
             self.conflicts = wrapped.conflicts
+            self.after = wrapped.after
         }
     }
 
@@ -33,16 +38,20 @@ final class ConflictingStore: Store {
     private final class Transaction: StoreTransaction {
         let base: any StoreTransaction
         var conflicts: Int
+        var after: Int
 
-        init(_ base: any StoreTransaction, conflicts: Int) {
+        init(_ base: any StoreTransaction, conflicts: Int, after: Int) {
             self.base = base
             self.conflicts = conflicts
+            self.after = after
         }
 
         func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
             -> [ColumnValue]?
         {
-            if lock == .wait, table == ConversationRecord.table, conflicts > 0 {
+            if lock == .wait, table == ConversationRecord.table, after > 0 {
+                after -= 1
+            } else if lock == .wait, table == ConversationRecord.table, conflicts > 0 {
                 conflicts -= 1
                 throw .conflict("an injected fault")
             }

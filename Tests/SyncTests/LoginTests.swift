@@ -211,6 +211,24 @@ import Wire
         #expect(desk.session.isFinished)
     }
 
+    /// The session row was written; a step behind it met a conflict, or what cannot be read.
+    @Test(arguments: [
+        (StoreError.conflict(""), Code.storageBusy), (StoreError.corrupt(""), Code.internal),
+    ])
+    func anOpeningThatFailsBehindItsRowIsAbandoned(error: StoreError, code: Code) {
+        var desk = Desk()
+        desk.receive(.hello(Desk.hello()), request: 1)
+        #expect(
+            desk.answer(.failed(error)) == [
+                "send CLOSE \(code.rawValue) applied 0", "close \(code.rawValue)",
+                "store abandon within 10000",
+            ])
+        desk.run { $0.closed(now: $1) }
+        #expect(!desk.session.isFinished)
+        desk.answer(.done)
+        #expect(desk.session.isFinished)
+    }
+
     @Test func aFailingStoreClosesTheOpening() {
         var desk = Desk()
         desk.receive(.hello(Desk.hello()), request: 1)

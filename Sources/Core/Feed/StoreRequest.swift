@@ -324,6 +324,9 @@ public enum StoreAnswer: Equatable, Sendable {
     case idempotencyMismatch
     /// The peer's fault; nothing was written.
     case refused(Code, detail: String)
+    /// A later one of the request's steps could not be carried out: `.conflict` or `.corrupt`.
+    /// What the steps before it wrote stands.
+    case failed(StoreError)
 }
 
 /// The facts WELCOME and the first DELTA are made of.

@@ -9,31 +9,27 @@ public enum Rules {
     /// It runs in savepoints of its own (a request with mutations in several): a refusal leaves
     /// nothing of its step. Nothing may be told to anybody before the transaction is committed.
     ///
+    /// - Returns: the outcome. Where a later one of several steps met a conflict or a row that
+    ///   cannot be read, the answer is `.failed`: what the steps before it did stands, and others
+    ///   are told of it.
     /// - Throws: `.full` and `.unavailable`: the transaction cannot go on. `.conflict`,
-    ///   `.corrupt`: this request was not carried out; the others of the transaction stand.
+    ///   `.corrupt`: nothing of this request was carried out; the others of the transaction stand.
     public static func execute(
         _ request: StoreRequest, in transaction: any StoreTransaction, now: Timestamp,
         limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC()
     ) throws(StoreError) -> StoreOutcome {
         let work = Work(transaction, now: now, limits: limits, zones: zones)
         do throws(RuleFailure) {
-            let answer = try work.carryOut(request)
-            return StoreOutcome(
-                answer: answer, changes: work.effects.changes, ended: work.effects.ended,
-                challenged: work.effects.challenged,
-                hasBackgroundWork: work.effects.hasBackgroundWork,
-                hasDeliveries: work.effects.hasDeliveries, wakes: work.effects.wakes,
-                audiences: work.effects.audiences, schedule: work.effects.schedule)
+            return StoreOutcome(try work.carryOut(request), work.effects)
         } catch {
             switch error {
-            case .answer(let answer):
-                return StoreOutcome(
-                    answer: answer, changes: work.effects.changes, ended: work.effects.ended,
-                    challenged: work.effects.challenged,
-                    hasBackgroundWork: work.effects.hasBackgroundWork,
-                    hasDeliveries: work.effects.hasDeliveries, wakes: work.effects.wakes,
-                    audiences: work.effects.audiences, schedule: work.effects.schedule)
-            case .store(let error): throw error
+            case .answer(let answer): return StoreOutcome(answer, work.effects)
+            case .store(let error):
+                switch error {
+                case .conflict where work.finishedSteps > 0, .corrupt where work.finishedSteps > 0:
+                    return StoreOutcome(.failed(error), work.effects)
+                case .conflict, .corrupt, .full, .unavailable: throw error
+                }
             }
         }
     }
@@ -48,6 +44,16 @@ public enum Rules {
     ) throws(StoreError) -> StoreReading {
         try PageReader(snapshot: snapshot, now: now, passingOver: passingOver)
             .answer(query, limits: limits)
+    }
+}
+
+extension StoreOutcome {
+    fileprivate init(_ answer: StoreAnswer, _ effects: Effects) {
+        self.init(
+            answer: answer, changes: effects.changes, ended: effects.ended,
+            challenged: effects.challenged, hasBackgroundWork: effects.hasBackgroundWork,
+            hasDeliveries: effects.hasDeliveries, wakes: effects.wakes,
+            audiences: effects.audiences, schedule: effects.schedule)
     }
 }
 

@@ -58,6 +58,8 @@ final class Work {
     let limits: RuleLimits
     let zones: any ZoneClock
     var effects = Effects()
+    /// Steps whose writes stand, whatever becomes of those behind them.
+    private(set) var finishedSteps = 0
 
     init(
         _ transaction: any StoreTransaction, now: Timestamp, limits: RuleLimits,
@@ -145,7 +147,9 @@ final class Work {
         var attempt = 1
         while true {
             do throws(RuleFailure) {
-                return try savepoint(body)
+                let value = try savepoint(body)
+                finishedSteps += 1
+                return value
             } catch {
                 guard case .store(.conflict) = error, attempt < limits.attempts else { throw error }
                 attempt += 1

@@ -403,6 +403,11 @@ extension Session {
         _ tag: RequestTag, _ answer: StoreAnswer, now: Instant, wall: Timestamp
     ) -> [SessionAction] {
         guard let write, write.tag == tag else { return [] }
+        if case .failed(let error) = answer {
+            // The opening itself stands, a mutation behind it does not.
+            if write.subject == .open { abandonOpening() }
+            return storeFailed(tag, error, now: now)
+        }
         self.write = nil
         var actions: [SessionAction] = []
         switch (write.subject, answer) {
@@ -474,7 +479,8 @@ extension Session {
         return actions
     }
 
-    /// The store could not carry a request out; nothing was written, or it is unknown whether.
+    /// The store could not carry a request out; nothing was written, a part of it, or it is
+    /// unknown whether.
     public mutating func storeFailed(
         _ tag: RequestTag, _ error: StoreError, now: Instant
     ) -> [SessionAction] {
@@ -486,12 +492,16 @@ extension Session {
             case .corrupt: .internal
             }
         let log = [SessionAction.log(.storeFailed(error))]
-        if case .unavailable = error, write?.subject == .open, let device = hello.device {
-            abandoned = AbandonSession(
-                app: AppID(hello.app), device: device, role: role, boot: configuration.boot,
-                connectedAt: connectedAt.milliseconds, expectedWithin: limits.returnTime)
-        }
+        if case .unavailable = error, write?.subject == .open { abandonOpening() }
         return log + failed(tag, code, retryAfter: nil, now: now)
+    }
+
+    /// A session row may stand that no connection has: it is given up in the store.
+    private mutating func abandonOpening() {
+        guard let device = hello.device else { return }
+        abandoned = AbandonSession(
+            app: AppID(hello.app), device: device, role: role, boot: configuration.boot,
+            connectedAt: connectedAt.milliseconds, expectedWithin: limits.returnTime)
     }
 
     /// The shell did not ask the store, for this user or app asks too much (CON-15).
