@@ -100,10 +100,69 @@ extension Work {
     func continueAnnouncements(_ budget: inout Int) throws(RuleFailure) -> Int {
         var steps = 0
         while budget > 0, let batch = try nextBatch() {
-            budget -= try step { () throws(RuleFailure) in try self.serve(batch) }
+            budget -= try advance(batch)
             steps += 1
         }
         return steps
+    }
+
+    /// One batch. If something of it cannot be read, its users are served one by one, and whom
+    /// that concerns is passed over.
+    private func advance(_ batch: AnnouncementBatchRecord) throws(RuleFailure) -> Int {
+        do throws(RuleFailure) {
+            return try step { () throws(RuleFailure) in try self.serve(batch) }
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            return try step { () throws(RuleFailure) in
+                try self.serveReadable(batch, detail)
+            }
+        }
+    }
+
+    private func serveReadable(
+        _ batch: AnnouncementBatchRecord, _ detail: String
+    ) throws(RuleFailure) -> Int {
+        let id: [ColumnValue] = [.app(batch.app), .identifier(batch.announcement)]
+        try put(MetaRecord(name: Self.turn, bytes: Array(batch.app.name.utf8)))
+        try delete(AnnouncementBatchRecord.self, [.app(batch.app), .unsigned(batch.number)])
+        guard
+            let announcement = try readable({ () throws(RuleFailure) in
+                try self.record(AnnouncementRecord.self, id, lock: .wait)
+            }) ?? nil
+        else {
+            noteUnreadable(batch, UserID(""), detail)
+            return 1
+        }
+        for user in batch.listed {
+            let served: Void? = try readable { () throws(RuleFailure) in
+                try self.savepoint { () throws(RuleFailure) in
+                    try self.serve(announcement, to: [user])
+                }
+            }
+            if served == nil { noteUnreadable(batch, user, detail) }
+        }
+        return max(1, 2 * batch.listed.count)
+    }
+
+    /// `nil`: something of it cannot be read.
+    private func readable<Value>(
+        _ body: () throws(RuleFailure) -> Value
+    ) throws(RuleFailure) -> Value? {
+        do throws(RuleFailure) {
+            return try body()
+        } catch {
+            guard case .store(.corrupt) = error else { throw error }
+            return nil
+        }
+    }
+
+    private func noteUnreadable(
+        _ batch: AnnouncementBatchRecord, _ user: UserID, _ detail: String
+    ) {
+        effects.unreadable.append(
+            UnreadableRow(
+                app: batch.app, user: user, conversation: .none,
+                detail: "announcement_batch \(batch.number): \(detail)"))
     }
 
     func hasAnnouncements() throws(RuleFailure) -> Bool { try nextBatch() != nil }
@@ -128,7 +187,7 @@ extension Work {
         try delete(AnnouncementBatchRecord.self, key)
         // The app is on its way out, and this row a little behind.
         guard let announcement else { return 1 }
-        let users = batch.users.split(separator: "\n").map { UserID(String($0)) }
+        let users = batch.listed
         try serve(announcement, to: users)
         return max(1, users.count)
     }
@@ -216,5 +275,11 @@ extension PageReader {
             Entry(
                 object: record.announcement.bytes, version: version, body: .announcement(state)),
             bytes: record.parts.count + record.pushTitle.utf8.count + record.pushBody.utf8.count)
+    }
+}
+
+extension AnnouncementBatchRecord {
+    fileprivate var listed: [UserID] {
+        users.split(separator: "\n").map { UserID(String($0)) }
     }
 }

@@ -51,7 +51,7 @@ extension Work {
 
 extension Work {
     /// The name under which the app is kept whose job was served last.
-    private static let turn = "fan_out_turn"
+    static let fanOutTurn = "fan_out_turn"
 
     /// Serves jobs until about `recipients` entries are written: apps take turns, within an app
     /// the conversations.
@@ -62,14 +62,8 @@ extension Work {
         let granted = share
         var steps = try continueAnnouncements(&share)
         budget = max(1, budget - (granted - share))
-        while budget > 0, let job = try nextJob() {
-            let before = budget
-            budget = try step { () throws(RuleFailure) in
-                var left = min(before, limits.fanOutStep)
-                let granted = left
-                try serveStep(of: job, budget: &left)
-                return before - max(1, granted - left)
-            }
+        while budget > 0, let row = try nextJob() {
+            budget -= try advance(row, by: min(budget, limits.fanOutStep))
             steps += 1
         }
         var more = try nextJob() != nil
@@ -78,16 +72,40 @@ extension Work {
         return .progressed(count: steps, more: more)
     }
 
-    private func nextJob() throws(RuleFailure) -> FanOutRecord? {
-        let last = try record(MetaRecord.self, [.text(Self.turn)])
+    /// The row of the job whose turn it is, as stored: one that cannot be read has its turn too.
+    private func nextJob() throws(RuleFailure) -> [ColumnValue]? {
+        let table = FanOutRecord.table
+        let last = try record(MetaRecord.self, [.text(Self.fanOutTurn)])
         let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
-        var next = try records(FanOutRecord.self, Scan(after: [.text(name)], limit: 1))
-        if next.isEmpty { next = try records(FanOutRecord.self, Scan(limit: 1)) }
-        guard let app = next.first?.app else { return nil }
-        let oldest = try records(
-            FanOutRecord.self, Scan(index: "fan_out_by_turn", prefix: [.app(app)], limit: 1))
-        guard let conversation = oldest.first?.conversation else { return nil }
-        return try oldestJob(app, conversation)
+        var next = try rows(table, Scan(after: [.text(name)], limit: 1))
+        if next.isEmpty { next = try rows(table, Scan(limit: 1)) }
+        guard let app = next.first?.prefix(1) else { return nil }
+        let oldest = try rows(
+            table, Scan(index: "fan_out_by_turn", prefix: Array(app), limit: 1))
+        guard let conversation = oldest.first?.prefix(2) else { return nil }
+        return try rows(table, Scan(prefix: Array(conversation), limit: 1)).first
+    }
+
+    /// One step of a job. If something of it cannot be read, fewer recipients are served at once,
+    /// until the one that it concerns is left: that one is passed over.
+    ///
+    /// - Returns: how much was done, at least 1: what failed counts too.
+    private func advance(_ row: [ColumnValue], by granted: Int) throws(RuleFailure) -> Int {
+        do throws(RuleFailure) {
+            return try step { () throws(RuleFailure) in
+                let job = try self.job(row)
+                var left = granted
+                try self.serveStep(of: job, budget: &left)
+                return max(1, granted - left)
+            }
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            if granted > 1, try isReadable(row) {
+                return granted + (try advance(row, by: granted / 2))
+            }
+            try step { () throws(RuleFailure) in try self.setAside(row, detail) }
+            return granted
+        }
     }
 
     private func serveStep(of next: FanOutRecord, budget: inout Int) throws(RuleFailure) {
@@ -105,6 +123,6 @@ extension Work {
                 try put(job)
             }
         }
-        try put(MetaRecord(name: Self.turn, bytes: Array(next.app.name.utf8)))
+        try put(MetaRecord(name: Self.fanOutTurn, bytes: Array(next.app.name.utf8)))
     }
 }

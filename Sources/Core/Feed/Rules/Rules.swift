@@ -53,7 +53,8 @@ extension StoreOutcome {
             answer: answer, changes: effects.changes, ended: effects.ended,
             challenged: effects.challenged, hasBackgroundWork: effects.hasBackgroundWork,
             hasDeliveries: effects.hasDeliveries, wakes: effects.wakes,
-            audiences: effects.audiences, schedule: effects.schedule)
+            audiences: effects.audiences, schedule: effects.schedule,
+            unreadable: effects.unreadable)
     }
 }
 

@@ -242,7 +242,7 @@ extension Work {
                 ],
                 limit: limits.participantsPerRequest + 1))
         while budget > 0 {
-            let limit = limits.fanOutStep
+            let limit = min(budget, limits.fanOutStep)
             let recipients = try participants(after: job.cursor, in: job, limit: limit)
             for recipient in recipients {
                 guard budget > 0 else { return false }

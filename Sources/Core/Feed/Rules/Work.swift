@@ -23,6 +23,7 @@ struct Effects {
     var wakes = WakeEffects()
     var audiences: [AudienceChange] = []
     var schedule = ScheduleEffects()
+    var unreadable: [UnreadableRow] = []
     /// Where in `changes` a user's stands.
     private var places: [UserKey: Int] = [:]
 
@@ -84,6 +85,15 @@ final class Work {
     func records<R: Record>(_ type: R.Type, _ scan: Scan) throws(RuleFailure) -> [R] {
         do throws(StoreError) {
             return try transaction.records(type, scan)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    /// As they are stored: for what cannot be read otherwise.
+    func rows(_ table: Table, _ scan: Scan) throws(RuleFailure) -> [[ColumnValue]] {
+        do throws(StoreError) {
+            return try transaction.rows(table, scan)
         } catch {
             throw .store(error)
         }
