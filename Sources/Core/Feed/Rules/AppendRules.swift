@@ -53,7 +53,7 @@ struct FeedObject {
     init(
         kind: EntryKind, conversation: ConversationID, object: [UInt8], version: UInt64,
         position: UInt64 = 0, supersedes: [EntryKind]? = nil, isEnd: Bool = false,
-        mayExist: Bool = false
+        mayExist: Bool? = nil
     ) {
         self.kind = kind
         self.conversation = conversation
@@ -61,7 +61,7 @@ struct FeedObject {
         self.version = version
         self.position = position
         self.supersedes = supersedes ?? [kind]
-        self.mayExist = mayExist || version > 1
+        self.mayExist = mayExist ?? (version > 1)
         self.isEnd = isEnd
     }
 
@@ -93,7 +93,8 @@ struct FeedObject {
         FeedObject(
             kind: .participant, conversation: record.conversation,
             object: Array(record.user.name.utf8), version: record.version,
-            isEnd: record.leftRevision != nil)
+            isEnd: record.leftRevision != nil,
+            mayExist: record.isBack || record.leftRevision != nil)
     }
 
     /// The message as it is now: a tombstone if it was deleted for everyone.

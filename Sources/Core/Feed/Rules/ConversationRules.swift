@@ -168,13 +168,15 @@ extension Work {
         effects.audiences.append(.conversation(conversation.app, conversation.conversation))
         try deliver(.join, object: [], joining: users.count, in: &conversation) {
             conversation throws(RuleFailure) in
+            // A membership changes with a revision of its conversation: this version is above
+            // every one of the name, also of a user who was deleted and erased (SYN-5).
             for user in users {
                 let former = try self.membership(
                     conversation.app, conversation.conversation, user)
                 var member = ParticipantRecord(
                     app: conversation.app, conversation: conversation.conversation,
                     user: user, joinedPosition: conversation.position,
-                    joinedRevision: conversation.revision, version: (former?.version ?? 0) + 1)
+                    joinedRevision: conversation.revision, version: conversation.revision)
                 if let former {
                     member.clearedPosition = former.clearedPosition
                     member.clearedAt = former.clearedAt

@@ -2,6 +2,9 @@ import Model
 import Wire
 
 extension ParticipantRecord {
+    /// Whether the user took part before: then feeds have entries of that time.
+    var isBack: Bool { conversationVersion > 1 }
+
     /// Whether the user took part when the conversation's change of this revision was made; the
     /// own removal is the last change a user gets.
     func receives(_ revision: UInt64) -> Bool {
@@ -274,7 +277,7 @@ extension Work {
         _ recipient: ParticipantRecord, to conversation: ConversationRecord,
         _ job: inout FanOutRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
-        let isBack = recipient.version > 1
+        let isBack = recipient.isBack
         var feed = try openFeed(job.app, recipient.user)
         if job.member.isEmpty {
             try append(

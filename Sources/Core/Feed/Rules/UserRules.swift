@@ -52,7 +52,9 @@ extension Work {
             }
         }
         block.isBlocked = request.blocked
-        block.version += 1
+        // Each version was told by an entry: this is above every one of the name, also of a user
+        // who was deleted and erased (SYN-5).
+        block.version = max(block.version, feed.user.head) + 1
         try put(block)
         effects.audiences.append(.sender(session.app, other))
         try append(.block(block), to: &feed)

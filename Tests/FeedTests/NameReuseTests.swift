@@ -1,0 +1,81 @@
+import Feed
+import Model
+import Testing
+import Wire
+
+/// A user who was deleted, and whose name was erased (MSG-53), comes again: what devices hold of
+/// the first one is older than all that is told of the second (SYN-5).
+struct NameReuseTests {
+    private let world: World
+    private let id: ConversationID
+
+    init() throws {
+        world = try World()
+        id = try world.converse(["anna", "bob", "carl"])
+    }
+
+    private func erase(_ user: String) throws {
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID(user), idempotency: nil)) == .done)
+        try finish()
+        #expect(try world.all(NameErasureRecord.self).map(\.user.name) == [user])
+        world.pass(world.limits.nameLifetime)
+        while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 50)) {}
+        #expect(try world.all(NameErasureRecord.self).isEmpty)
+    }
+
+    private func finish() throws {
+        for _ in 0..<1_000 where try !world.all(UserDeletionRecord.self).isEmpty {
+            try world.finishFanOut()
+            try world.ask(.continueDeletions(rows: 100))
+        }
+    }
+
+    private func version(of kind: EntryKind, _ other: String, for user: String) throws -> UInt64 {
+        try world.rows(user).last { $0.kind == kind && $0.object == Array(other.utf8) }?.version
+            ?? 0
+    }
+
+    @Test func aMembershipIsNewerThanTheOneErased() throws {
+        try world.remove(["bob"], from: id)
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        try world.remove(["bob"], from: id)
+        let old = try version(of: .participant, "bob", for: "anna")
+        #expect(old > 0)
+        try erase("bob")
+        #expect(try version(of: .participant, "bob", for: "anna") == 0)
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        for user in ["anna", "carl"] {
+            #expect(try version(of: .participant, "bob", for: user) > old)
+            #expect(try world.texts(user).last == "participant bob")
+        }
+        #expect(
+            try world.texts("bob") == [
+                "conversation", "participant anna", "participant bob", "participant carl",
+            ])
+        let new = try version(of: .participant, "bob", for: "anna")
+        try world.remove(["bob"], from: id)
+        #expect(try version(of: .participant, "bob", for: "anna") > new)
+        #expect(try world.texts("anna").filter { $0.hasSuffix(" bob") } == ["removed bob"])
+    }
+
+    @Test func aBlockIsNewerThanTheOneErased() throws {
+        let anna = try world.login("anna", DeviceID(high: 1, low: 1)).session
+        func block(_ number: UInt64, _ blocked: Bool) throws {
+            let request = BlockUser(user: "bob", blocked: blocked)
+            #expect(try world.mutate(anna, number, .blockUser(request)).code == 0)
+        }
+        try block(1, true)
+        try block(2, false)
+        try block(3, true)
+        let old = try version(of: .block, "bob", for: "anna")
+        try erase("bob")
+        #expect(try world.all(BlockRecord.self).isEmpty)
+        try block(4, true)
+        let new = try version(of: .block, "bob", for: "anna")
+        #expect(new > old)
+        try block(5, false)
+        #expect(try version(of: .block, "bob", for: "anna") > new)
+        #expect(try world.texts("anna").filter { $0.hasSuffix("block bob") } == ["unblock bob"])
+    }
+}
