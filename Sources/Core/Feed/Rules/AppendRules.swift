@@ -12,6 +12,7 @@ struct OpenFeed {
     fileprivate(set) var useful: [EntryRecord] = []
     fileprivate(set) var timed: [(entry: EntryRecord, told: TimedAlert)] = []
     fileprivate(set) var replaced: [(older: EntryRecord, newer: EntryRecord)] = []
+    fileprivate(set) var withdrawn: [EntryRecord] = []
 }
 
 extension UserRecord {
@@ -187,6 +188,12 @@ extension Work {
                         older, by: newer, in: self.transaction, now: self.now)
                 })
         }
+        for entry in feed.withdrawn {
+            effects.note(
+                try waking { () throws(StoreError) in
+                    try WakeRules.entryWithdrawn(entry, in: self.transaction, now: self.now)
+                })
+        }
         guard feed.kinds != 0 else { return }
         effects.note(
             FeedChange(
@@ -261,6 +268,13 @@ extension Work {
             }
         }
         feed.replaced.append((older, entry))
+    }
+
+    /// Takes a message's entry away; nothing comes into its place.
+    func withdraw(_ entry: EntryRecord, from feed: inout OpenFeed) throws(RuleFailure) {
+        if feed.user.deletingSince != nil { return }
+        try delete(entry)
+        feed.withdrawn.append(entry)
     }
 
     private func write(

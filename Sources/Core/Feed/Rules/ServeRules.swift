@@ -49,12 +49,23 @@ extension Work {
         of job: inout FanOutRecord, budget: inout Int,
         _ body: (ParticipantRecord) throws(RuleFailure) -> Int
     ) throws(RuleFailure) -> Bool {
+        let revision = job.revision
+        return try forEachOne(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            recipient.receives(revision) ? try body(recipient) : 0
+        }
+    }
+
+    /// As `forEachRecipient`, for those who left before, too.
+    private func forEachOne(
+        of job: inout FanOutRecord, budget: inout Int,
+        _ body: (ParticipantRecord) throws(RuleFailure) -> Int
+    ) throws(RuleFailure) -> Bool {
         while budget > 0 {
             let limit = min(budget, limits.fanOutStep)
             let recipients = try participants(after: job.cursor, in: job, limit: limit)
             for recipient in recipients {
                 guard budget > 0 else { return false }
-                let written = recipient.receives(job.revision) ? try body(recipient) : 0
+                let written = try body(recipient)
                 job.cursor = recipient.user.name
                 budget -= max(1, written)
             }
@@ -209,10 +220,17 @@ extension Work {
         _ job: inout FanOutRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
-        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        let revision = job.revision
+        return try forEachOne(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+            if message.deletedAt != nil, let left = recipient.leftRevision,
+                left < message.revision
+            {
+                return try self.withdraw(message, from: recipient)
+            }
             // Who has joined again since sees nothing new of what was before (MSG-4).
             let sees = recipient.joinedPosition < message.position
-            guard recipient.receives(message.revision), sees || message.deletedAt != nil,
+            guard recipient.receives(revision), recipient.receives(message.revision),
+                sees || message.deletedAt != nil,
                 recipient.clearedPosition < message.position
             else { return 0 }
             // MSG-27: what came before the block stays, and changes; nobody is called to it.
@@ -228,6 +246,21 @@ extension Work {
             try self.close(feed)
             return 1
         }
+    }
+
+    /// Who left before a message was deleted is told of nothing (MSG-31). But its entry shows
+    /// nothing any more on a device that lacks it: it goes, and with it what it counted and
+    /// called for.
+    private func withdraw(
+        _ message: MessageRecord, from former: ParticipantRecord
+    ) throws(RuleFailure) -> Int {
+        var feed = try openFeed(message.app, former.user)
+        guard let older = try entry(of: .message, like: .present(message), in: feed.user) else {
+            return 0
+        }
+        try withdraw(older, from: &feed)
+        try close(feed)
+        return 1
     }
 
     /// A user who joins gets the conversation, its metadata, then every participant; one who was

@@ -255,6 +255,18 @@ public enum WakeRules {
         return effects
     }
 
+    /// An entry of a message went, and the user is told nothing.
+    static func entryWithdrawn(
+        _ entry: EntryRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        guard let message = MessageID(entry.object) else { return WakeEffects() }
+        return try takeBack(
+            entry.app, entry.user, in: transaction, now: now
+        ) { (step: inout WakeStep) throws(StoreError) in
+            try step.cancelAlert(of: message)
+        }
+    }
+
     /// Nothing is visible of a message whose alert has a time of its own; its row alone moves.
     private static func moveTimedAlert(
         to entry: EntryRecord, of message: MessageID, on device: DeviceRecord,
