@@ -224,7 +224,11 @@ let package = Package(
                 "HTTP1", "Crypto", "Feed", "Wake", "Model",
             ]),
         test(
-            "RouseServerTests", ["RouseServer", "SyncService", "Telemetry", "Wake", "Model"]),
+            "RouseServerTests",
+            [
+                "RouseServer", "SyncService", "StoreService", "MemoryStore", "Telemetry", "Feed",
+                "Wake", "Model",
+            ]),
         test("ConformanceTests", ["Conformance"]),
         // Servers with one defect each, for `rouse conform --mutants`; the shipped program holds
         // none of it.

@@ -1,0 +1,56 @@
+import Feed
+import Foundation
+import MemoryStore
+import Model
+import StoreService
+import Telemetry
+import Testing
+
+@testable import RouseServer
+
+@Suite struct UnreadableRowTests {
+    private static let app = AppID("chess")
+
+    /// A store in which the message of a change on its way is gone.
+    private static func damaged() throws -> MemoryStore {
+        let store = MemoryStore(
+            tables: Schema.tables, lockRanks: Schema.lockRanks,
+            clock: Timestamp(milliseconds: 1_000_000))
+        try store.write { transaction throws(StoreError) in
+            let now = store.now()
+            let room = ConversationID(high: 1, low: 2)
+            try transaction.put(AppRecord(app: app, createdAt: now))
+            try transaction.put(
+                ConversationRecord(app: app, conversation: room, creator: "", createdAt: now))
+            try transaction.put(
+                FanOutRecord(
+                    app: app, conversation: room, revision: 7, change: .message,
+                    object: MessageID(high: 3, low: 4).bytes, cursor: "", createdAt: now,
+                    turnAt: now))
+        }
+        return store
+    }
+
+    @Test("a row that cannot be read is counted, and the log says which")
+    func isCountedAndLogged() throws {
+        let pipe = Pipe()
+        let log = Log(level: .warning, descriptor: pipe.fileHandleForWriting.fileDescriptor)
+        let store = try StoreService.start(
+            duties: [
+                StoreDuty(
+                    name: "fan-out", request: .continueFanOut(recipients: 64), interval: 1_000,
+                    followsCommits: true)
+            ], boot: BootID(high: 1, low: 1), epochHalf: 7,
+            open: { try Self.damaged() }, onCommit: { _ in },
+            onUnreadable: { Server.report($0, to: log) })
+        defer { store.stop() }
+        let metrics = Metrics()
+        Server.register(metrics, store: store)
+        // The line comes when the duty has its first turn.
+        let line = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(line.contains("store.row_unreadable"), "\(line)")
+        #expect(line.contains("app=chess"), "\(line)")
+        #expect(line.contains("fan_out 7"), "\(line)")
+        #expect(metrics.text.contains("\nrouse_store_unreadable_rows_total 1\n"))
+    }
+}
