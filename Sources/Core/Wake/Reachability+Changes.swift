@@ -146,8 +146,34 @@ extension Reachability {
         reschedule()
     }
 
+    /// The row of an open alert went, for there are too many; it is counted on.
+    public mutating func folded(upTo seq: UInt64) {
+        row.alertsFolded += 1
+        row.foldedThrough = max(row.foldedThrough, seq)
+    }
+
+    /// The app has everything up to `applied`: what was folded below it is not open any more.
+    public mutating func folded(coveredThrough applied: UInt64) {
+        guard row.alertsFolded > 0, row.foldedThrough <= applied else { return }
+        forgetFolded(keeping: 0)
+    }
+
+    /// At most so many can be unread yet: the folded ones are not known singly.
+    public mutating func folded(unread: UInt64) {
+        guard unread < row.alertsFolded, unread < UnreadRecord.countMax else { return }
+        forgetFolded(keeping: unread)
+    }
+
+    private mutating func forgetFolded(keeping kept: UInt64) {
+        let gone = row.alertsFolded - kept
+        row.alertsOpen -= min(row.alertsOpen, gone)
+        row.alertsFolded = kept
+        reschedule()
+    }
+
     /// The icon may show more than there is to read.
     public mutating func badgeMayBeWrong(unread: UInt64, now: Timestamp) {
+        folded(unread: unread)
         guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil,
             unread < row.badgeShown
         else { return }

@@ -315,6 +315,7 @@ public struct Reachability: Equatable, Sendable {
         row.badgeDue = nil
         row.alertsQueued = 0
         row.alertsOpen = 0
+        row.alertsFolded = 0
         return dropWake(.superseded) + [.dropAlerts]
     }
 

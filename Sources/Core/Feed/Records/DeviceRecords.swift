@@ -133,10 +133,11 @@ public struct DeviceRecord: Record, Equatable {
             Column("reset_base", .integer), Column("locale", .text),
             Column("time_zone", .text), Column("utc_offset", .integer),
             Column("token_proven_at", .integer, optional: true),
-            Column("wake_habit", .blob),
+            Column("wake_habit", .blob), Column("stored_ranges", .blob),
         ],
         indexes: [
-            TableIndex("device_by_id", columns: [0, 2]),
+            // Those who are logged in on the device first, then those who were.
+            TableIndex("device_by_id", columns: [0, 2, 24]),
             TableIndex("device_by_token", columns: [0, 13, 12], presentColumn: 12),
             TableIndex("device_by_expiry", columns: [24], presentColumn: 24),
             TableIndex("device_by_offset", columns: [0, 28]),
@@ -193,6 +194,8 @@ public struct DeviceRecord: Record, Equatable {
     public var tokenProvenAt: Timestamp?
     /// `WakeHabit`, encoded: what its wakes came to of late.
     public var wakeHabit: [UInt8]
+    /// What the app has stored above `applied`: pairs of a first and a last `seq`, 8 bytes each.
+    public var storedRanges: [UInt8]
 
     public init(
         app: AppID,
@@ -225,7 +228,8 @@ public struct DeviceRecord: Record, Equatable {
         timeZone: String = "",
         utcOffset: UInt64 = 0,
         tokenProvenAt: Timestamp? = nil,
-        wakeHabit: [UInt8] = []
+        wakeHabit: [UInt8] = [],
+        storedRanges: [UInt8] = []
     ) {
         self.app = app
         self.user = user
@@ -258,6 +262,7 @@ public struct DeviceRecord: Record, Equatable {
         self.utcOffset = utcOffset
         self.tokenProvenAt = tokenProvenAt
         self.wakeHabit = wakeHabit
+        self.storedRanges = storedRanges
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -294,6 +299,7 @@ public struct DeviceRecord: Record, Equatable {
         utcOffset = try reader.unsigned()
         tokenProvenAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         wakeHabit = try reader.blob()
+        storedRanges = try reader.blob()
     }
 
     public var row: [ColumnValue] {
@@ -329,6 +335,7 @@ public struct DeviceRecord: Record, Equatable {
             .unsigned(utcOffset),
             .optional(tokenProvenAt) { .timestamp($0) },
             .blob(wakeHabit),
+            .blob(storedRanges),
         ]
     }
 }

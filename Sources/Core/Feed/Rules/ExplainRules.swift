@@ -192,7 +192,10 @@ extension PageReader {
         if entry.seq <= device.applied {
             return steps + [ExplainStep(.applied)]
         }
-        if alert?.phase == .covered { return steps + [ExplainStep(.appliedAhead)] }
+        let stored = try device.stored()
+        if alert?.phase == .covered || stored.contains(entry.seq) {
+            return steps + [ExplainStep(.appliedAhead)]
+        }
         return steps + (try presently(told, entry, device, alert, row, isTold: !steps.isEmpty))
     }
 

@@ -72,6 +72,7 @@ extension Work {
         if reset == .cursorAhead { feed.user.epochHalf = freshEpochHalf & .halfMask }
         // What the device says counts, also when it is less than before: a restored phone (P3).
         let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
+        if told < before || reset != nil { device.storedRanges = [] }
         try advance(&device, to: told, feed.user)
         countDelivery(from: told, before: before, of: &device, head: feed.user.head)
         try cover(&device)

@@ -1,5 +1,6 @@
 import Model
 import Wake
+import Wire
 
 /// What a device has not seen yet.
 struct PendingEntries {
@@ -38,19 +39,30 @@ extension StoreSnapshot {
         guard let user, user.visibleHead > device.applied else {
             return PendingEntries(entries: [], isCut: false)
         }
+        let stored = try device.stored()
         var marks: [ConversationID: PositionSet] = [:]
         var through = user.visibleHead
         var looked = 0
-        while found.count < most, looked < Self.pendingScanMax, through > device.applied {
-            let limit = min(64, Self.pendingScanMax - looked)
+        while found.count < most, looked < Self.pendingScanMax, through > stored.through {
+            // What is stored is passed over, however much it is.
+            if let range = stored.ranges.last(where: {
+                $0.first <= through && through <= $0.last
+            }) {
+                through = range.first - 1
+                continue
+            }
+            // The newest entry is mostly one of them.
+            let chunk = looked == 0 ? min(64, max(4, most)) : 64
+            let limit = min(chunk, Self.pendingScanMax - looked)
             let entries = try records(
                 EntryRecord.self,
                 Scan(
                     prefix: [.app(device.app), .user(device.user)],
-                    after: [.unsigned(device.applied)], through: [.unsigned(through)],
+                    after: [.unsigned(stored.through)], through: [.unsigned(through)],
                     descending: true, limit: limit))
             looked += entries.count
-            for entry in entries where entry.isVisible && found.count < most {
+            for entry in entries
+            where entry.isVisible && found.count < most && !stored.contains(entry.seq) {
                 let mark: PositionSet
                 if let known = marks[entry.conversation] {
                     mark = known
@@ -68,7 +80,7 @@ extension StoreSnapshot {
             through = last.seq - 1
         }
         return PendingEntries(
-            entries: found, isCut: found.isEmpty && through > device.applied)
+            entries: found, isCut: found.isEmpty && through > stored.through)
     }
 
     private func isCovered(_ entry: EntryRecord, on device: DeviceRecord) throws(StoreError)

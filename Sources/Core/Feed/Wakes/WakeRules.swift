@@ -60,8 +60,8 @@ public struct WakeLatency: Equatable, Sendable {
 ///
 /// Callers hold the user's row, which orders everything that touches a device's push state.
 public enum WakeRules {
-    /// Devices of one user looked at.
-    static let devicesMax = 1_000
+    /// Devices of one user read at a time.
+    static let devicesMax = 128
 
     /// An entry was appended to a user's feed. Only a visible one matters: every device without
     /// a session that counts is owed a wake, or an alert if it is unreachable.
@@ -142,17 +142,16 @@ public enum WakeRules {
         _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
+        try device.store(ranges)
         // Nearly every ACK ends here: nothing is owed to a device that is connected.
-        if !device.isUnreachable, !device.wasAlerted, ranges.isEmpty,
+        if !device.isUnreachable, !device.wasAlerted,
             try transaction.row(WakeRecord.table, key: device.wakeKey, lock: .none) == nil
         {
             return WakeEffects()
         }
         var step = try WakeStep(device, in: transaction, now: now)
         try step.coverAlerts(through: device.applied)
-        for range in ranges where range.first <= range.last && range.last > device.applied {
-            try step.coverAlerts(in: range.first...range.last)
-        }
+        try step.coverAlerts(in: ranges.merged)
         try step.perform(
             step.machine.synced(
                 applied: device.applied, isComplete: completesSync, now: now))
@@ -365,11 +364,13 @@ public enum WakeRules {
             && device.pushTopic.isExactly(topic)
         device.tokenConfirmedAt = now
         if isSame { return }
+        let isFirst = device.pushToken == nil
         device.pushToken = token
         device.pushEnvironment = environment
         device.pushTopic = topic
         device.tokenGeneration += 1
         var step = try WakeStep(device, in: transaction, now: now)
+        if isFirst { try step.dropAlerts(atMost: AlertRoom.closedMax) }
         try step.perform(
             step.machine.tokenRegistered(generation: device.tokenGeneration, now: now))
         try step.save(keepsDevice: false)
@@ -461,10 +462,20 @@ public enum WakeRules {
         }
     }
 
+    /// All of them, the forgotten ones too: their number is bounded at login, and what a bound
+    /// here left out would not be woken.
     static func devices(
         _ app: AppID, _ user: UserID, in snapshot: any StoreSnapshot
     ) throws(StoreError) -> [DeviceRecord] {
-        try snapshot.records(
-            DeviceRecord.self, Scan(prefix: [.app(app), .user(user)], limit: devicesMax))
+        var all: [DeviceRecord] = []
+        while true {
+            let found = try snapshot.records(
+                DeviceRecord.self,
+                Scan(
+                    prefix: [.app(app), .user(user)],
+                    after: all.last.map { [.identifier($0.device)] }, limit: devicesMax))
+            all += found
+            if found.count < devicesMax { return all }
+        }
     }
 }

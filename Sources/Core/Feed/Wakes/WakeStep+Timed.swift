@@ -29,6 +29,7 @@ extension WakeStep {
             try transaction.record(AlertRecord.self, alertKey(message)) == nil
         else { return }
         var alert = makeAlert(entry, message, .delayed)
+        alert.number = try makeRoom()
         alert.openPosition = entry.position
         alert.isUrgent = isUrgent
         alert.cause = .timed

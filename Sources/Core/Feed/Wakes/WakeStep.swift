@@ -87,7 +87,7 @@ struct WakeStep {
             case .settleAlert(let message, let settlement): try settle(message, settlement)
             case .settleCampaign(let campaign, let settlement):
                 try settle(campaign, settlement)
-            case .dropAlerts: try dropAlerts()
+            case .dropAlerts: try dropAlerts(atMost: AlertRoom.droppedMax)
             case .detachToken:
                 device.pushToken = nil
                 device.tokenConfirmedAt = nil
@@ -132,6 +132,7 @@ extension WakeStep {
             return
         }
         var alert = makeAlert(entry, message, .queued)
+        alert.number = try makeRoom()
         alert.isUrgent = isUrgent
         alert.cause = cause
         try transaction.put(alert)
@@ -152,21 +153,27 @@ extension WakeStep {
     /// Those that are sent leave oldest first, so that the newest holds APNs' one slot.
     private mutating func alertPending(_ cause: AlertCause) throws(StoreError) {
         let pending = try transaction.pending(device, atMost: WakePolicy.pendingAlertsMax)
-        var queued = 0
-        var open = 0
+        var fresh: [(entry: EntryRecord, message: MessageID)] = []
         for entry in pending.entries {
             guard let message = MessageID(entry.object),
                 try transaction.record(AlertRecord.self, alertKey(message)) == nil
             else { continue }
+            fresh.append((entry, message))
+        }
+        var queued = 0
+        var number = fresh.isEmpty ? 0 : try makeRoom() + UInt64(fresh.count)
+        for (entry, message) in fresh {
             let (phase, summary) = AlertSummary.pending(place: queued)
             if phase == .queued { queued += 1 }
-            open += 1
             var alert = makeAlert(entry, message, phase)
+            // Newest first: the order of their places is that of the feed.
+            number -= 1
+            alert.number = number
             alert.summary = summary
             alert.cause = cause
             try transaction.put(alert)
         }
-        machine.alertsChanged(queued: queued, open: open, due: now)
+        machine.alertsChanged(queued: queued, open: fresh.count, due: now)
     }
 
     private mutating func settle(
@@ -208,87 +215,72 @@ extension WakeStep {
         try transaction.put(alert)
     }
 
-    private mutating func dropAlerts() throws(StoreError) {
-        while true {
-            let rows = try transaction.records(
-                AlertRecord.self, Scan(prefix: device.wakeKey, limit: Self.chunk))
-            for alert in rows {
-                try transaction.delete(AlertRecord.self, alertKey(alert.message))
-            }
-            if rows.count < Self.chunk { return }
-        }
-    }
-
     /// Rows at or below `applied` go: the device has what they tell of.
     ///
-    /// What the server alone tells of stays until it is told.
+    /// What the server alone tells of stays until it is told. A device that was owed more than
+    /// one turn closes is left with rows below `applied`: these are not sent, and go later.
     mutating func coverAlerts(through applied: UInt64) throws(StoreError) {
-        var after: [ColumnValue]?
-        while true {
+        machine.folded(coveredThrough: applied)
+        var room = AlertRoom.closedMax
+        // One push may have told of many.
+        var pushes: Set<WakeID> = []
+        for phase in AlertPhase.allCases where phase != .delayed && room > 0 {
             let rows = try transaction.records(
                 AlertRecord.self,
                 Scan(
-                    index: "alert_by_seq", prefix: device.wakeKey, after: after,
-                    through: [.unsigned(applied)], limit: Self.chunk))
-            for alert in rows {
-                after = [.unsigned(alert.seq)]
-                if alert.isTimed, alert.phase != .sent { continue }
+                    index: "alert_queued", prefix: device.wakeKey + [.unsigned(phase.rawValue)],
+                    through: [.unsigned(applied)], limit: room))
+            room -= rows.count
+            for alert in rows where !alert.isTimed || alert.phase == .sent {
                 close(alert)
                 try transaction.delete(AlertRecord.self, alertKey(alert.message))
-                if let push = alert.push { try record(push, .synced) }
-            }
-            if rows.count < Self.chunk { return }
-        }
-    }
-
-    /// A range above `applied` that the app acknowledged: its visible entries need no alert. The
-    /// rows are kept, for nothing else remembers the range.
-    mutating func coverAlerts(in range: ClosedRange<UInt64>) throws(StoreError) {
-        var after = range.lowerBound > 0 ? range.lowerBound - 1 : 0
-        while after < range.upperBound {
-            let entries = try transaction.records(
-                EntryRecord.self,
-                Scan(
-                    prefix: [.app(device.app), .user(device.user)], after: [.unsigned(after)],
-                    through: [.unsigned(range.upperBound)], limit: Self.chunk))
-            for entry in entries where entry.isVisible {
-                guard let message = MessageID(entry.object) else { continue }
-                if var alert = try transaction.record(AlertRecord.self, alertKey(message)) {
-                    close(alert)
-                    alert.phase = .covered
-                    alert.openPosition = nil
-                    try transaction.put(alert)
-                } else {
-                    try transaction.put(makeAlert(entry, message, .covered))
+                if let push = alert.push, pushes.insert(push).inserted {
+                    try record(push, .synced)
                 }
             }
-            guard entries.count == Self.chunk, let last = entries.last else { return }
-            after = last.seq
         }
     }
 
-    /// Messages of a conversation read on another device are alerted no more.
+    /// What the app acknowledged above `applied` needs no alert. The rows stay, for they say
+    /// what was shown; that the device has the entries stands in its own row.
+    mutating func coverAlerts(in ranges: [InclusiveRange]) throws(StoreError) {
+        guard let first = ranges.first, let last = ranges.last, device.pushToken != nil else {
+            return
+        }
+        let stored = try device.stored()
+        let rows = try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_by_seq", prefix: device.wakeKey,
+                after: [.unsigned(max(first.first, 1) - 1)], through: [.unsigned(last.last)],
+                limit: AlertRoom.closedMax))
+        for var alert in rows
+        where alert.phase != .covered && stored.contains(alert.seq)
+            && (!alert.isTimed || alert.phase == .sent)
+        {
+            close(alert)
+            alert.phase = .covered
+            alert.openPosition = nil
+            try transaction.put(alert)
+        }
+    }
+
+    /// Messages of a conversation read on another device are alerted no more. What one turn
+    /// leaves is looked at again before it is sent.
     mutating func cancelAlerts(
         of conversation: ConversationID, read: PositionSet
     ) throws(StoreError) {
         let highest = read.ranges.last?.last ?? read.through
-        var after: UInt64 = 0
-        while after < highest {
-            let rows = try transaction.records(
-                AlertRecord.self,
-                Scan(
-                    index: "alert_open",
-                    prefix: device.wakeKey + [.identifier(conversation)],
-                    after: [.unsigned(after)], through: [.unsigned(highest)],
-                    limit: Self.chunk))
-            for var alert in rows where read.contains(alert.position) {
-                close(alert)
-                alert.phase = .cancelled
-                alert.openPosition = nil
-                try transaction.put(alert)
-            }
-            guard rows.count == Self.chunk, let last = rows.last else { return }
-            after = last.position
+        let rows = try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_open", prefix: device.wakeKey + [.identifier(conversation)],
+                through: [.unsigned(highest)], limit: AlertRoom.closedMax))
+        for var alert in rows where read.contains(alert.position) {
+            close(alert)
+            alert.phase = .cancelled
+            alert.openPosition = nil
+            try transaction.put(alert)
         }
     }
 
@@ -309,16 +301,18 @@ extension WakeStep {
         from older: EntryRecord, to entry: EntryRecord, of message: MessageID
     ) throws(StoreError) {
         let known = try transaction.record(AlertRecord.self, alertKey(message))
-        if older.seq <= device.applied {
+        if try device.stored().contains(older.seq) {
             // It stands above `applied` now, and yet the device has the message.
             if let known { close(known) }
             var covered = makeAlert(entry, message, .covered)
+            covered.number = try makeRoom()
             covered.sentAt = known?.sentAt
             covered.push = known?.push
             return try transaction.put(covered)
         }
         if var known {
             known.seq = entry.seq
+            known.number = try makeRoom()
             try transaction.put(known)
             if known.phase == .covered { return }
         }

@@ -33,13 +33,13 @@ struct PendingAck: Equatable, Sendable {
     }
 
     /// What fits one write; the rest stays.
-    mutating func takeBatch(_ countMax: Int) -> PendingAck {
+    mutating func takeBatch(_ countMax: Int, reads readsMax: Int) -> PendingAck {
         var batch = self
-        batch.reads = Array(reads.prefix(countMax))
+        batch.reads = Array(reads.prefix(readsMax))
         batch.ranges = Array(ranges.prefix(countMax))
         self = PendingAck(
             claimRequest: claimRequest, ranges: Array(ranges.dropFirst(countMax)),
-            reads: Array(reads.dropFirst(countMax)))
+            reads: Array(reads.dropFirst(readsMax)))
         isUrgent = count > 0
         return batch
     }

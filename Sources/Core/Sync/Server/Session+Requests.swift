@@ -357,7 +357,8 @@ extension Session {
     }
 
     private mutating func writeAck(_ key: SessionKey, _ actions: inout [SessionAction]) {
-        let pending = ack.takeBatch(limits.receiptsPerWrite)
+        let pending = ack.takeBatch(
+            limits.receiptsPerWrite, reads: min(limits.readsPerWrite, limits.receiptsPerWrite))
         persistAt = nil
         // An extension's `applied` is the app's to tell (SES-17).
         let asked = role == .app ? max(pending.claim ?? 0, applied) : 0

@@ -47,6 +47,9 @@ public struct SessionLimits: Equatable, Sendable {
     /// the store's rules take.
     public var receiptsPerWrite = min(
         RuleLimits().readsPerRequest, RuleLimits().rangesPerRequest)
+    /// Read receipts of ACKs in one write: each counts a conversation anew and tells every device
+    /// of the user, and others' requests get between two writes.
+    public var readsPerWrite = 16
     /// FETCH, SNAPSHOT and DIGEST without an answer, together.
     public var historyInFlight = 4
     /// The entries of a PAGE.

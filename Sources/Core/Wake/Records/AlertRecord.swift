@@ -20,6 +20,7 @@ public struct AlertRecord: Record, Equatable {
             Column("cause", .integer), Column("is_own_push", .integer),
             Column("moment", .integer, optional: true),
             Column("tries", .integer), Column("express", .integer, optional: true),
+            Column("number", .integer),
         ],
         indexes: [
             TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
@@ -60,6 +61,8 @@ public struct AlertRecord: Record, Equatable {
     public var moment: Timestamp?
     /// Pushes of it that got no answer.
     public var tries: UInt64 = 0
+    /// Its place in the order in which the device's rows were made: the oldest go first.
+    public var number: UInt64
 
     public init(
         app: AppID,
@@ -79,7 +82,8 @@ public struct AlertRecord: Record, Equatable {
         isUrgent: Bool = false,
         cause: AlertCause = .unknown,
         isOwnPush: Bool = false,
-        moment: Timestamp? = nil
+        moment: Timestamp? = nil,
+        number: UInt64 = 0
     ) {
         self.app = app
         self.user = user
@@ -99,6 +103,7 @@ public struct AlertRecord: Record, Equatable {
         self.cause = cause
         self.isOwnPush = isOwnPush
         self.moment = moment
+        self.number = number
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -124,6 +129,7 @@ public struct AlertRecord: Record, Equatable {
         tries = try reader.unsigned()
         // Derived.
         _ = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
+        number = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -148,6 +154,7 @@ public struct AlertRecord: Record, Equatable {
             .optional(moment) { .timestamp($0) },
             .unsigned(tries),
             .optional(express) { .unsigned($0.rawValue) },
+            .unsigned(number),
         ]
     }
 }

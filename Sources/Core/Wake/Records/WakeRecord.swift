@@ -32,6 +32,7 @@ public struct WakeRecord: Record, Equatable {
             Column("turn", .integer), Column("urgent_due", .integer, optional: true),
             Column("alert_not_before", .integer), Column("unanswered", .integer),
             Column("hour_since", .integer), Column("hour_alerts", .integer),
+            Column("alerts_folded", .integer), Column("folded_through", .integer),
         ],
         indexes: [
             TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 41, 3], presentColumn: 3),
@@ -76,7 +77,7 @@ public struct WakeRecord: Record, Equatable {
     public var isSynced = false
     /// Alert rows in `queued`.
     public var alertsQueued: UInt64 = 0
-    /// Alert rows that are neither covered nor cancelled.
+    /// Alerts that are neither covered nor cancelled.
     public var alertsOpen: UInt64 = 0
     public var alertDue: Timestamp = .zero
     public var badgeDue: Timestamp?
@@ -122,6 +123,10 @@ public struct WakeRecord: Record, Equatable {
     /// The hour in which `hourAlerts` left.
     public var hourSince: Timestamp = .zero
     public var hourAlerts: UInt64 = 0
+    /// Those of `alertsOpen` whose rows are gone: they were too many.
+    public var alertsFolded: UInt64 = 0
+    /// The highest `seq` of these.
+    public var foldedThrough: UInt64 = 0
 
     /// A device that is owed nothing.
     public init(app: AppID, user: UserID, device: DeviceID) {
@@ -180,6 +185,8 @@ public struct WakeRecord: Record, Equatable {
         unanswered = try reader.unsigned()
         hourSince = try reader.timestamp()
         hourAlerts = try reader.unsigned()
+        alertsFolded = try reader.unsigned()
+        foldedThrough = try reader.unsigned()
     }
 
     public var row: [ColumnValue] {
@@ -231,6 +238,8 @@ public struct WakeRecord: Record, Equatable {
             .unsigned(unanswered),
             .timestamp(hourSince),
             .unsigned(hourAlerts),
+            .unsigned(alertsFolded),
+            .unsigned(foldedThrough),
         ]
     }
 }

@@ -1,0 +1,77 @@
+import Model
+import Wake
+
+/// How many alert rows one device has, and how many one request touches.
+enum AlertRoom {
+    /// The newest so many are kept: a device that nobody reaches for weeks costs no more.
+    static let rows = 256
+    /// Rows that one ACK, reading or registration closes; more is there only of a time before
+    /// the bound, and of alerts that wait for a time of their own.
+    static let closedMax = 512
+    /// Rows dropped with a device's token; the rest is nobody's, and goes when a token comes or
+    /// with its retention.
+    static let droppedMax = 32
+    /// Rows folded when one is added, of each phase.
+    static let foldedMax = 4
+    /// The oldest urgent ones that wait are not folded.
+    static let urgentMax = 2
+}
+
+extension WakeStep {
+    /// Makes room for one more alert row and gives the place it has in their order. What is too
+    /// old goes into the count of what the newest one tells of; alerts that wait for a time of
+    /// their own, and one in flight, stay.
+    mutating func makeRoom() throws(StoreError) -> UInt64 {
+        let newest = try transaction.records(
+            AlertRecord.self,
+            Scan(index: "alert_by_seq", prefix: device.wakeKey, descending: true, limit: 1))
+        let number = (newest.first?.number ?? 0) + 1
+        guard number > AlertRoom.rows else { return number }
+        let oldest = try transaction.records(
+            AlertRecord.self, Scan(index: "alert_by_seq", prefix: device.wakeKey, limit: 1))
+        let last = number - UInt64(AlertRoom.rows)
+        guard let first = oldest.first, first.number <= last else { return number }
+        for phase in AlertPhase.allCases where phase != .delayed && phase != .sending {
+            try fold(phase, through: last)
+        }
+        return number
+    }
+
+    private mutating func fold(
+        _ phase: AlertPhase, through last: UInt64
+    ) throws(StoreError) {
+        let rows = try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_queued", prefix: device.wakeKey + [.unsigned(phase.rawValue)],
+                limit: AlertRoom.foldedMax))
+        var urgent = 0
+        for alert in rows where alert.number <= last {
+            if phase == .queued, alert.isUrgent || alert.isTimed {
+                urgent += 1
+                if urgent <= AlertRoom.urgentMax { continue }
+            }
+            if phase.isOpen {
+                machine.alertsChanged(queued: phase == .queued ? -1 : 0, open: 0)
+                machine.folded(upTo: alert.seq)
+            }
+            try transaction.delete(AlertRecord.self, alertKey(alert.message))
+        }
+    }
+
+    /// What an earlier token's device was told of, or still owed, when that token went.
+    mutating func dropAlerts(atMost most: Int) throws(StoreError) {
+        var room = most
+        for phase in AlertPhase.allCases where room > 0 {
+            let rows = try transaction.records(
+                AlertRecord.self,
+                Scan(
+                    index: "alert_queued", prefix: device.wakeKey + [.unsigned(phase.rawValue)],
+                    limit: room))
+            room -= rows.count
+            for alert in rows {
+                try transaction.delete(AlertRecord.self, alertKey(alert.message))
+            }
+        }
+    }
+}
