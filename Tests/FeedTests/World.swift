@@ -20,6 +20,8 @@ final class World {
     var audiences: [AudienceChange] = []
     /// What the last request or query passed over.
     private(set) var unreadable: [UnreadableRow] = []
+    /// What it cost.
+    var rows = RowCount()
     private var nextNumber: UInt64 = 1000
 
     init(limits: RuleLimits = RuleLimits()) throws {
@@ -60,6 +62,7 @@ final class World {
         challenged = outcome.challenged
         audiences = outcome.audiences
         unreadable = outcome.unreadable
+        rows = outcome.rows
         return outcome.answer
     }
 

@@ -18,13 +18,15 @@ public struct StoreOutcome: Equatable, Sendable {
     public var schedule: ScheduleEffects
     /// What could not be read and was passed over or set aside, for the log.
     public var unreadable: [UnreadableRow]
+    /// What it cost.
+    public var rows: RowCount
 
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
         challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
         hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
         audiences: [AudienceChange] = [], schedule: ScheduleEffects = ScheduleEffects(),
-        unreadable: [UnreadableRow] = []
+        unreadable: [UnreadableRow] = [], rows: RowCount = RowCount()
     ) {
         self.answer = answer
         self.changes = changes
@@ -36,6 +38,7 @@ public struct StoreOutcome: Equatable, Sendable {
         self.audiences = audiences
         self.schedule = schedule
         self.unreadable = unreadable
+        self.rows = rows
     }
 }
 

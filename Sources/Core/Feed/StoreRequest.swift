@@ -266,28 +266,6 @@ public struct Idempotency: Equatable, Sendable {
     }
 }
 
-/// What `rouse app` changes.
-public enum Administration: Equatable, Sendable {
-    case putApp(AppRecord)
-    case removeApp(AppID)
-    case putIssuerKey(IssuerKeyRecord)
-    case removeIssuerKey(AppID, keyID: String)
-    /// Refused with `.limit` when two keys are live.
-    case putAPIKey(APIKeyRecord)
-    case removeAPIKey(AppID, keyID: String)
-    case putPushCredential(PushCredentialRecord)
-    case removePushCredential(CredentialKey)
-    /// Ends its sessions, forgets its tokens, detaches its push token.
-    case removeDevice(AppID, UserID, DeviceID)
-    /// Ends the sessions of all devices of a user and forgets their tokens, or asks them for an
-    /// identity token.
-    case revokeSessions(AppID, UserID, reauthenticate: Bool)
-    case suspendUser(AppID, UserID)
-    case resumeUser(AppID, UserID)
-    case suspendApp(AppID)
-    case resumeApp(AppID)
-}
-
 /// What a request came to.
 public enum StoreAnswer: Equatable, Sendable {
     case opened(OpenedSession)

@@ -229,6 +229,15 @@ extension Server {
             "rouse_store_unreadable_rows_total",
             "Rows passed over or set aside because they cannot be read.", isCounter: true
         ) { Double(health.counts.unreadableRows) }
+        metrics.reading(
+            "rouse_store_rows_read_total", "Rows that requests read.", isCounter: true
+        ) { Double(health.counts.rows.read) }
+        metrics.reading(
+            "rouse_store_rows_written_total", "Rows that requests wrote.", isCounter: true
+        ) { Double(health.counts.rows.written) }
+        metrics.reading(
+            "rouse_store_request_rows_max", "The most rows one request read and wrote."
+        ) { Double(health.counts.largestRequestRows) }
         metrics.reading("rouse_store_writable", "1 while the last write worked.") {
             health.isWritable ? 1 : 0
         }

@@ -141,6 +141,10 @@ public final class StoreHealth: Sendable {
         public var requests: UInt64 = 0
         public var failedCommits: UInt64 = 0
         public var refusedForSpace: UInt64 = 0
+        /// What the requests read and wrote, and the most of one: nothing else is done while it
+        /// lasts.
+        public var rows = RowCount()
+        public var largestRequestRows = 0
         /// Milliseconds spent in commits.
         public var commitMilliseconds: UInt64 = 0
         public var largestCommit: UInt64 = 0

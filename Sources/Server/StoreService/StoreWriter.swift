@@ -122,6 +122,11 @@ final class StoreWriter {
                 counts.requests += UInt64(requests.count)
                 counts.commitMilliseconds += elapsed
                 counts.largestCommit = max(counts.largestCommit, UInt64(requests.count))
+                for case .success(let outcome) in outcomes {
+                    counts.rows += outcome.rows
+                    counts.largestRequestRows = max(
+                        counts.largestRequestRows, outcome.rows.total)
+                }
                 if isSound { counts.failure = nil }
             }
             hasUncheckpointed = true

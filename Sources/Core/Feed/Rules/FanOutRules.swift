@@ -23,8 +23,11 @@ extension Work {
             revision: conversation.revision, change: change, object: object, cursor: "",
             createdAt: now, turnAt: now)
         if waiting == nil && isDirect(conversation, joining: joining) {
-            var budget = Int.max
-            _ = try serve(&job, conversation, budget: &budget)
+            // Who has left long ago is passed over, too: of many the rest waits.
+            var budget = isSpent ? 0 : limits.directEntries
+            if budget > 0, try serve(&job, conversation, budget: &budget) { return }
+            try put(job)
+            effects.hasBackgroundWork = true
         } else {
             try put(job)
             effects.hasBackgroundWork = true
@@ -62,7 +65,7 @@ extension Work {
         let granted = share
         var steps = try continueAnnouncements(&share)
         budget = max(1, budget - (granted - share))
-        while budget > 0, let row = try nextJob() {
+        while budget > 0, steps == 0 || !isSpent, let row = try nextJob() {
             budget -= try advance(row, by: min(budget, limits.fanOutStep))
             steps += 1
         }

@@ -57,6 +57,8 @@ public struct RuleLimits: Equatable, Sendable {
     public var receiptInterval: Milliseconds = 2000
     /// Entries, and messages of one conversation, that one receipt step looks at.
     public var receiptStep = 512
+    /// Steps in which a turn looks for edits that the user's devices do not have yet.
+    public var movedSteps = 4
     /// Conversations whose receipts one step tells.
     public var receiptConversations = 64
     /// How long a forgotten device's counters are kept: it cannot come back later with numbers
@@ -122,6 +124,14 @@ public struct RuleLimits: Equatable, Sendable {
     public var campaignQueue = 4096
     /// Tags of one user, and of one device.
     public var tags = 64
+    /// Devices of one user that are logged in: one more logs out the one not seen for longest.
+    /// So many forgotten ones keep their counters.
+    public var devicesPerUser = 32
+    /// Rows read and written after which what is left of a request, or of a turn in the
+    /// background, waits for the next turn: about 20 ms of the writer.
+    public var rowsPerTurn = 2048
+    /// Sessions of a suspended or removed app, or of an earlier process, that one turn ends.
+    public var sessionsPerTurn = 256
     /// Tries of one step that met a conflict.
     public var attempts = 3
     /// Rows a list query gives.

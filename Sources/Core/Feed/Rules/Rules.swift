@@ -18,16 +18,17 @@ public enum Rules {
         _ request: StoreRequest, in transaction: any StoreTransaction, now: Timestamp,
         limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC()
     ) throws(StoreError) -> StoreOutcome {
-        let work = Work(transaction, now: now, limits: limits, zones: zones)
+        let metered = MeteredTransaction(transaction, turn: limits.rowsPerTurn)
+        let work = Work(metered, now: now, limits: limits, zones: zones)
         do throws(RuleFailure) {
-            return StoreOutcome(try work.carryOut(request), work.effects)
+            return work.outcome(try work.carryOut(request), of: request)
         } catch {
             switch error {
-            case .answer(let answer): return StoreOutcome(answer, work.effects)
+            case .answer(let answer): return work.outcome(answer, of: request)
             case .store(let error):
                 switch error {
                 case .conflict where work.finishedSteps > 0, .corrupt where work.finishedSteps > 0:
-                    return StoreOutcome(.failed(error), work.effects)
+                    return work.outcome(.failed(error), of: request)
                 case .conflict, .corrupt, .full, .unavailable: throw error
                 }
             }
@@ -48,17 +49,25 @@ public enum Rules {
 }
 
 extension StoreOutcome {
-    fileprivate init(_ answer: StoreAnswer, _ effects: Effects) {
+    fileprivate init(_ answer: StoreAnswer, _ effects: Effects, rows: RowCount) {
         self.init(
             answer: answer, changes: effects.changes, ended: effects.ended,
             challenged: effects.challenged, hasBackgroundWork: effects.hasBackgroundWork,
             hasDeliveries: effects.hasDeliveries, wakes: effects.wakes,
             audiences: effects.audiences, schedule: effects.schedule,
-            unreadable: effects.unreadable)
+            unreadable: effects.unreadable, rows: rows)
     }
 }
 
 extension Work {
+    fileprivate func outcome(_ answer: StoreAnswer, of request: StoreRequest) -> StoreOutcome {
+        let rows = transaction.count
+        assert(
+            request.isWithinCeiling(rows, limits: limits),
+            "\(request.kind): \(rows.read) rows read, \(rows.written) written")
+        return StoreOutcome(answer, effects, rows: rows)
+    }
+
     fileprivate func carryOut(_ request: StoreRequest) throws(RuleFailure) -> StoreAnswer {
         switch request {
         // These take steps of their own.

@@ -68,6 +68,7 @@ extension Work {
                 let written = try body(recipient)
                 job.cursor = recipient.user.name
                 budget -= max(1, written)
+                if isSpent { budget = 0 }
             }
             if recipients.count < limit { return true }
         }

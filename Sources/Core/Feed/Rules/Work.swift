@@ -54,7 +54,7 @@ struct Effects {
 ///
 /// A rule checks before it writes; where a later check fails, the step's savepoint undoes it.
 final class Work {
-    let transaction: any StoreTransaction
+    let transaction: MeteredTransaction
     let now: Timestamp
     let limits: RuleLimits
     let zones: any ZoneClock
@@ -63,7 +63,7 @@ final class Work {
     private(set) var finishedSteps = 0
 
     init(
-        _ transaction: any StoreTransaction, now: Timestamp, limits: RuleLimits,
+        _ transaction: MeteredTransaction, now: Timestamp, limits: RuleLimits,
         zones: any ZoneClock
     ) {
         self.transaction = transaction
@@ -71,6 +71,10 @@ final class Work {
         self.limits = limits
         self.zones = zones
     }
+
+    /// Whether the request has used up what one turn may take: what is left of it waits for the
+    /// next.
+    var isSpent: Bool { transaction.isSpent }
 
     func record<R: Record>(
         _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none

@@ -31,6 +31,12 @@ extension WakeRules {
         }
         try transaction.savepoint { () throws(StoreError) in
             for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
+                // Those left are due as before. Most devices cost few rows, so a claim is cut only
+                // where many are owed much.
+                guard !transaction.hasSpent(turns: 4) || claimed.jobs.isEmpty else {
+                    claimed.more = true
+                    break
+                }
                 // The user's row first: a publish holds it while it looks at the same device.
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)

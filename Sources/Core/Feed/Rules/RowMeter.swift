@@ -1,0 +1,74 @@
+import Model
+
+/// Rows that were read and written: what a request costs the only writer, in whatever engine.
+public struct RowCount: Equatable, Sendable {
+    /// Rows found; a read that finds none counts as one.
+    public var read: Int
+    /// Rows put or deleted.
+    public var written: Int
+
+    public init(read: Int = 0, written: Int = 0) {
+        self.read = read
+        self.written = written
+    }
+
+    public var total: Int { read + written }
+
+    public static func += (count: inout RowCount, more: RowCount) {
+        count.read += more.read
+        count.written += more.written
+    }
+}
+
+/// The transaction that rules see: the engine's, with its rows counted. Work that may be much is
+/// cut by this count (`Work.isSpent`), and a request that exceeds its ceiling stops a debug build
+/// (`StoreRequest.ceiling`).
+final class MeteredTransaction: StoreTransaction {
+    private let engine: any StoreTransaction
+    private(set) var count = RowCount()
+    /// The rows that one turn may take.
+    private let turn: Int
+
+    init(_ engine: any StoreTransaction, turn: Int) {
+        self.engine = engine
+        self.turn = turn
+    }
+
+    fileprivate func hasUsed(_ turns: Int) -> Bool { count.total >= turns * turn }
+
+    func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
+        -> [ColumnValue]?
+    {
+        count.read += 1
+        return try engine.row(table, key: key, lock: lock)
+    }
+
+    func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
+        let found = try engine.rows(table, scan)
+        count.read += max(1, found.count)
+        return found
+    }
+
+    func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        count.written += 1
+        try engine.put(table, row)
+    }
+
+    func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+        count.written += 1
+        try engine.delete(table, key: key)
+    }
+
+    func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        try engine.savepoint(body)
+    }
+}
+
+extension StoreTransaction {
+    /// Whether the request that runs on it has used up what one turn may take.
+    var isSpent: Bool { hasSpent(turns: 1) }
+
+    func hasSpent(turns: Int) -> Bool {
+        (self as? MeteredTransaction)?.hasUsed(turns) ?? false
+    }
+}
