@@ -18,7 +18,7 @@ import Wire
             var script = RequestScript(seed)
             var answered = 0
             var scheduled = 0
-            for round in 0..<360 {
+            for round in 0..<480 {
                 let request = script.next()
                 let outcomes = try stores.map { try script.outcome(of: request, on: $0) }
                 try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")

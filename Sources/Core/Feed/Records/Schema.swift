@@ -23,7 +23,7 @@ public enum Schema {
         TokenFeedbackRecord.table, ProviderTokenRecord.table,
         ScheduledRecord.table, ScheduledRecipientRecord.table, ScheduleRecord.table,
         CampaignRecord.table, CampaignProgressRecord.table, CampaignPushRecord.table,
-        TagRecord.table,
+        TagRecord.table, SessionEndRecord.table,
     ]
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.

@@ -12,9 +12,7 @@ extension Work {
         _ app: AppID, _ user: UserID, reauthenticate: Bool
     ) throws(RuleFailure) {
         _ = try lockKnownUser(app, user)
-        let devices = try records(
-            DeviceRecord.self, Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
-        for found in devices where found.expiresAt == nil {
+        for found in try devices(app, user) where found.expiresAt == nil {
             guard
                 var device = try record(
                     DeviceRecord.self, [.app(app), .user(user), .identifier(found.device)],
@@ -42,10 +40,8 @@ extension Work {
         guard !row.isSuspended else { return }
         row.isSuspended = true
         try put(row)
-        for session in try records(
-            SessionRecord.self, Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
-        {
-            try suspend(session)
+        for device in try devices(app, user) {
+            for session in try sessions(of: device) { try suspend(session) }
         }
     }
 
@@ -65,21 +61,7 @@ extension Work {
         guard !row.isSuspended else { return }
         row.isSuspended = true
         try put(row)
-        var last: SessionRecord?
-        while true {
-            let sessions = try records(
-                SessionRecord.self,
-                Scan(
-                    prefix: [.app(app)],
-                    after: last.map {
-                        [.user($0.user), .identifier($0.device)] + [
-                            .unsigned($0.role.rawValue)
-                        ]
-                    }, limit: limits.listRows))
-            for session in sessions { try suspend(session) }
-            guard sessions.count == limits.listRows else { return }
-            last = sessions.last
-        }
+        try endSessions(SessionEndRecord(app: app, cause: .suspended))
     }
 
     func resumeApp(_ app: AppID) throws(RuleFailure) {
@@ -88,12 +70,14 @@ extension Work {
         }
         row.isSuspended = false
         try put(row)
+        try delete(
+            SessionEndRecord.self, SessionEndRecord(app: app, cause: .suspended).key)
         effects.hasBackgroundWork = true
     }
 
     /// The row goes as that of any connection that ended: who is behind is owed a wake, which
     /// waits.
-    private func suspend(_ session: SessionRecord) throws(RuleFailure) {
+    func suspend(_ session: SessionRecord) throws(RuleFailure) {
         var session = session
         if session.expectedUntil == nil {
             effects.ended.append(EndedSession(session: SessionKey(session), code: .suspended))

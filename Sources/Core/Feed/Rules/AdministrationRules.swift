@@ -87,18 +87,7 @@ extension Work {
     private func removeApp(_ app: AppID) throws(RuleFailure) {
         try requireApp(app)
         try delete(AppRecord.self, [.app(app)])
-        while true {
-            let sessions = try records(
-                SessionRecord.self, Scan(prefix: [.app(app)], limit: limits.listRows))
-            if sessions.isEmpty { break }
-            for session in sessions {
-                effects.ended.append(
-                    EndedSession(session: SessionKey(session), code: .revoked))
-                try delete(
-                    SessionRecord.self,
-                    Array(session.row.prefix(SessionRecord.table.keyCount)))
-            }
-        }
+        try endSessions(SessionEndRecord(app: app, cause: .removed))
         try put(MetaRecord(name: MetaRecord.removedPrefix + app.name))
         effects.hasBackgroundWork = true
     }
@@ -122,21 +111,10 @@ extension Work {
             half = epochHalf & .halfMask
             try put(MetaRecord(name: MetaRecord.epochName, number: half))
         }
-        var last: SessionRecord?
-        while true {
-            let sessions = try records(
-                SessionRecord.self,
-                Scan(
-                    after: last.map { Array($0.row.prefix(SessionRecord.table.keyCount)) },
-                    limit: limits.listRows))
-            for var session in sessions
-            where session.boot != boot && session.expectedUntil == nil {
-                session.expectedUntil = now + limits.reconnectWindow
-                try put(session)
-            }
-            guard sessions.count == limits.listRows else { break }
-            last = sessions.last
-        }
+        try endSessions(
+            SessionEndRecord(
+                app: AppID(""), cause: .processGone, boot: boot,
+                until: now + limits.reconnectWindow))
         try waking { () throws(StoreError) in
             try WakeRules.started(boot: boot, in: self.transaction, now: self.now)
         }

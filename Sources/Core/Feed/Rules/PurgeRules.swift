@@ -195,9 +195,7 @@ extension Work {
 
     /// The lowest `applied` of the devices seen lately.
     private func slowestApplied(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UInt64 {
-        let devices = try records(
-            DeviceRecord.self,
-            Scan(prefix: [.app(app), .user(user)], limit: limits.listRows))
+        let devices = try devices(app, user)
         return devices.filter {
             $0.expiresAt == nil && now < $0.lastSeenAt + limits.deviceMemory
         }.map(\.applied).min() ?? .max

@@ -86,19 +86,21 @@ extension Work {
     func deliver(_ ranges: [InclusiveRange], _ session: SessionKey) throws(RuleFailure) {
         var positions: [ConversationID: Set<UInt64>] = [:]
         var budget = limits.receiptStep
-        for range in ranges where budget > 0 && range.last > 0 {
+        for range in ranges.merged where budget > 0 {
             let entries = try records(
                 EntryRecord.self,
                 Scan(
                     prefix: [.app(session.app), .user(session.user)],
-                    after: range.first > 0 ? [.unsigned(range.first - 1)] : nil,
+                    after: [.unsigned(range.first - 1)],
                     through: [.unsigned(range.last)], limit: budget))
             budget -= entries.count
             for entry in entries where entry.kind == .message {
                 positions[entry.conversation, default: []].insert(entry.position)
             }
         }
-        for (id, stored) in positions.sorted(by: { $0.key < $1.key }) {
+        // What is passed over counts when `applied` gets there.
+        let first = positions.sorted { $0.key < $1.key }.prefix(limits.receiptConversations)
+        for (id, stored) in first {
             guard
                 let conversation = try record(
                     ConversationRecord.self, [.app(session.app), .identifier(id)]),
@@ -120,17 +122,20 @@ extension Work {
             ReceiptDueRecord.self,
             Scan(
                 index: "receipt_due_by_due", through: [.timestamp(now)], limit: max(1, users)))
+        var turns = 0
         for row in due {
             let isHeld = try step { () throws(RuleFailure) in
                 try self.collectDelivered(row.app, row.user)
             }
             let pending = try pendingReceipts(row.app, row.user)
-            for receipt in pending {
+            for (index, receipt) in pending.enumerated() where index == 0 || !isSpent {
                 try step { () throws(RuleFailure) in try self.tell(receipt) }
             }
             try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user, isHeld) }
+            turns += 1
+            if isSpent { break }
         }
-        return .progressed(count: due.count, more: due.count == max(1, users))
+        return .progressed(count: turns, more: turns == max(1, users) || turns < due.count)
     }
 
     /// No turn is further away than the interval, but for a clock that was set back: such a turn
@@ -161,9 +166,7 @@ extension Work {
 
     /// The highest `seq` of a message to tell of that any device of the user has stored.
     private func receiptable(_ user: UserRecord) throws(RuleFailure) -> UInt64 {
-        let devices = try records(
-            DeviceRecord.self,
-            Scan(prefix: [.app(user.app), .user(user.user)], limit: limits.listRows))
+        let devices = try devices(user.app, user.user)
         return user.receiptable(devices.map(\.applied).max() ?? 0)
     }
 
@@ -179,7 +182,7 @@ extension Work {
             Scan(
                 prefix: [.app(app), .user(name)], after: [.unsigned(user.receipted)],
                 through: [.unsigned(applied)], limit: limits.receiptStep))
-        let ceilings = try lowestMoved(above: applied, in: user)
+        guard let ceilings = try lowestMoved(above: applied, in: user) else { return true }
         var delivered: [ConversationID: UInt64] = [:]
         var held: UInt64?
         for entry in entries where entry.kind == .message {
@@ -213,13 +216,17 @@ extension Work {
 
     /// An edited message stands higher in the feed than its position says: while no device has
     /// got there, the user may lack it, and nothing from it on counts as delivered. By
-    /// conversation the lowest such position.
+    /// conversation the lowest such position; `nil`: the devices are so far behind the newest
+    /// edit that it is not looked for, and nothing counts until they are nearer.
     private func lowestMoved(
         above applied: UInt64, in user: UserRecord
-    ) throws(RuleFailure) -> [ConversationID: UInt64] {
+    ) throws(RuleFailure) -> [ConversationID: UInt64]? {
         var lowest: [ConversationID: UInt64] = [:]
         var after = applied
+        var steps = 0
         while after < user.movedHead {
+            guard steps < limits.movedSteps else { return nil }
+            steps += 1
             let entries = try records(
                 EntryRecord.self,
                 Scan(

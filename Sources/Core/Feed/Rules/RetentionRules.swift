@@ -44,6 +44,11 @@ extension Work {
                 through: [.text(MetaRecord.removedEnd)], limit: 1))
         guard let name = removed.first?.name else { return (0, false) }
         let app = String(name.dropFirst(MetaRecord.removedPrefix.count))
+        // Its connections are told first.
+        let ends = SessionEndRecord(app: AppID(app), cause: .removed)
+        if try record(SessionEndRecord.self, ends.key) != nil {
+            return (try continueSessionEnds().count, true)
+        }
         var count = 0
         for table in Schema.tables where table.columns.first?.name == "app" {
             count += try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit))

@@ -26,7 +26,8 @@ extension Work {
         let environment: PushEnvironmentKind? =
             if let push = request.push { try acceptedEnvironment(push, of: app.app) } else { nil }
         try refuseLate(request, user)
-        let concerned = try concernedDevices(request, user, environment)
+        let givenUp = try devicesGivenUp(for: request, user).map { DeviceKey($0) }
+        let concerned = try concernedDevices(request, user, environment, givenUp)
         for other in Set(concerned.map(\.user)).sorted() {
             _ = try record(UserRecord.self, [.app(app.app), .user(other)], lock: .wait)
         }
@@ -38,7 +39,7 @@ extension Work {
             throw .refused(.suspended, "the user is suspended")
         }
         if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
-        var device = try takeDevice(request, user, environment, concerned)
+        var device = try takeDevice(request, user, environment, concerned, givenUp: givenUp)
         device.sessionGeneration += 1
         let session = SessionKey(
             app: app.app, user: user, device: request.device, role: request.role,
@@ -110,11 +111,15 @@ extension Work {
         return hadRow
     }
 
+    /// Users of one device looked at: those who are logged in on it come first, and there is one.
+    private static let ownersMax = 16
+
     /// The device and those it takes something from, ascending: it belongs to one user at a time,
     /// so whoever was logged in on it is logged out (SES-14), and its push token lives on no other
     /// device (SES-18). An extension takes nothing from anybody (SES-17).
     private func concernedDevices(
-        _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?
+        _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?,
+        _ givenUp: [DeviceKey]
     ) throws(RuleFailure) -> [DeviceKey] {
         let app = request.app
         var keys: Set<DeviceKey> = [DeviceKey(user: user, device: request.device)]
@@ -122,7 +127,7 @@ extension Work {
             DeviceRecord.self,
             Scan(
                 index: "device_by_id", prefix: [.app(app), .identifier(request.device)],
-                limit: limits.listRows))
+                limit: Self.ownersMax))
         for other in sameDevice where other.expiresAt == nil { keys.insert(DeviceKey(other)) }
         if request.role == .extension {
             guard keys.count == 1 else {
@@ -133,13 +138,13 @@ extension Work {
                 keys.insert(DeviceKey(holder))
             }
         }
-        return keys.sorted()
+        return keys.union(givenUp).sorted()
     }
 
     /// Locks the devices; gives the session's own, new if there is none, with its push token.
     private func takeDevice(
         _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?,
-        _ concerned: [DeviceKey]
+        _ concerned: [DeviceKey], givenUp: [DeviceKey]
     ) throws(RuleFailure) -> DeviceRecord {
         let app = request.app
         let registration = request.role == .app ? request.push : nil
@@ -154,6 +159,8 @@ extension Work {
             else { continue }
             if key == own {
                 device = found
+            } else if givenUp.contains(key) {
+                try giveUp(&found)
             } else if key.device == own.device {
                 try forget(&found)
             } else if found.pushToken == registration?.token,
@@ -287,7 +294,7 @@ extension Work {
             DeviceRecord.self,
             Scan(
                 index: "device_by_id", prefix: [.app(request.app), .identifier(request.device)],
-                limit: limits.listRows))
+                limit: Self.ownersMax))
         for device in devices {
             let found = try record(
                 SessionRecord.self,

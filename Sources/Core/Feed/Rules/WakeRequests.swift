@@ -19,12 +19,25 @@ extension Work {
         return .pushFinished(answer)
     }
 
+    private static let sweptAtOnce = 32
+
     func sweepWakes(rows: Int) throws(RuleFailure) -> StoreAnswer {
-        let (count, more, wakes) = try waking { () throws(StoreError) in
-            try WakeRules.sweep(rows: rows, in: self.transaction, now: self.now)
+        let ended = try step { () throws(RuleFailure) in try self.continueSessionEnds() }
+        var count = ended.count
+        var more = true
+        var left = max(1, rows)
+        // A device may be owed hundreds of alerts: after each few it is seen what is left to do.
+        while more, left > 0, left == max(1, rows) || !isSpent {
+            let part = min(left, Self.sweptAtOnce)
+            let (swept, isMore, wakes) = try waking { () throws(StoreError) in
+                try WakeRules.sweep(rows: part, in: self.transaction, now: self.now)
+            }
+            effects.note(wakes)
+            count += swept
+            more = isMore
+            left -= part
         }
-        effects.note(wakes)
-        return .progressed(count: count, more: more)
+        return .progressed(count: count, more: more || ended.more)
     }
 
     func keepAlive() throws(RuleFailure) -> StoreAnswer {

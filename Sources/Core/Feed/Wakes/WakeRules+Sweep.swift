@@ -39,22 +39,14 @@ extension WakeRules {
             try extendGraces(lastAlive, in: transaction, now: now)
         }
         _ = try keepAlive(in: transaction, now: now)
-        var after: [ColumnValue]?
-        while true {
-            let rows = try transaction.records(
-                WakeRecord.self, Scan(index: "wake_by_owner", after: after, limit: gapStep))
-            for row in rows where row.owner != boot {
-                guard let device = try device(of: row, in: transaction) else { continue }
-                var step = try WakeStep(device, in: transaction, now: now)
-                step.machine.ownerGone(now: now)
-                try step.save()
-            }
-            guard rows.count == gapStep, let last = rows.last, let owner = last.owner else {
-                return
-            }
-            after = [
-                .identifier(owner), .app(last.app), .user(last.user), .identifier(last.device),
-            ]
+        // Further ones wait for the end of their leases.
+        let rows = try transaction.records(
+            WakeRecord.self, Scan(index: "wake_by_owner", limit: gapStep))
+        for row in rows where row.owner != boot {
+            guard let device = try device(of: row, in: transaction) else { continue }
+            var step = try WakeStep(device, in: transaction, now: now)
+            step.machine.ownerGone(now: now)
+            try step.save()
         }
     }
 
@@ -105,19 +97,15 @@ extension WakeRules {
         _ lastAlive: Timestamp, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
         guard now.since(lastAlive) <= aliveInterval + gapTolerance else { return }
-        var after: [ColumnValue]?
-        while true {
-            let rows = try transaction.records(
-                WakeRecord.self, Scan(index: "wake_by_waiting", after: after, limit: gapStep))
-            _ = try onDevices(of: rows, in: transaction, now: now) {
-                (step: inout WakeStep) throws(StoreError) in
-                step.machine.serviceStarted(lastAlive: lastAlive, now: now)
-            }
-            guard rows.count == gapStep, let last = rows.last, let since = last.waitingSince
-            else { return }
-            after = [
-                .timestamp(since), .app(last.app), .user(last.user), .identifier(last.device),
-            ]
+        let rows = try transaction.records(
+            WakeRecord.self, Scan(index: "wake_by_waiting", limit: gapStep))
+        guard rows.count < gapStep else {
+            // Too many to look at before anybody is served: they are treated as after a gap.
+            return try transaction.put(MetaRecord(name: gapName, number: now.milliseconds))
+        }
+        _ = try onDevices(of: rows, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            step.machine.serviceStarted(lastAlive: lastAlive, now: now)
         }
     }
 

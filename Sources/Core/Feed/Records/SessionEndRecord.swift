@@ -1,0 +1,99 @@
+public import Model
+
+/// Why sessions end together.
+public enum SessionEndCause: UInt64, Sendable, CaseIterable {
+    /// Another process serves now.
+    case processGone = 1
+    case suspended = 2
+    case removed = 3
+}
+
+/// Where a turn over sessions stopped.
+public struct SessionPlace: Equatable, Sendable {
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+    public var role: UInt64
+
+    init(app: AppID, user: UserID, device: DeviceID, role: UInt64) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.role = role
+    }
+
+    init(_ session: SessionRecord) {
+        self.init(
+            app: session.app, user: session.user, device: session.device,
+            role: session.role.rawValue)
+    }
+}
+
+/// Sessions that are being ended, some in each turn: of one app, or with an empty name of all.
+public struct SessionEndRecord: Record, Equatable {
+    public static let table = Table(
+        "session_end",
+        key: [Column("app", .text), Column("cause", .integer)],
+        values: [
+            Column("boot", .blob), Column("until", .integer), Column("last_app", .text),
+            Column("last_user", .text), Column("last_device", .blob),
+            Column("last_role", .integer),
+        ])
+
+    public var app: AppID
+    public var cause: SessionEndCause
+    /// The process that serves now: its sessions live.
+    public var boot: BootID
+    /// Until when the devices of a process that is gone are expected back.
+    public var until: Timestamp
+    /// The last session looked at; `nil`: none was.
+    public var last: SessionPlace?
+
+    public init(
+        app: AppID, cause: SessionEndCause, boot: BootID = BootID(high: 0, low: 0),
+        until: Timestamp = Timestamp(milliseconds: 0), last: SessionPlace? = nil
+    ) {
+        self.app = app
+        self.cause = cause
+        self.boot = boot
+        self.until = until
+        self.last = last
+    }
+
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = try RowReader(row, of: Self.table)
+        app = AppID(try reader.text())
+        cause = try reader.value(SessionEndCause.self)
+        boot = try reader.identifier()
+        until = try reader.timestamp()
+        let place = SessionPlace(
+            app: AppID(try reader.text()), user: UserID(try reader.text()),
+            device: try reader.identifier(), role: try reader.unsigned())
+        last = place.app.name.isEmpty ? nil : place
+    }
+
+    public var row: [ColumnValue] {
+        [
+            .app(app),
+            .unsigned(cause.rawValue),
+            .identifier(boot),
+            .timestamp(until),
+            .text(last?.app.name ?? ""),
+            .text(last?.user.name ?? ""),
+            .identifier(last?.device ?? DeviceID(high: 0, low: 0)),
+            .unsigned(last?.role ?? 0),
+        ]
+    }
+
+    var key: [ColumnValue] { [.app(app), .unsigned(cause.rawValue)] }
+
+    /// Where the next turn begins, in the order of the sessions it is about.
+    var after: [ColumnValue]? {
+        last.map { last in
+            let own: [ColumnValue] = [
+                .user(last.user), .identifier(last.device), .unsigned(last.role),
+            ]
+            return app.name.isEmpty ? [.app(last.app)] + own : own
+        }
+    }
+}
