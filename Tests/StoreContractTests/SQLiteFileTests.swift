@@ -173,6 +173,36 @@ import Testing
         }
     }
 
+    @Test("columns that say since when they are there come to an old file by themselves")
+    func laterColumns() throws {
+        let later = Table(
+            "thing", key: [Column("id", .integer)],
+            values: [
+                Column("name", .text), Column("due", .integer, optional: true, since: 2),
+                Column("place", .text, optional: true, since: 3),
+            ])
+        try withFolder { folder throws in
+            let old = try open(folder, tables: [Self.firstThing])
+            try old.put(Self.firstThing, [.integer(1), .text("n")])
+            old.close()
+            for _ in 0..<2 {
+                let new = try open(folder, tables: [later])
+                #expect(try new.rows(later) == [[.integer(1), .text("n"), .null, .null]])
+                new.close()
+            }
+            let text = refusal { () throws(StoreError) in
+                _ = try open(folder, tables: [Self.firstThing])
+            }
+            #expect(text.contains("schema 3, this program knows 1"))
+        }
+        try withFolder { folder throws in
+            let new = try open(folder, tables: [later])
+            try new.put(later, [.integer(1), .text("n"), .integer(2), .text("p")])
+            #expect(try new.rows(later).count == 1)
+            new.close()
+        }
+    }
+
     @Test("a migration that fails changes nothing and can be run again")
     func failedMigration() throws {
         try withFolder { folder throws in

@@ -27,9 +27,26 @@ public struct Migration: Sendable {
         self.changes = changes
     }
 
-    /// Makes all tables of a store whose schema has no history.
-    static func first(_ tables: [Table]) -> Migration {
-        Migration(1, "create the tables", [.create(tables)])
+    /// The history that the tables' data tell: all of them as they were first, then each
+    /// schema's new columns.
+    static func history(of tables: [Table]) -> [Migration] {
+        let newest = tables.flatMap(\.columns).map(\.since).max() ?? 1
+        var history = [
+            Migration(1, "create the tables", [.create(tables.map { $0.asOf(schema: 1) })])
+        ]
+        for number in 1..<max(newest, 1) {
+            let added = tables.map { table in
+                (table, table.columns.filter { $0.since == number + 1 })
+            }.filter { !$0.1.isEmpty }
+            let names = added.flatMap { table, columns in
+                columns.map { "\(table.name).\($0.name)" }
+            }
+            history.append(
+                Migration(
+                    number + 1, "add " + names.joined(separator: ", "),
+                    added.map { .addColumns($0, $1) }))
+        }
+        return history
     }
 }
 

@@ -34,8 +34,8 @@ public final class SQLiteStore: Store {
     ///
     /// - Parameters:
     ///   - path: of the database; its directory exists and can be written.
-    ///   - migrations: how the schema came about, from the first; `nil`: one that creates
-    ///     `tables`. The result must be `tables`, or opening fails.
+    ///   - migrations: how the schema came about, from the first; `nil`: as the
+    ///     columns of `tables` tell. The result must be `tables`, or opening fails.
     /// - Throws: `.unavailable` if another process has it open, it is of a newer or another
     ///   schema, or it is damaged; `.full`.
     public init(
@@ -64,7 +64,7 @@ public final class SQLiteStore: Store {
         files = StoreFiles(path)
         let connection = try WriterConnection.open(path: path, options: options, check: check)
         do throws(StoreError) {
-            let migrator = Migrator(connection, migrations ?? [.first(tables)])
+            let migrator = Migrator(connection, migrations ?? Migration.history(of: tables))
             try migrator.run(now: Self.wallClock())
             try migrator.check(tables)
             let size = try connection.texts("PRAGMA page_size").first?.first.flatMap { Int($0) }

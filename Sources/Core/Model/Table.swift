@@ -44,11 +44,16 @@ public struct Column: Hashable, Sendable {
     public let name: String
     public let type: ColumnType
     public let isOptional: Bool
+    /// The number of the schema that brought the column; 1: it came with its table.
+    public let since: Int
 
-    public init(_ name: String, _ type: ColumnType, optional: Bool = false) {
+    /// - Parameter since: above 1, the column is optional, for rows written before have no value,
+    ///   and stands behind all columns of older schemas.
+    public init(_ name: String, _ type: ColumnType, optional: Bool = false, since: Int = 1) {
         self.name = name
         self.type = type
         self.isOptional = optional
+        self.since = since
     }
 }
 
@@ -95,6 +100,14 @@ public struct Table: Hashable, Sendable {
         self.keyCount = key.count
         self.indexes = indexes
         self.retention = retention
+    }
+
+    /// The table as that schema had it: without the columns that came later.
+    public func asOf(schema: Int) -> Table {
+        Table(
+            name, key: Array(columns[..<keyCount]),
+            values: columns[keyCount...].filter { $0.since <= schema }, indexes: indexes,
+            retention: retention)
     }
 
     /// The columns, in order, by which `index` sorts; the key's if `nil` or unknown.

@@ -14,6 +14,13 @@ extension Table {
         if let column = columns[..<keyCount].first(where: \.isOptional) {
             return "\(name): key column \(column.name) is optional"
         }
+        let values = columns[keyCount...]
+        if zip(values, values.dropFirst()).contains(where: { $0.since > $1.since }) {
+            return "\(name): a column stands before an older one"
+        }
+        if let column = columns.first(where: { $0.since > 1 && !$0.isOptional }) {
+            return "\(name): later column \(column.name) is not optional"
+        }
         for index in indexes {
             let positions = index.columns + (index.presentColumn.map { [$0] } ?? [])
             if index.columns.isEmpty || !positions.allSatisfy(columns.indices.contains) {
