@@ -368,8 +368,8 @@ public final class SyncClient {
             let mutations = try store.mutations(after: number, limit: limit, now: wall)
             with { $0.mutationsLoaded(mutations, now: $1) }
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
-        case .renumberMutations(let floor):
-            try store.renumberMutations(above: floor)
+        case .renumberMutations(let first, let floor):
+            try store.renumberMutations(from: first, above: floor)
             let last = try store.load().lastMutation
             with { $0.mutationsRenumbered(last: last, now: $1) }
         case .needIdentityToken(let nonce, _): askIdentityToken(nonce)

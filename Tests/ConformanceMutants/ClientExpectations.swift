@@ -50,6 +50,15 @@ enum ClientExpectations {
             "retry-under-a-new-number", "sends what is unanswered under a new number",
             ["session.client-challenged", "messaging.client-retry", "messaging.client-durable"]),
         Mutant(
+            "taken-number-final", "takes another life's result for its own",
+            ["sync.client-reset-mutations", "messaging.client-below-floor"]),
+        Mutant(
+            "floor-unminded", "sends what is above the floor beside what is below",
+            ["messaging.client-below-floor"]),
+        Mutant(
+            "acks-another-epoch", "acknowledges an old history to a new one",
+            ["sync.client-ack-epoch"]),
+        Mutant(
             "outbox-in-memory", "its outbox ends with the process", ["messaging.client-durable"]),
         Mutant(
             "drain-at-once", "comes at once after DRAIN",

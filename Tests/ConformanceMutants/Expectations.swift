@@ -314,6 +314,7 @@ enum Expectations {
             "messaging.unknown-operation",
         ],
         "result-not-repeated": [
+            "messaging.number-taken",
             "messaging.refusal-repeated",
             "messaging.repeated",
         ],
@@ -327,6 +328,8 @@ enum Expectations {
             "messaging.removed",
             "messaging.unknown-alike",
         ],
+        "number-taken-unnoticed": ["messaging.number-taken"],
+        "epoch-unminded": ["sync.other-epoch-mutations"],
         "conflict-unnoticed": [
             "messaging.edited",
             "messaging.metadata",

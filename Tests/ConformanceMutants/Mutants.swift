@@ -200,6 +200,20 @@ struct Mutant: Sendable {
             result.code = Code.forbidden.rawValue
             return [Frame(.mutationResult(result), request: frame.request)]
         },
+        says("number-taken-unnoticed", "an operation under a taken number is said to be done") {
+            frame, _ in
+            guard case .mutationResult(var result) = frame.body,
+                result.code == Code.numberTaken.rawValue
+            else { return nil }
+            result.code = 0
+            return [Frame(.mutationResult(result), request: frame.request)]
+        },
+        delta("epoch-unminded", "mutations of another epoch are said to be done") { delta in
+            for index in delta.results.indices
+            where delta.results[index].code == Code.unavailable.rawValue {
+                delta.results[index].code = 0
+            }
+        },
         says("conflict-unnoticed", "a change based on an old version is said to be done") {
             frame, _ in
             guard case .mutationResult(var result) = frame.body,

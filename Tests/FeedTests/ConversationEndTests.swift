@@ -285,7 +285,7 @@ struct CompactionTests {
         #expect(try world.texts("b").contains("participant b"))
     }
 
-    @Test func anOlderCursorIsResetOnceAndComesUp() throws {
+    @Test func anOlderCursorIsResetAndComesUp() throws {
         try world.publish("kept", to: id)
         let old = try world.head("b")
         for number in 1...3 {
@@ -300,12 +300,67 @@ struct CompactionTests {
         #expect(try sync(session, epoch, old) == .cursorTooOld)
         // Page by page from 0, below what was removed.
         #expect(try sync(session, epoch, 1) == nil)
-        #expect(try sync(session, epoch, old) == nil)
+        #expect(try sync(session, epoch, old - 1) == nil)
         let head = try world.head("b")
         #expect(try sync(session, epoch, head) == nil)
         // It had got there: an older cursor is that of a restored phone.
         #expect(try sync(session, epoch, old) == .cursorTooOld)
         #expect(try sync(session, epoch, head) == nil)
+    }
+
+    /// The answer was lost, the app was killed before the first page was stored, or the device
+    /// was told to wait: it comes with the same cursor and has not begun.
+    @Test func theResetIsGivenAgainUntilTheDeviceHasBegun() throws {
+        try world.publish("kept", to: id)
+        let old = try world.head("b")
+        for number in 1...3 {
+            try world.delete(try world.publish("\(number)", to: id).message)
+        }
+        try world.publish("last", to: id)
+        world.pass(31 * Self.day)
+        try world.retain()
+        let cursor = Cursor(epoch: try world.login("b", phone).sync.epoch, seq: old)
+        let hello = SyncFrame(cursor: cursor, applied: old)
+        for _ in 1...3 {
+            let opened = try world.login("b", phone, sync: hello)
+            #expect(opened.sync.reset == .cursorTooOld)
+            #expect(opened.sync.resetCursor == old)
+            #expect(try sync(opened.session, cursor.epoch, old) == .cursorTooOld)
+        }
+        // One of the pages was stored: the way up goes on over connections.
+        let begun = SyncFrame(cursor: Cursor(epoch: cursor.epoch, seq: old + 1), applied: old + 1)
+        #expect(try world.login("b", phone, sync: begun).sync.reset == nil)
+        let session = try world.login("b", phone, sync: begun).session
+        // An older copy of the device has not.
+        #expect(try sync(session, cursor.epoch, old - 1) == .cursorTooOld)
+        // An ACK above what was removed ends it as a SYNC does.
+        try acknowledge(session, try world.head("b"))
+        #expect(try sync(session, cursor.epoch, old + 1) == .cursorTooOld)
+    }
+
+    /// Else it could not be told from the refused one.
+    @Test func noPageEndsAtTheRefusedCursor() throws {
+        for number in 1...4 { try world.publish("\(number)", to: id) }
+        let seqs = try world.rows("b").map(\.seq)
+        func ends(avoiding seq: UInt64?, bytes: Int) throws -> [UInt64] {
+            var ends: [UInt64] = []
+            while ends.last != seqs.last {
+                let query = PageQuery(
+                    app: World.app, user: UserID("b"), device: phone, after: ends.last ?? 0,
+                    bytes: bytes, avoidedEnd: seq)
+                guard case .page(let page) = try world.read(.page(query)) else { break }
+                ends.append(page.to)
+            }
+            return ends
+        }
+        for bytes in [1, 300] {
+            let usual = try ends(avoiding: nil, bytes: bytes)
+            #expect(usual.count > 2)
+            for seq in usual.dropLast() {
+                let given = try ends(avoiding: seq, bytes: bytes)
+                #expect(!given.contains(seq) && given.last == seqs.last, "\(seq): \(given)")
+            }
+        }
     }
 
     @Test func aCursorAboveWhatWasRemovedGoesOn() throws {
@@ -328,7 +383,7 @@ struct CompactionTests {
         #expect(try sync(opened.session, opened.sync.epoch, 1) == .cursorTooOld)
         let message = try world.publish("y", to: id).message
         let half = try world.head("b")
-        #expect(try sync(opened.session, opened.sync.epoch, 1) == nil)
+        #expect(try sync(opened.session, opened.sync.epoch, 2) == nil)
         try world.delete(message)
         // 90 days: the device is not waited for.
         world.pass(91 * Self.day)

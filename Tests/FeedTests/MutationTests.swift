@@ -1,4 +1,5 @@
 import Feed
+import MemoryStore
 import Model
 import Testing
 import Wire
@@ -33,6 +34,97 @@ struct MutationTests {
         let next = try world.login("anna", phone)
         #expect(next.sync.mutationFloor == 7)
         #expect(try world.mutate(next.session, 5, send) == first)
+    }
+
+    /// A restored phone gives a number again that its first life has used (MSG-10).
+    @Test func aNumberIsNotTakenByTwoOperations() throws {
+        let id = try world.converse(["anna", "bert"])
+        func send(_ message: UInt64) -> Mutation.Operation {
+            .sendMessage(world.message0("hi", to: id, MessageID(high: 3, low: message)))
+        }
+        let first = try world.mutate(session, 5, send(1))
+        let again = try world.mutate(session, 5, send(2))
+        #expect(again.code == Code.numberTaken.rawValue)
+        #expect(again.object == MessageID(high: 3, low: 2).bytes)
+        #expect(try world.mutate(session, 5, send(1)) == first, "the first one keeps its result")
+        #expect(try world.mutate(session, 6, send(2)).code == 0)
+        // A refusal takes a number, too.
+        let refused = Mutation.Operation.sendMessage(
+            world.message0("hi", to: world.fresh(), world.fresh()))
+        #expect(try world.mutate(session, 7, refused).code == Code.notFound.rawValue)
+        #expect(try world.mutate(session, 7, send(3)).code == Code.numberTaken.rawValue)
+        // Its result is over, its row is still there.
+        world.pass(8 * 86_400_000)
+        #expect(try world.mutate(session, 5, send(3)).code == Code.numberTaken.rawValue)
+        #expect(try world.mutate(session, 5, send(1)).code == Code.resultGone.rawValue)
+    }
+
+    /// So that a message does not overtake the conversation it is for.
+    @Test func nothingOvertakesANumberThatWasTaken() throws {
+        for number in 1...3 as ClosedRange<UInt64> {
+            #expect(
+                try world.mutate(
+                    session, number,
+                    .createConversation(CreateConversation(conversation: world.fresh()))
+                ).code == 0)
+        }
+        let id: ConversationID = world.fresh()
+        let create = Mutation.Operation.createConversation(CreateConversation(conversation: id))
+        let mutations = [
+            Mutation(number: 3, operation: create),
+            Mutation(
+                number: 4, operation: .sendMessage(world.message0("x", to: id, world.fresh()))),
+        ]
+        let sync = SyncFrame(mutations: mutations)
+        let opened = try world.login("anna", phone, sync: sync)
+        #expect(opened.sync.results.map(\.code) == [3014, 3014])
+        #expect(opened.sync.mutationFloor == 3)
+        let renumbered = SyncFrame(
+            mutations: mutations.map {
+                Mutation(number: $0.number + 10, operation: $0.operation)
+            })
+        #expect(
+            try world.login("anna", phone, sync: renumbered).sync.results.map(\.code) == [0, 0])
+    }
+
+    /// Rows of before hashes were kept compare with nothing.
+    @Test func aResultWithoutAHashIsGivenAsItWas() throws {
+        let first = try world.mutate(
+            session, 1, .createConversation(CreateConversation(conversation: world.fresh())))
+        try world.store.write { transaction throws(StoreError) in
+            for var row in try transaction.records(MutationRecord.self, Scan(limit: 9)) {
+                row.operation = nil
+                try transaction.put(row)
+            }
+        }
+        #expect(try world.mutate(session, 1, .forgetDevice(ForgetDevice())) == first)
+    }
+
+    /// What waits on a device belongs behind what a restored server has lost (SYN-33).
+    @Test func mutationsWaitUntilTheDeviceKnowsTheEpoch() throws {
+        let epoch = try world.login("anna", phone).sync.epoch
+        let other = Epoch(high: epoch.high + 1, low: epoch.low)
+        let id: ConversationID = world.fresh()
+        let mutation = Mutation(
+            number: 4,
+            operation: .createConversation(CreateConversation(conversation: id)))
+        for cursor in [Cursor(epoch: other, seq: 1), Cursor(epoch: epoch, seq: 99)] {
+            let sync = SyncFrame(cursor: cursor, mutations: [mutation])
+            let opened = try world.login("anna", phone, sync: sync)
+            let answer = try world.ask(
+                .sync(SyncWrite(session: opened.session, sync: sync, freshEpochHalf: 3)))
+            guard case .synced(let synced) = answer else { throw Unexpected(answer: answer) }
+            for results in [opened.sync.results, synced.results] {
+                #expect(results.map(\.code) == [Code.unavailable.rawValue])
+                #expect((results.first?.retryAfterMs ?? 0) > 0)
+            }
+            #expect(synced.mutationFloor == 0)
+        }
+        // The number was not refused: another one is not held back by it.
+        let now = try world.login("anna", phone)
+        #expect(
+            try world.mutate(now.session, 5, mutation.operation ?? .forgetDevice(ForgetDevice()))
+                .code == 0)
     }
 
     @Test func nothingIsToldOfWhatIsOutOfReach() throws {

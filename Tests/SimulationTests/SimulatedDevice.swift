@@ -316,8 +316,8 @@ final class SimulatedDevice {
             let found = try store.mutations(after: number, limit: limit, now: clock.wall)
             try run { $0.mutationsLoaded(found, now: $1) }
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
-        case .renumberMutations(let floor):
-            try store.renumberMutations(above: floor)
+        case .renumberMutations(let first, let floor):
+            try store.renumberMutations(from: first, above: floor)
             let last = try store.load().lastMutation
             try run { $0.mutationsRenumbered(last: last, now: $1) }
         case .needIdentityToken(let nonce, _):

@@ -195,6 +195,55 @@ import Wire
         }
     }
 
+    @Test("what waits goes behind what was lost, unless it was done", arguments: engines)
+    func lostFirst(_ engine: EngineFactory) throws {
+        let made = ConversationID(high: 1, low: 2)
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed([state(made, creator: "anna", created: 3_000)], local)
+            let waiting = ["done", "first", "second"].map {
+                Mutation.Operation.blockUser(BlockUser(user: $0))
+            }
+            for operation in waiting { _ = try local.enqueue(operation, at: time) }
+            var change = snapshot([state()], from: 1, since: 1_000)
+            change.mutationFloor = 1
+            #expect(try local.applySnapshot(change, at: time).lastMutation == 6)
+            let pending = try local.mutations(after: 0, limit: 9, now: time)
+            #expect(pending.map(\.number) == [1, 4, 5, 6])
+            #expect(
+                pending.map(\.operation) == [
+                    waiting[0],
+                    .createConversation(CreateConversation(conversation: made)), waiting[1],
+                    waiting[2],
+                ])
+        }
+    }
+
+    private func announcement(_ id: UInt64) -> Entry {
+        Entry(
+            seq: 1, object: MessageID(high: 8, low: id).bytes, version: 1,
+            body: .announcement(AnnouncementState()))
+    }
+
+    /// Of another history only: the server names the highest ids alone.
+    @Test("announcements of a former history go", arguments: engines)
+    func announcements(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            func keeps(_ given: [UInt64], since: UInt64?) throws -> [UInt64] {
+                try feed([1, 2, 3].map { announcement($0) }, local)
+                var change = snapshot([state()], from: 1, since: since)
+                change.page.entries = given.map { announcement($0) }
+                _ = try local.applySnapshot(change, at: time)
+                // What is still there is no news.
+                return try [1, 2, 3].filter {
+                    try local.applyHistory(HistoryChange(entries: [announcement($0)])).isEmpty
+                }
+            }
+            #expect(try keeps([2], since: nil) == [1, 2, 3])
+            #expect(try keeps([2], since: 1_000) == [1, 2])
+            #expect(try keeps([], since: 1_000) == [])
+        }
+    }
+
     @Test("digests sum up what is within reach, as far as everything is whole", arguments: engines)
     func digest(_ engine: EngineFactory) throws {
         let left = ConversationID(high: 1, low: 2)

@@ -85,14 +85,21 @@ import Wire
             var state = try local.load()
             #expect(state.firstUnanswered == 2 && state.lastMutation == 2)
             try local.raiseMutationNumbers(above: 10)
-            #expect(try local.enqueue(.forgetDevice(ForgetDevice()), at: time) == 11)
-            try local.renumberMutations(above: 10)
+            #expect(try local.enqueue(.blockUser(BlockUser(user: "kim")), at: time) == 11)
+            try local.renumberMutations(from: 2, above: 10)
             let pending = try local.mutations(
                 after: 0, limit: 10, now: Timestamp(milliseconds: 1_500))
-            #expect(pending.map(\.number) == [11, 12])
+            #expect(pending.map(\.number) == [12, 13])
             #expect(pending.map(\.delayMs) == [500, 500])
+            #expect(
+                pending.map(\.operation) == [
+                    .forgetDevice(ForgetDevice()), .blockUser(BlockUser(user: "kim")),
+                ], "in the order they were queued")
+            try local.renumberMutations(from: 13, above: 20)
+            #expect(
+                try local.mutations(after: 0, limit: 10, now: time).map(\.number) == [12, 21])
             state = try local.load()
-            #expect(state.lastMutation == 12)
+            #expect(state.lastMutation == 21)
         }
     }
 
@@ -257,6 +264,29 @@ extension LocalStoreTests {
             #expect(try local.conversations().count == 1)
             #expect(try kinds(local) == ["message 3", "message 4"])
             #expect(try local.load().pendingReads.count == 1)
+        }
+    }
+
+    /// The page was read before the deletion, and came after it.
+    @Test("a page brings nothing back that went with its conversation", arguments: engines)
+    func clearedPosition(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            _ = try local.apply(LocalChange(entries: [room(1), message(1)], to: cursor(5)))
+            let deletion = [end(2, version: 2, everyone: false), message(2)]
+            _ = try local.apply(LocalChange(entries: deletion, to: cursor(6)))
+            #expect(try kinds(local) == [])
+            let page = HistoryChange(entries: [message(1), message(2), message(3)])
+            #expect(try local.applyHistory(page) == [message(3)])
+            _ = try local.apply(LocalChange(entries: [room(3), message(4)], to: cursor(8)))
+            _ = try local.applyHistory(page)
+            #expect(try kinds(local) == ["message 3", "message 4"])
+            #expect(try local.counts().entries == 3)
+            // Another history gives the positions again.
+            let other = LocalChange(
+                entries: [room(1), message(1)], to: cursor(3, epoch: 9), marksStale: true,
+                sweeps: true)
+            _ = try local.apply(other)
+            #expect(try kinds(local) == ["message 1"])
         }
     }
 

@@ -301,7 +301,7 @@ private struct RequestScript {
 
     private mutating func campaign() -> NewCampaign {
         var plan = CampaignPlan(startsAt: now + UInt64(random.below(5_000)))
-        plan.rate = UInt64(1 + random.below(3))
+        plan.rate = UInt64(1 + random.below(30))
         if random.below(2) == 0 {
             plan.canaryShare = 5_000
             plan.canaryWait = random.below(2) == 0 ? 3_000 : nil

@@ -216,8 +216,40 @@ import Wire
             return send.message?.low
         }
         #expect(sent == [7, 8])
-        #expect(lines.contains("send MUTATE 3") && lines.contains("send MUTATE 4"))
-        #expect(phone.store.outbox.map(\.mutation.number) == [1, 2, 3, 4])
+        // What waited stands behind them, and comes after the cursor.
+        #expect(
+            lines.suffix(5) == [
+                "send SYNC at 20 connect", "send MUTATE 3", "send MUTATE 4", "send MUTATE 5",
+                "send MUTATE 6",
+            ])
+        #expect(phone.store.outbox.map(\.mutation.number) == [3, 4, 5, 6])
+    }
+
+    @Test("HIS-21: until the snapshot tells what was lost, what waits is held back")
+    func heldMutations() throws {
+        var phone = try Phone(at: 10, mutations: 1, snapshots: true)
+        phone.start()
+        phone.connect()
+        phone.receive(welcome(), request: 1)
+        let other = Epoch(high: 9, low: 9)
+        phone.receive(reset(.epochChanged, epoch: other), request: 1)
+        let first = page(1...4, start: 20, next: [7], epoch: other)
+        #expect(
+            phone.receive(first, request: phone.lastAsked) == [
+                "snapshot 5 first", "send SNAPSHOT @3",
+            ])
+        // Also over connections and restarts.
+        phone.session = ClientSession(
+            configuration: phone.session.configuration, state: try phone.store.load(), seed: 2)
+        phone.start()
+        #expect(phone.connect() == ["send HELLO token at -"])
+        phone.receive(welcome(), request: 1)
+        #expect(phone.receive(reset(epoch: other), request: 1) == ["send SNAPSHOT @2"])
+        let room = ConversationID(high: 1, low: 2)
+        #expect(
+            phone.receive(page(1...1, start: 20, room: room, epoch: other), request: 2) == [
+                "snapshot 1 last", "send SYNC at 20 connect", "send MUTATE 3",
+            ])
     }
 
     @Test("HIS-12: three FETCHes at a time, the others after; lost ones are sent again")

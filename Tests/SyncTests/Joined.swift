@@ -299,8 +299,8 @@ final class Joined {
                 try device.local.mutations(after: after, limit: limit, now: store.now()), now: now)
         case .raiseMutationNumbers(let floor):
             try device.local.raiseMutationNumbers(above: floor)
-        case .renumberMutations(let floor):
-            try device.local.renumberMutations(above: floor)
+        case .renumberMutations(let first, let floor):
+            try device.local.renumberMutations(from: first, above: floor)
             return device.client.mutationsRenumbered(
                 last: device.local.state.lastMutation, now: now)
         case .needIdentityToken(let nonce, _): device.token = nonce

@@ -177,6 +177,9 @@ final class MemoryLocalStore: LocalStore {
             state.cursor = change.start
         }
         if let since = change.resendSince?.milliseconds {
+            let waiting = takeMutations(from: change.mutationFloor + 1)
+            defer { append(waiting) }
+            state.lastMutation = max(state.lastMutation, change.mutationFloor)
             for entry in lost.sorted(by: { $0.position < $1.position }) {
                 guard case .message(let message) = entry.body, message.sender == state.user,
                     message.sentMs >= since
@@ -286,12 +289,21 @@ final class MemoryLocalStore: LocalStore {
         state.lastMutation = max(state.lastMutation, floor)
     }
 
-    func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
+    func renumberMutations(
+        from first: UInt64, above floor: UInt64
+    ) throws(LocalStoreError) {
         try check()
         state.lastMutation = max(state.lastMutation, floor)
-        let old = outbox.filter { $0.mutation.number <= floor }
-        outbox.removeAll { $0.mutation.number <= floor }
-        for var queued in old {
+        append(takeMutations(from: first))
+    }
+
+    private func takeMutations(from first: UInt64) -> [(mutation: Mutation, at: Timestamp)] {
+        defer { outbox.removeAll { $0.mutation.number >= first } }
+        return outbox.filter { $0.mutation.number >= first }
+    }
+
+    private func append(_ waiting: [(mutation: Mutation, at: Timestamp)]) {
+        for var queued in waiting {
             state.lastMutation += 1
             queued.mutation.number = state.lastMutation
             outbox.append(queued)

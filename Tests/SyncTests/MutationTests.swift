@@ -44,6 +44,27 @@ import Wire
         #expect(desk.receive(mutate(2), request: 9) == ["store mutate 2"])
     }
 
+    /// SYN-33: what waits on a device of another history, and what it acknowledges.
+    @Test func aDeviceOfAnotherHistoryChangesNothingYet() {
+        var desk = Desk.open()
+        let old = Cursor(epoch: Epoch(high: 1, low: 99), seq: 4)
+        let sync = SyncFrame(
+            cursor: old, applied: 4, mode: .advance, mutations: [Mutation(number: 8)])
+        desk.receive(.sync(sync), request: 6)
+        let results = [MutationResult(number: 8, code: 1001)]
+        desk.answer(
+            .synced(Desk.position(head: 10, applied: 0, results: results, reset: .epochChanged)))
+        // Of its own history.
+        #expect(desk.receive(.ack(Ack(applied: 4))) == [])
+        #expect(desk.receive(mutate(8), request: 7) == ["send RESULT 8=1001 @7"])
+        #expect(
+            desk.give(Desk.page(0, [3, 10])) == ["send DELTA 0>10/10 8=1001 reset epochChanged @6"])
+        #expect(desk.receive(mutate(8), request: 8) == ["send RESULT 8=1001 @8"])
+        // It knows this one now; under another number than the refused one, too.
+        if !desk.receive(.ack(Ack(applied: 10))).isEmpty { desk.answer(.acknowledged(head: 10)) }
+        #expect(desk.receive(mutate(9), request: 9) == ["store mutate 9"])
+    }
+
     @Test func aRefusalHoldsBackASyncsMutationsToo() {
         var desk = Desk.open()
         desk.receive(mutate(1), request: 5)

@@ -91,9 +91,9 @@ struct Phone {
                 case .raiseMutationNumbers(let floor):
                     try store.raiseMutationNumbers(above: floor)
                     lines.append("numbers above \(floor)")
-                case .renumberMutations(let floor):
-                    try store.renumberMutations(above: floor)
-                    lines.append("renumber above \(floor)")
+                case .renumberMutations(let first, let floor):
+                    try store.renumberMutations(from: first, above: floor)
+                    lines.append("renumber from \(first) above \(floor)")
                     actions =
                         session.mutationsRenumbered(last: store.state.lastMutation, now: now)
                         + actions

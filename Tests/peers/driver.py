@@ -95,6 +95,7 @@ class Driver:
         self.socket, self.received, self.is_open = None, b"", False
         self.requests, self.open_sync, self.wanted, self.asked = 0, None, False, 0
         self.sent, self.fetched, self.retry_at, self.sync_at = set(), set(), None, None
+        self.floor, self.taken, self.epoch = 0, set(), b""
         self.keepalive, self.unanswered = 180.0, 32
         self.last_sent = self.last_heard = time.monotonic()
         self.pinged_at, self.slot_at, self.close = None, None, None
@@ -190,7 +191,7 @@ class Driver:
 
     def do_sleep(self):
         if self.is_open:
-            self.send(pb.Close(code=5000, retry=1, applied=self.applied()))
+            self.send(pb.Close(code=5000, retry=1, applied=self.said()))
         self.hang_up()
         self.connect_at = None
         self.phase = pb.APP_PHASE_INACTIVE
@@ -380,7 +381,7 @@ class Driver:
                 if not self.take_frame():
                     break
         except Fault as fault:
-            self.send(pb.Close(code=fault.code, applied=self.applied()))
+            self.send(pb.Close(code=fault.code, applied=self.said()))
             self.hang_up()
             return self.come_back()
         if not chunk and self.socket:
@@ -452,10 +453,12 @@ class Driver:
             self.key, self.given.kid, self.given.app, self.given.user, challenge.nonce)))
 
     def take_Welcome(self, welcome, _):
+        self.epoch = welcome.epoch
         self.save_welcome(welcome)
         if self.is_asked_again:
             self.is_asked_again = False
-            self.send(pb.Ack(applied=self.applied()))
+            if self.is_shared():
+                self.send(pb.Ack(applied=self.applied()))
             return
         self.is_open, self.body_limit, self.wake = True, 262144, b""
         self.features = list(welcome.features)
@@ -463,9 +466,7 @@ class Driver:
             self.keepalive = welcome.keepalive_ms / 1000
         if welcome.limits.mutations_unanswered:
             self.unanswered = min(32, welcome.limits.mutations_unanswered)
-        held = self.store["cursor"]
-        if held and bytes.fromhex(held[0]) != welcome.epoch:
-            self.renumber(welcome.mutation_floor)
+        self.floor, self.taken = welcome.mutation_floor, set()
         if self.open_sync is None:
             self.want_sync()
         self.send_mutations()
@@ -476,14 +477,18 @@ class Driver:
         self.store["number"] = max(self.store["number"], welcome.mutation_floor)
         self.store.save()
 
-    def renumber(self, floor):
-        """SYN-25: these numbers may have been taken by another life of this device."""
+    def renumber(self):
+        """MSG-12: once all at or below the floor are answered, what another life has taken, and
+        everything behind it, gets new numbers in order."""
+        waiting = [m["number"] for m in self.store["outbox"]]
+        if any(n <= self.floor and n not in self.taken for n in waiting):
+            return
+        first = min(self.taken)
         for mutation in self.store["outbox"]:
-            if mutation["number"] <= floor:
-                self.store["number"] = max(self.store["number"], floor) + 1
+            if mutation["number"] >= first:
+                self.store["number"] = max(self.store["number"], self.floor) + 1
                 mutation["number"] = self.store["number"]
-        self.store["outbox"].sort(key=lambda m: m["number"])
-        self.sent = set()
+        self.sent, self.taken, self.retry_at = set(), set(), None
         self.store.save()
 
     def app_state(self):
@@ -493,6 +498,14 @@ class Driver:
 
     def applied(self):
         return self.store["cursor"][1] if self.store["cursor"] else 0
+
+    def is_shared(self):
+        """SYN-14: nothing of another history is acknowledged."""
+        held = self.store["cursor"]
+        return not held or not self.epoch or bytes.fromhex(held[0]) == self.epoch
+
+    def said(self):
+        return self.applied() if self.is_shared() else 0
 
     def reads(self):
         return [pb.ReadReceipt(conversation=bytes.fromhex(raw), through=through)
@@ -515,7 +528,7 @@ class Driver:
 
     def take_SyncRequest(self, asked, _):
         self.asked = max(self.asked, asked.head)
-        if self.applied() >= asked.head:
+        if self.applied() >= asked.head and self.is_shared():
             self.send(pb.Ack(applied=self.applied()))
         elif self.open_sync is None:
             self.want_sync()
@@ -544,8 +557,7 @@ class Driver:
 
     def reset(self, delta):
         """SYN-25: what is here is stale, and stays until the last page."""
-        if delta.reset.reason in (pb.RESET_REASON_EPOCH_CHANGED, pb.RESET_REASON_CURSOR_AHEAD):
-            self.renumber(delta.mutation_floor)
+        self.epoch = delta.to.epoch
         self.store["round"] += 1
         self.store["resetting"] = True
 
@@ -646,8 +658,12 @@ class Driver:
     def send_mutations(self):
         if not self.is_open or self.is_asked_again or self.retry_at is not None:
             return
+        is_settled = all(m["number"] > self.floor for m in self.store["outbox"])
         for mutation in self.store["outbox"]:
             if len(self.sent) >= self.unanswered:
+                return
+            if mutation["number"] > self.floor and not is_settled:
+                # MSG-12.
                 return
             if mutation["number"] not in self.sent:
                 self.sent.add(mutation["number"])
@@ -667,8 +683,25 @@ class Driver:
             at = time.monotonic() + max(1.0, result.retry_after_ms / 1000)
             self.retry_at = max(self.retry_at or 0, at)
             return
-        self.answered(result.number, result.code)
+        if self.is_of_another_life(result):
+            self.taken.add(result.number)
+        else:
+            self.answered(result.number, result.code)
+        if self.taken:
+            self.renumber()
         self.send_mutations()
+
+    def is_of_another_life(self, result):
+        """MSG-12."""
+        held = [m for m in self.store["outbox"] if m["number"] == result.number]
+        if not held or result.code == 3014:
+            return bool(held)
+        body = pb.Mutation.FromString(bytes.fromhex(held[0]["operation"]))
+        if result.number > self.floor or not body.HasField("send_message"):
+            return False
+        if result.code == 3013:
+            return result.position == 0
+        return bool(result.object) and result.object != body.send_message.message
 
     def answered(self, number, code):
         self.sent.discard(number)

@@ -102,6 +102,26 @@ class NewNumber(Driver):
         super().take_Welcome(welcome, request)
 
 
+@mutant("taken-number-final")
+class TakenNumberFinal(Driver):
+    def is_of_another_life(self, result):
+        return False
+
+
+@mutant("floor-unminded")
+class FloorUnminded(Driver):
+    def send_mutations(self):
+        held, self.floor = self.floor, 0
+        super().send_mutations()
+        self.floor = held
+
+
+@mutant("acks-another-epoch")
+class AcksAnotherEpoch(Driver):
+    def is_shared(self):
+        return True
+
+
 @mutant("outbox-in-memory")
 class OutboxInMemory(Driver):
     def __init__(self, given):

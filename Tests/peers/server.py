@@ -129,8 +129,12 @@ class Server:
         number = mutation.number
         if number == 0 or number >= 1 << 63:
             return pb.MutationResult(number=number, code=4000)
+        name = mutation.WhichOneof("operation")
+        # Only this operation gets the number's result.
+        operation = (name, name and getattr(mutation, name).SerializeToString())
         if number in device.results:
-            return device.results[number]
+            known, result = device.results[number]
+            return result if known == operation else pb.MutationResult(number=number, code=3014)
         if number <= device.floor:
             return pb.MutationResult(number=number, code=3013)
         result = pb.MutationResult(number=number)
@@ -138,14 +142,13 @@ class Server:
             handler = {
                 "create_conversation": self.create, "add_participants": self.add,
                 "send_message": self.send, "forget_device": self.forget,
-            }.get(mutation.WhichOneof("operation"))
+            }.get(name)
             if handler is None:
                 raise Refused(4002)
-            operation = getattr(mutation, mutation.WhichOneof("operation"))
-            handler(device, user, operation, result)
+            handler(device, user, getattr(mutation, name), result)
         except Refused as refused:
             result.code = refused.args[0]
-        device.floor, device.results[number] = number, result
+        device.floor, device.results[number] = number, (operation, result)
         return result
 
     @staticmethod
@@ -350,6 +353,8 @@ class Connection:
         self.user = self.device = self.hello = None
         self.phase, self.is_live, self.synced = pb.APP_PHASE_FOREGROUND, False, False
         self.told, self.sent_to, self.more = None, 0, False
+        # Its cursor was of another history, and it has acknowledged nothing of this one (SYN-33).
+        self.is_elsewhere = False
         self.unacknowledged, self.promise = [], KEEPALIVE
         self.pings, self.errors = Allowance(16, 1), Allowance(100, 1)
 
@@ -600,6 +605,8 @@ class Connection:
         elif isinstance(body, pb.Ack):
             self.ack(body, request)
         elif isinstance(body, pb.Mutation):
+            if self.is_elsewhere:
+                return self.send(self.refused(body), request)
             result = self.server.carry_out(self.device, self.user, body)
             self.send(result, request)
             self.after(body)
@@ -615,10 +622,11 @@ class Connection:
             raise Closed(5004)
 
     def after(self, mutation):
-        if mutation.HasField("forget_device"):
+        if not self.is_elsewhere and mutation.HasField("forget_device"):
             raise Closed(2004)
 
     def ack(self, body, request):
+        self.is_elsewhere = False
         highest = max([body.applied] + [span.last for span in body.ranges])
         if highest > self.user.head:
             return self.error(3003, request)
@@ -641,7 +649,6 @@ class Connection:
             return self.error(4006, request)
         if len(body.mutations) > UNANSWERED:
             raise Closed(4006)
-        results = [self.server.carry_out(device, user, m) for m in body.mutations]
         reset, start = None, body.cursor.seq
         if not body.HasField("cursor"):
             reset = pb.RESET_REASON_NO_CURSOR
@@ -652,6 +659,7 @@ class Connection:
             self.restart()
         # SYN-32: in another epoch the same position may be another message's.
         is_elsewhere = reset in (pb.RESET_REASON_EPOCH_CHANGED, pb.RESET_REASON_CURSOR_AHEAD)
+        results = self.carried_out(body.mutations, is_elsewhere)
         self.server.read(user, [r for r in body.reads if not (is_elsewhere and r.conversation)])
         if reset is not None:
             start = device.applied = 0
@@ -666,6 +674,25 @@ class Connection:
         self.send(delta, request)
         for mutation in body.mutations:
             self.after(mutation)
+
+    def carried_out(self, mutations, is_elsewhere):
+        self.is_elsewhere = is_elsewhere
+        if is_elsewhere:
+            return [self.refused(m) for m in mutations]
+        results = []
+        for mutation in mutations:
+            if mutation.number > self.device.floor and any(r.code == 3014 for r in results):
+                # MSG-10: nothing overtakes what needs a new number.
+                results.append(pb.MutationResult(number=mutation.number, code=3014))
+            else:
+                results.append(self.server.carry_out(self.device, self.user, mutation))
+        return results
+
+    @staticmethod
+    def refused(mutation):
+        """SYN-33: not before the device knows the epoch in force."""
+        return pb.MutationResult(
+            number=mutation.number, code=1001, retry=2, retry_after_ms=1000)
 
     def restart(self):
         """SYN-24: a cursor above the head belongs to a history that this server has lost."""

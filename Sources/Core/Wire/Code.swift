@@ -45,6 +45,8 @@ public enum Code: UInt32, CaseIterable, Sendable {
     case versionConflict = 3012
     /// The mutation was answered too long ago for its result to be kept.
     case resultGone = 3013
+    /// Another operation has taken the mutation's number: it needs a new one.
+    case numberTaken = 3014
 
     /// The bytes are not a frame or body of this protocol.
     case malformed = 4000
@@ -106,7 +108,7 @@ public enum Code: UInt32, CaseIterable, Sendable {
         case .suspended, .pushTokenRefused: .none
         case .cursorTooOld, .epochChanged, .cursorAhead, .ackAhead: .resync
         // The same mutation never succeeds; an ordinary sync shows what the server has instead.
-        case .idInUse, .versionConflict, .resultGone: .none
+        case .idInUse, .versionConflict, .resultGone, .numberTaken: .none
         case .malformed, .tooLarge, .missingField, .forbidden, .notFound, .gone, .limit,
             .conflict, .unknownFrame, .featureNotNegotiated:
             .none

@@ -421,8 +421,8 @@ struct ClientRun {
             let found = try store.mutations(after: number, limit: limit, now: wall)
             return { $0.mutationsLoaded(found, now: $1) }
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
-        case .renumberMutations(let floor):
-            try store.renumberMutations(above: floor)
+        case .renumberMutations(let first, let floor):
+            try store.renumberMutations(from: first, above: floor)
             let last = try store.load().lastMutation
             return { $0.mutationsRenumbered(last: last, now: $1) }
         case .connect, .send, .disconnect, .raiseLimits, .needIdentityToken, .report: break

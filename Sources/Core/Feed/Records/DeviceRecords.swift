@@ -134,6 +134,7 @@ public struct DeviceRecord: Record, Equatable {
             Column("time_zone", .text), Column("utc_offset", .integer),
             Column("token_proven_at", .integer, optional: true),
             Column("wake_habit", .blob), Column("stored_ranges", .blob),
+            Column("reset_cursor", .integer, optional: true, since: 2),
         ],
         indexes: [
             // Those who are logged in on the device first, then those who were.
@@ -196,6 +197,9 @@ public struct DeviceRecord: Record, Equatable {
     public var wakeHabit: [UInt8]
     /// What the app has stored above `applied`: pairs of a first and a last `seq`, 8 bytes each.
     public var storedRanges: [UInt8]
+    /// The cursor that was too old when this device was last reset, until it is above
+    /// `resetBase`: a device that names it again has not begun (SYN-30).
+    public var resetCursor: UInt64?
 
     public init(
         app: AppID,
@@ -229,7 +233,8 @@ public struct DeviceRecord: Record, Equatable {
         utcOffset: UInt64 = 0,
         tokenProvenAt: Timestamp? = nil,
         wakeHabit: [UInt8] = [],
-        storedRanges: [UInt8] = []
+        storedRanges: [UInt8] = [],
+        resetCursor: UInt64? = nil
     ) {
         self.app = app
         self.user = user
@@ -263,6 +268,7 @@ public struct DeviceRecord: Record, Equatable {
         self.tokenProvenAt = tokenProvenAt
         self.wakeHabit = wakeHabit
         self.storedRanges = storedRanges
+        self.resetCursor = resetCursor
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -300,6 +306,7 @@ public struct DeviceRecord: Record, Equatable {
         tokenProvenAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         wakeHabit = try reader.blob()
         storedRanges = try reader.blob()
+        resetCursor = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
     }
 
     public var row: [ColumnValue] {
@@ -336,6 +343,7 @@ public struct DeviceRecord: Record, Equatable {
             .optional(tokenProvenAt) { .timestamp($0) },
             .blob(wakeHabit),
             .blob(storedRanges),
+            .optional(resetCursor) { .unsigned($0) },
         ]
     }
 }

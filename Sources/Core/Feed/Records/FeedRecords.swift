@@ -285,6 +285,7 @@ public struct MutationRecord: Record, Equatable {
         values: [
             Column("code", .integer), Column("object", .blob), Column("position", .integer),
             Column("expires_at", .integer), Column("ordinal", .integer),
+            Column("operation", .integer, optional: true, since: 2),
         ],
         indexes: [TableIndex("mutation_by_expiry", columns: [7])],
         retention: .until(column: 7, index: "mutation_by_expiry"))
@@ -300,6 +301,8 @@ public struct MutationRecord: Record, Equatable {
     public var expiresAt: Timestamp
     /// The how manieth mutation of the device it was: numbers may have gaps, this has none.
     public var ordinal: UInt64
+    /// Hash of the operation that took the number; `nil`: taken before hashes were kept.
+    public var operation: UInt64?
 
     public init(
         app: AppID,
@@ -310,7 +313,8 @@ public struct MutationRecord: Record, Equatable {
         object: [UInt8],
         position: UInt64,
         expiresAt: Timestamp,
-        ordinal: UInt64
+        ordinal: UInt64,
+        operation: UInt64? = nil
     ) {
         self.app = app
         self.user = user
@@ -321,6 +325,7 @@ public struct MutationRecord: Record, Equatable {
         self.position = position
         self.expiresAt = expiresAt
         self.ordinal = ordinal
+        self.operation = operation
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -334,6 +339,7 @@ public struct MutationRecord: Record, Equatable {
         position = try reader.unsigned()
         expiresAt = try reader.timestamp()
         ordinal = try reader.unsigned()
+        operation = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
     }
 
     public var row: [ColumnValue] {
@@ -347,6 +353,7 @@ public struct MutationRecord: Record, Equatable {
             .unsigned(position),
             .timestamp(expiresAt),
             .unsigned(ordinal),
+            .optional(operation) { .unsigned($0) },
         ]
     }
 }

@@ -18,9 +18,12 @@ extension Work {
         _ mutations: [Mutation], _ session: SessionKey
     ) throws(RuleFailure) -> [MutationResult] {
         var results: [MutationResult] = []
+        var isBehind = false
         for mutation in mutations {
             do throws(RuleFailure) {
-                results.append(try mutate(mutation, session))
+                let result = try mutate(mutation, session, isBehind: isBehind)
+                isBehind = isBehind || result.code == Code.numberTaken.rawValue
+                results.append(result)
             } catch {
                 guard case .answer(.superseded) = error, !results.isEmpty else { throw error }
                 return results
@@ -32,11 +35,16 @@ extension Work {
     /// One mutation with its result, in one step (MSG-10). A store that could not carry it out
     /// for the time being is a refusal for the time being; one that cannot go on at all fails
     /// the whole transaction.
+    ///
+    /// - Parameter isBehind: a number before it in the same request was another operation's: this
+    ///   one gets a new number behind that one's, and must not overtake it.
     private func mutate(
-        _ mutation: Mutation, _ session: SessionKey
+        _ mutation: Mutation, _ session: SessionKey, isBehind: Bool = false
     ) throws(RuleFailure) -> MutationResult {
         do throws(RuleFailure) {
-            return try step { () throws(RuleFailure) in try self.attempt(mutation, session) }
+            return try step { () throws(RuleFailure) in
+                try self.attempt(mutation, session, isBehind: isBehind)
+            }
         } catch {
             let code: Code
             switch error {
@@ -50,8 +58,14 @@ extension Work {
         }
     }
 
+    /// SYN-33: not before the device is through its reset. Nothing of it is stored, for the
+    /// device may come back with another number.
+    func refusedForNow(_ mutation: Mutation) -> MutationResult {
+        mutation.result(.unavailable, retryAfter: limits.retryAfter)
+    }
+
     private func attempt(
-        _ mutation: Mutation, _ session: SessionKey
+        _ mutation: Mutation, _ session: SessionKey, isBehind: Bool
     ) throws(RuleFailure) -> MutationResult {
         _ = try current(session)
         guard let device = try record(DeviceRecord.self, session.deviceKey) else {
@@ -61,6 +75,7 @@ extension Work {
         // Stored as a signed number.
         guard number > 0, number <= .max >> 1 else { return mutation.result(.malformed) }
         if number <= device.mutationFloor { return try earlierResult(mutation, session) }
+        if isBehind { return mutation.result(.numberTaken) }
         if device.refusedMutation != 0, number > device.refusedMutation {
             return mutation.result(.unavailable, retryAfter: limits.retryAfter)
         }
@@ -136,7 +151,7 @@ extension Work {
             number: mutation.number, code: UInt64(code?.rawValue ?? 0),
             object: effect.object ?? mutation.object, position: effect.position,
             expiresAt: now + limits.mutationLifetime,
-            ordinal: device.mutationsTaken)
+            ordinal: device.mutationsTaken, operation: mutation.operationHash)
         try put(stored)
         try dropOldResults(session, newest: device.mutationsTaken)
         return stored.result
@@ -151,13 +166,17 @@ extension Work {
         }
     }
 
-    /// The stored result; if it is gone, 3013 with the object's present state.
+    /// The stored result, if the same operation took the number (MSG-10); if it is gone, 3013
+    /// with the object's present state.
     private func earlierResult(
         _ mutation: Mutation, _ session: SessionKey
     ) throws(RuleFailure) -> MutationResult {
         let key = session.deviceKey + [.unsigned(mutation.number)]
-        if let stored = try record(MutationRecord.self, key), now < stored.expiresAt {
-            return stored.result
+        if let stored = try record(MutationRecord.self, key) {
+            if let taken = stored.operation, taken != mutation.operationHash {
+                return mutation.result(.numberTaken)
+            }
+            if now < stored.expiresAt { return stored.result }
         }
         var result = mutation.result(.resultGone)
         if case .sendMessage(let request) = mutation.operation, let id = request.message,
@@ -202,22 +221,6 @@ extension SessionKey {
 }
 
 extension Mutation {
-    /// Id of the object it makes or changes; empty: none.
-    fileprivate var object: [UInt8] {
-        switch operation {
-        case .createConversation(let request): request.conversation?.bytes ?? []
-        case .addParticipants(let request): request.conversation?.bytes ?? []
-        case .sendMessage(let request): request.message?.bytes ?? []
-        case .removeParticipants(let request): request.conversation?.bytes ?? []
-        case .editMessage(let request): request.message?.bytes ?? []
-        case .deleteMessage(let request): request.message?.bytes ?? []
-        case .deleteConversation(let request): request.conversation?.bytes ?? []
-        case .changeMetadata(let request): request.conversation?.bytes ?? []
-        case .muteConversation(let request): request.conversation?.bytes ?? []
-        case .forgetDevice, .blockUser, nil: []
-        }
-    }
-
     fileprivate func result(_ code: Code, retryAfter: Milliseconds = 0) -> MutationResult {
         MutationResult(
             number: number, code: code.rawValue, retry: code.retryClass,

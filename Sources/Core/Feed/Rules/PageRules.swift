@@ -50,10 +50,8 @@ struct PageReader {
                 bytes += sized.bytes
                 elements += entry.elements
                 if bytes > query.bytes || elements > Self.elementsMax,
-                    let last = page.entries.last
+                    page.end(avoiding: query.avoidedEnd)
                 {
-                    page.to = last.seq
-                    page.more = true
                     return page
                 }
                 page.entries.append(entry)
@@ -252,6 +250,24 @@ struct PageReader {
     private func readMark(_ row: EntryRecord) throws(StoreError) -> ReadMarkRecord {
         try found(
             ReadMarkRecord.self, [.app(row.app), .user(row.user), .identifier(row.conversation)])
+    }
+}
+
+extension Page {
+    /// Ends the page behind its last entry, but not at `avoided`: then one entry earlier, or not
+    /// yet, if it is the only one (SYN-30).
+    ///
+    /// - Returns: whether it has ended.
+    fileprivate mutating func end(avoiding avoided: UInt64?) -> Bool {
+        guard let last = entries.last else { return false }
+        if last.seq == avoided {
+            guard entries.count > 1 else { return false }
+            entries.removeLast()
+            if firstVisible == last.seq { firstVisible = nil }
+        }
+        to = entries.last?.seq ?? to
+        more = true
+        return true
     }
 }
 

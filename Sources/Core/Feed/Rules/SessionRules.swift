@@ -7,7 +7,10 @@ extension Work {
     func openSession(_ request: OpenSession) throws(RuleFailure) -> StoreAnswer {
         var (opened, reset) = try step { () throws(RuleFailure) in try self.open(request) }
         let after = opened.sync.resetAfter
-        let results = try mutateAll(request.sync?.mutations ?? [], opened.session)
+        let mutations = request.sync?.mutations ?? []
+        let results =
+            reset.isOfAnotherHistory
+            ? mutations.map { refusedForNow($0) } : try mutateAll(mutations, opened.session)
         opened.sync = try standing(
             of: opened.session, results: results, reset: reset,
             hadPushRows: opened.sync.hadPushRows)

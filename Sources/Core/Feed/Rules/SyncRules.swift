@@ -1,5 +1,5 @@
 import Model
-import Wire
+public import Wire
 
 extension UInt64 {
     /// An epoch half is stored as a signed number: its top bit is never set.
@@ -22,6 +22,12 @@ extension SyncedSession {
     }
 }
 
+extension ResetReason? {
+    /// Numbers, positions and what waits on the device are of a history that this server does
+    /// not have.
+    public var isOfAnotherHistory: Bool { self == .epochChanged || self == .cursorAhead }
+}
+
 extension Work {
     /// SYNC: what it tells in one step, then each mutation in its own.
     func sync(_ request: SyncWrite) throws(RuleFailure) -> StoreAnswer {
@@ -37,7 +43,10 @@ extension Work {
             try self.close(feed)
             return (reset, try self.pace(reset, of: session.app), row.hadPushRows)
         }
-        let results = try mutateAll(request.sync.mutations, session)
+        let results =
+            reset.isOfAnotherHistory
+            ? request.sync.mutations.map { refusedForNow($0) }
+            : try mutateAll(request.sync.mutations, session)
         var synced = try standing(
             of: session, results: results, reset: reset, hadPushRows: hadPushRows)
         synced.resetAfter = after
@@ -64,10 +73,11 @@ extension Work {
         }
         let before = device.applied
         let reset = try resetReason(sync.cursor, feed.user, device)
-        if reset != nil {
+        if let reset {
             device.resetBase = feed.user.compactedThrough
-        } else if (sync.cursor?.seq ?? 0) >= feed.user.compactedThrough {
-            device.resetBase = 0
+            device.resetCursor = reset == .cursorTooOld ? sync.cursor?.seq : nil
+        } else {
+            endReset(of: &device, at: sync.cursor?.seq ?? 0, feed.user)
         }
         if reset == .cursorAhead { feed.user.epochHalf = freshEpochHalf & .halfMask }
         // What the device says counts, also when it is less than before: a restored phone (P3).
@@ -76,9 +86,10 @@ extension Work {
         try advance(&device, to: told, feed.user)
         countDelivery(from: told, before: before, of: &device, head: feed.user.head)
         try cover(&device)
-        let isOfAnotherLife = reset == .epochChanged || reset == .cursorAhead
         // SYN-32: a position named there may be another message's here.
-        let reads = isOfAnotherLife ? sync.reads.filter { $0.conversation == nil } : sync.reads
+        let reads =
+            reset.isOfAnotherHistory
+            ? sync.reads.filter { $0.conversation == nil } : sync.reads
         try read(reads, session, &feed, &device)
         return reset
     }
@@ -89,10 +100,21 @@ extension Work {
         guard let cursor else { return .noCursor }
         if try cursor.epoch != epoch(of: user) { return .epochChanged }
         if cursor.seq > user.head { return .cursorAhead }
+        guard cursor.seq < user.compactedThrough else { return nil }
         // A device on its way up from 0 has nothing that the removed entries told to remove.
-        let isTooOld =
-            cursor.seq < user.compactedThrough && device.resetBase < user.compactedThrough
-        return isTooOld ? .cursorTooOld : nil
+        // One that names the refused cursor again is not on its way: no page ends there. Nor is
+        // one below what it acknowledged since: that is an older copy of the device (SYN-16).
+        let isOnItsWay =
+            device.resetBase >= user.compactedThrough && cursor.seq != device.resetCursor
+            && cursor.seq >= device.applied
+        return isOnItsWay ? nil : .cursorTooOld
+    }
+
+    /// A device that has come above what was removed is on its way no longer.
+    private func endReset(of device: inout DeviceRecord, at seq: UInt64, _ user: UserRecord) {
+        guard seq >= user.compactedThrough else { return }
+        device.resetBase = 0
+        device.resetCursor = nil
     }
 
     /// SYN-26: when this reset has its turn. After a restore all devices of an app come to be
@@ -125,7 +147,8 @@ extension Work {
         return SyncedSession(
             epoch: try epoch(of: user), head: user.head, applied: device.applied,
             mutationFloor: device.mutationFloor, results: results, reset: reset,
-            hadPushRows: hadPushRows, deliveryFailures: device.deliveryFailures)
+            hadPushRows: hadPushRows, deliveryFailures: device.deliveryFailures,
+            resetCursor: device.resetCursor)
     }
 
     /// SYN-31: a SYNC from where the last one stood, while there is something above: the page that
@@ -169,6 +192,7 @@ extension Work {
         } else {
             if request.applied > device.applied { device.deliveryFailures = 0 }
             try advance(&device, to: max(request.applied, device.applied), feed.user)
+            endReset(of: &device, at: device.applied, feed.user)
             try cover(&device, ranges: request.ranges, completesSync: request.completesSync)
             try read(request.reads, session, &feed, &device)
         }

@@ -33,7 +33,7 @@ public enum ClientAction: Equatable, Sendable {
     /// `LocalStore.raiseMutationNumbers`.
     case raiseMutationNumbers(above: UInt64)
     /// `LocalStore.renumberMutations`; answer with `mutationsRenumbered`.
-    case renumberMutations(above: UInt64)
+    case renumberMutations(from: UInt64, above: UInt64)
     /// Have the app's backend sign an identity token over the nonce; answer with
     /// `identityToken`.
     case needIdentityToken(nonce: [UInt8], lifetime: Milliseconds)

@@ -200,10 +200,12 @@ extension ClientSession {
         changesInFlight = []
         wantsSync = false
         var progress = snapshot ?? SnapshotProgress()
-        if progress.stored?.start.epoch != epoch { progress.stored = nil }
+        let isOfAnother = progress.stored.map { $0.start.epoch != epoch } ?? false
+        progress.resendSince = progress.stored?.resendSince ?? progress.resendSince
+        if isOfAnother { progress.stored = nil }
         progress.request = nil
         progress.inFlight = nil
-        if isLost {
+        if isLost || isOfAnother {
             let week: Milliseconds = 7 * 86_400_000
             let server = serverTime.milliseconds
             progress.resendSince = Timestamp(milliseconds: server > week ? server - week : 1)
@@ -237,7 +239,7 @@ extension ClientSession {
         let change = SnapshotChange(
             page: page, start: start, isFirst: progress.stored == nil,
             resendSince: progress.stored == nil
-                ? progress.resendSince : progress.stored?.resendSince)
+                ? progress.resendSince : progress.stored?.resendSince, mutationFloor: floor)
         progress.inFlight = change
         snapshot = progress
         historyThrough = start.seq
@@ -251,6 +253,8 @@ extension ClientSession {
         guard let change = snapshot?.inFlight else { return [] }
         var actions: [ClientAction] = []
         queuedThrough = max(queuedThrough, lastMutation)
+        // What waits may stand behind something that was lost now.
+        if change.resendSince != nil { reloadOutbox() }
         actions.append(
             .report(
                 .snapshot(
@@ -273,8 +277,9 @@ extension ClientSession {
         applying = change.start
         isResetting = false
         wantsDigest = true
-        load(&actions)
+        // The cursor first: with it the server knows that mutations are of its history (SYN-33).
         if phase == .open { wantSync(.connect, now: now, &actions) }
+        load(&actions)
         return actions
     }
 

@@ -57,7 +57,7 @@ extension ClientSession {
         _ code: Code, now: Instant, _ actions: inout [ClientAction]
     ) {
         let close = Close(
-            code: code.rawValue, retry: code.retryClass, applied: cursor?.seq ?? 0)
+            code: code.rawValue, retry: code.retryClass, applied: sharedCursor?.seq ?? 0)
         send(.close(close), now: now, &actions)
         giveUp(now: now, &actions)
     }
@@ -68,7 +68,7 @@ extension ClientSession {
         if configuration.role == .extension { return sayExtensionHello(now: now, &actions) }
         var bytes = 0
         var inline: [Mutation] = []
-        for index in outbox.indices {
+        for index in outbox.indices where !holdsMutations {
             bytes += outbox[index].mutation.contentBytes
             guard bytes <= limits.helloMutationBytes else { break }
             outbox[index].isSent = true
@@ -151,6 +151,8 @@ extension ClientSession {
             return breakOff(.protocolViolation, now: now, &actions)
         }
         phase = .open
+        serverEpoch = welcome.epoch
+        floor = welcome.mutationFloor
         slotAt = nil
         wake = nil
         isLive = welcome.features.contains("live")
@@ -194,12 +196,13 @@ extension ClientSession {
     ) {
         isRechallenged = false
         phase = .open
+        serverEpoch = welcome.epoch
         sessionToken = welcome.sessionToken
         actions.append(.saveSession(token: welcome.sessionToken, user: welcome.user))
         actions.append(.report(.reauthenticated))
         send(.appState(appState), now: now, &actions)
         if openSync != nil { syncDeadline = now + limits.syncTimeout }
-        if let cursor, changesInFlight.isEmpty {
+        if let cursor = sharedCursor, changesInFlight.isEmpty {
             send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
         }
         if wantsSync { startSync(now: now, &actions) }
@@ -221,6 +224,7 @@ extension ClientSession {
         reads = []
         unsentReads = []
         outbox = []
+        takenFrom = nil
         loadedThrough = 0
         queuedThrough = 0
     }
@@ -262,7 +266,7 @@ extension ClientSession {
         guard phase == .open else { return breakOff(.protocolViolation, now: now, &actions) }
         actions.append(.report(.syncRequested(head: request.head)))
         askedHead = max(askedHead, request.head)
-        if let cursor, cursor.seq >= request.head {
+        if let cursor = sharedCursor, cursor.seq >= request.head {
             send(.ack(Ack(applied: cursor.seq)), now: now, &actions)
         } else if openSync == nil, snapshot == nil {
             wantSync(.syncRequest, now: now, &actions)
@@ -299,8 +303,9 @@ extension ClientSession {
             let wait = Milliseconds(reset.retryAfterMs)
             guard from.seq == 0 else { return wantSync(.timer, now: now, &actions) }
             actions.append(.report(.reset(reset.reason)))
+            // A cursor above the head draws a new one in the middle of a session (SYN-24).
+            serverEpoch = from.epoch
             let isLost = reset.reason == .epochChanged || reset.reason == .cursorAhead
-            if isLost { renumber(above: delta.mutationFloor, &actions) }
             dropReads(unlessOf: from.epoch)
             if asksForSnapshot(delta) {
                 return beginSnapshot(
@@ -413,9 +418,9 @@ extension ClientSession {
         }
         historyInFlight = []
         // What is stored of the outbox counts; it is read again with the next connection.
-        outbox = []
-        loadedThrough = 0
         isLoading = false
+        mustReload = false
+        reloadOutbox()
         switch phase {
         case .idle, .waiting: break
         case .connecting, .opening, .authenticating, .open:
@@ -426,110 +431,12 @@ extension ClientSession {
         return actions
     }
 
-    // MARK: - Mutations
-
-    /// Asks the store for mutations while there is room for them.
-    mutating func load(_ actions: inout [ClientAction]) {
-        guard !isLoading, queuedThrough > loadedThrough, outbox.count < mutationsMax,
-            configuration.role == .app
-        else { return }
-        isLoading = true
-        actions.append(
-            .loadMutations(after: loadedThrough, limit: mutationsMax - outbox.count))
-    }
-
-    /// What `LocalStore.mutations` gave.
-    public mutating func mutationsLoaded(
-        _ mutations: [Mutation], now: Instant
-    ) -> [ClientAction] {
-        var actions: [ClientAction] = []
-        guard isLoading else { return actions }
-        isLoading = false
-        for mutation in mutations where mutation.number > loadedThrough {
-            outbox.append(Outgoing(mutation: mutation, loadedAt: now))
-            loadedThrough = mutation.number
-        }
-        // Nothing is left up to where the queue was known to go.
-        if mutations.isEmpty { loadedThrough = queuedThrough }
-        sendMutations(now: now, &actions)
-        return actions
-    }
-
-    /// `LocalStore.renumberMutations` is done: the outbox is read anew.
-    public mutating func mutationsRenumbered(
-        last: UInt64, now: Instant
-    ) -> [ClientAction] {
-        var actions: [ClientAction] = []
-        queuedThrough = max(queuedThrough, last)
-        load(&actions)
-        return actions
-    }
-
     /// SYN-32; the store does the same with what it keeps, when it takes the reset.
     mutating func dropReads(unlessOf epoch: Epoch) {
         let held = applying?.epoch ?? cursor?.epoch ?? snapshot?.stored?.start.epoch
         guard let held, held != epoch else { return }
         reads.removeAll { $0.conversation != nil }
         unsentReads.removeAll { $0.conversation != nil }
-    }
-
-    private mutating func renumber(above floor: UInt64, _ actions: inout [ClientAction]) {
-        guard let first = outbox.first?.mutation.number, first <= floor else { return }
-        outbox = []
-        loadedThrough = 0
-        isLoading = false
-        outboxRetryAt = nil
-        actions.append(.renumberMutations(above: floor))
-    }
-
-    private func mutation(at index: Int, now: Instant) -> Mutation {
-        var mutation = outbox[index].mutation
-        let waited = now.since(outbox[index].loadedAt)
-        mutation.delayMs = UInt32(clamping: UInt64(mutation.delayMs).addingClamped(waited))
-        return mutation
-    }
-
-    mutating func sendMutations(now: Instant, _ actions: inout [ClientAction]) {
-        guard phase == .open, outboxRetryAt == nil else { return }
-        for index in outbox.indices where !outbox[index].isSent {
-            let outgoing = mutation(at: index, now: now)
-            if Frame(.mutate(outgoing)).encoded.count - Frame.headerBytes > bodyBytes {
-                // It would end every connection it is sent on.
-                let refused = MutationResult(
-                    number: outgoing.number, code: Code.tooLarge.rawValue,
-                    retry: Code.tooLarge.retryClass)
-                return take([refused], now: now, &actions)
-            }
-            if !awaitsAnswer { quietSince = now }
-            outbox[index].isSent = true
-            send(.mutate(outgoing), request: nextRequest(), now: now, &actions)
-        }
-        load(&actions)
-    }
-
-    /// Final results leave the outbox; after one that was refused for a time, everything from it
-    /// on is sent again, in order (MSG-11).
-    private mutating func take(
-        _ results: [MutationResult], now: Instant, _ actions: inout [ClientAction]
-    ) {
-        var final: [MutationResult] = []
-        var logout: UInt64?
-        for result in results {
-            guard let index = outbox.firstIndex(where: { $0.mutation.number == result.number })
-            else { continue }
-            if result.code != 0, result.isTemporary {
-                for later in index..<outbox.count { outbox[later].isSent = false }
-                let delay = max(limits.mutationRetry, Milliseconds(result.retryAfterMs))
-                outboxRetryAt = max(outboxRetryAt ?? now, now + delay)
-            } else {
-                let done = outbox.remove(at: index)
-                if done.mutation.isLogout && result.code == 0 { logout = result.number }
-                final.append(result)
-            }
-        }
-        if !final.isEmpty { actions.append(.saveResults(final)) }
-        if let logout { return logOut(logout, &actions) }
-        sendMutations(now: now, &actions)
     }
 
     // MARK: - ERROR
@@ -577,16 +484,6 @@ extension ClientSession {
             isStopped = true
             leaveConnection(&actions)
             actions.append(.report(.upgradeRequired))
-        }
-    }
-}
-
-extension MutationResult {
-    /// The same number may be sent again (MSG-11).
-    var isTemporary: Bool {
-        switch Code(rawValue: code)?.retryClass ?? retry {
-        case .retry, .retryAfter: true
-        case .none, .reauthenticate, .resync, .upgrade: false
         }
     }
 }

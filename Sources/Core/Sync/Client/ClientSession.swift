@@ -57,6 +57,13 @@ public struct ClientSession: Sendable {
     var isLoading = false
     var outboxRetryAt: Instant?
     var mutationsMax: Int
+    /// The lowest number that another life of this device has taken: from there on the stored
+    /// mutations get new numbers. Those refused so are not in `outbox`.
+    var takenFrom: UInt64?
+    /// The store's numbers have changed since it was asked.
+    var mustReload = false
+    /// The mutation floor of WELCOME.
+    var floor: UInt64 = 0
 
     // Beside the feed.
     /// A snapshot that is not whole yet; then there is no cursor.
@@ -84,6 +91,8 @@ public struct ClientSession: Sendable {
     var serverTime = Timestamp(milliseconds: 0)
     /// CHALLENGE came on an open session.
     var isRechallenged = false
+    /// The epoch WELCOME named; `nil`: none.
+    var serverEpoch: Epoch?
     /// WELCOME agreed on signals.
     var maySignal = false
     /// What was signalled last, and until when it need not be said again.
@@ -235,7 +244,7 @@ public struct ClientSession: Sendable {
         if phase == .open {
             let close = Close(
                 code: Code.goingAway.rawValue, retry: Code.goingAway.retryClass,
-                applied: cursor?.seq ?? 0)
+                applied: sharedCursor?.seq ?? 0)
             send(.close(close), now: now, &actions)
         }
         leaveConnection(&actions)
@@ -288,14 +297,6 @@ public struct ClientSession: Sendable {
         return actions
     }
 
-    /// `LocalStore.enqueue` gave this number.
-    public mutating func mutationQueued(_ number: UInt64, now: Instant) -> [ClientAction] {
-        queuedThrough = max(queuedThrough, number)
-        var actions: [ClientAction] = []
-        load(&actions)
-        return actions
-    }
-
     /// `LocalStore.addRead` took this receipt.
     public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
         func merge(into list: inout [ReadReceipt]) {
@@ -310,17 +311,6 @@ public struct ClientSession: Sendable {
         var actions: [ClientAction] = []
         sendReads(now: now, &actions)
         return actions
-    }
-
-    /// Sends what came after the last HELLO or SYNC had been written. Not beside an open SYNC:
-    /// its answer may tell of another epoch, in which these positions are none (SYN-32).
-    mutating func sendReads(now: Instant, _ actions: inout [ClientAction]) {
-        guard phase == .open, let cursor, openSync == nil, changesInFlight.isEmpty else { return }
-        while !unsentReads.isEmpty {
-            let some = Array(unsentReads.prefix(limits.syncReads))
-            unsentReads.removeFirst(some.count)
-            send(.ack(Ack(applied: cursor.seq, reads: some)), now: now, &actions)
-        }
     }
 
     /// The app's backend signed a token, or could not.
@@ -528,6 +518,9 @@ public struct ClientSession: Sendable {
     /// Back to what is durable: a new connection starts from there.
     private mutating func forgetConnection() {
         phase = .idle
+        if takenFrom != nil { reloadOutbox() }
+        serverEpoch = nil
+        floor = 0
         for index in outbox.indices { outbox[index].isSent = false }
         outboxRetryAt = nil
         openSync = nil

@@ -59,8 +59,10 @@ extension ForwardingLocalStore {
         try forwarded.raiseMutationNumbers(above: floor)
     }
 
-    public func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
-        try forwarded.renumberMutations(above: floor)
+    public func renumberMutations(
+        from first: UInt64, above floor: UInt64
+    ) throws(LocalStoreError) {
+        try forwarded.renumberMutations(from: first, above: floor)
     }
 
     public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {

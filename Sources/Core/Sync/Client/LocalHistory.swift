@@ -38,14 +38,18 @@ public struct SnapshotChange: Equatable, Sendable {
     /// Own objects made since then that the snapshot lacks are sent again (HIS-21); `nil`: what
     /// is lacking was deleted.
     public var resendSince: Timestamp?
+    /// The highest mutation number that the server had taken: what waits above it was not done.
+    public var mutationFloor: UInt64
 
     public init(
-        page: SnapshotPage, start: Cursor, isFirst: Bool, resendSince: Timestamp? = nil
+        page: SnapshotPage, start: Cursor, isFirst: Bool, resendSince: Timestamp? = nil,
+        mutationFloor: UInt64 = 0
     ) {
         self.page = page
         self.start = start
         self.isFirst = isFirst
         self.resendSince = resendSince
+        self.mutationFloor = mutationFloor
     }
 
     /// Whether the snapshot is whole with this page.
@@ -101,7 +105,9 @@ public protocol LocalHistoryStore: AnyObject {
     /// 1. `isFirst`: every row of the feed is marked stale, the cursor is forgotten, and
     ///    `historyThrough` becomes that of `start`.
     /// 2. The page's entries are stored as in `applyHistory`.
-    /// 3. Of each conversation of the page are deleted, if they are stale: its state, metadata,
+    /// 3. `isFirst` with `resendSince`: stale announcements are deleted whose ids are not below
+    ///    the lowest of the page, or all if it holds none (HIS-19).
+    ///    Of each conversation of the page are deleted, if they are stale: its state, metadata,
     ///    settings and read mark; with `participantsComplete` participants and receipts; messages
     ///    from `completeFrom` on.
     /// 4. `isLast`: stale blocks are deleted, and each conversation whose state is stale, with
@@ -110,7 +116,8 @@ public protocol LocalHistoryStore: AnyObject {
     ///
     /// Where step 3 or 4 deletes a message that this user sent, or a conversation that this user
     /// made, at or after `resendSince`, its making is put into the outbox again, as `enqueue` does
-    /// at `time` (HIS-21).
+    /// at `time`, before the mutations above `mutationFloor` that wait there: these get new
+    /// numbers behind it, in order (HIS-21).
     ///
     /// Returns the entries that changed a row, and the highest mutation number given.
     func applySnapshot(

@@ -22,7 +22,8 @@ public protocol LocalStore: LocalHistoryStore {
     ///    is higher or that row is stale. A row that is met at all, also by an equal version, is
     ///    not stale any more. An entry with an unknown body changes nothing.
     ///    A conversation's tombstone that changed a row removes the conversation's messages up to
-    ///    its position (MSG-36), or everything of it but itself (MSG-37).
+    ///    its position, and those that come later in this round are left out (MSG-36); or
+    ///    everything of it but itself (MSG-37).
     /// 3. A read mark at or above a pending read receipt of its conversation removes that receipt
     ///    (both `through`, and every range lies at or below the mark or in the mark's ranges).
     /// 4. `sweeps`: rows still stale are deleted.
@@ -64,9 +65,10 @@ public protocol LocalStore: LocalHistoryStore {
     /// an older life of this device.
     func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError)
 
-    /// As `raiseMutationNumbers`, and the mutations in the outbox at or below `floor` get new
-    /// numbers, in order, after all others: the numbers they had belong to a lost history.
-    func renumberMutations(above floor: UInt64) throws(LocalStoreError)
+    /// As `raiseMutationNumbers`, and the mutations in the outbox from number `first` on get new
+    /// numbers above every other, in the order they have: another life of this device has taken
+    /// numbers of theirs, and none may overtake one that stood before it.
+    func renumberMutations(from first: UInt64, above floor: UInt64) throws(LocalStoreError)
 
     /// Keeps a read receipt until the own read mark comes back at least as far; merges with the
     /// conversation's pending one by maximum and union.

@@ -53,7 +53,10 @@ struct LocalEntryRecord: Record, Equatable {
     /// A number of its own for each kind of object; never renumbered.
     var kind: UInt64
     /// The highest kind there is.
-    static let kindMax: UInt64 = 8
+    static let kindMax: UInt64 = 9
+    /// No object: up to which position the user deleted the conversation's messages (MSG-36). The
+    /// tombstone that said so makes room for the conversation when that returns.
+    static let clearedKind: UInt64 = 9
     var conversation: [UInt8]
     /// The message's id, or a user's name in UTF-8; empty for a conversation and a read mark.
     var object: [UInt8]
@@ -88,6 +91,17 @@ struct LocalEntryRecord: Record, Equatable {
         version = entry.version
         self.round = round
         self.entry = entry.encoded
+    }
+
+    /// Messages up to `position` were deleted.
+    init(cleared conversation: [UInt8], through position: UInt64, round: UInt64) {
+        kind = Self.clearedKind
+        self.conversation = conversation
+        object = []
+        version = 0
+        self.position = position
+        self.round = round
+        entry = []
     }
 
     init(row: [ColumnValue]) throws(StoreError) {

@@ -35,6 +35,9 @@ extension TableLocalStore {
             }
             var lost = try Lost(since: change.resendSince, transaction)
             var applied = try Self.keep(change.page.entries, round, transaction)
+            if change.isFirst, change.resendSince != nil {
+                try Self.dropAnnouncements(unlessOn: change.page, round, transaction)
+            }
             for conversation in change.page.conversations {
                 applied += try Self.keep(conversation, round, &lost, transaction)
             }
@@ -43,7 +46,7 @@ extension TableLocalStore {
             } else {
                 try Self.save(change, transaction)
             }
-            try lost.enqueue(at: time, transaction)
+            try lost.enqueue(at: time, above: change.mutationFloor, transaction)
             return (applied, try Self.fact(Fact.lastMutation, transaction)?.number ?? 0)
         }
     }
@@ -80,6 +83,7 @@ extension TableLocalStore {
         try read { snapshot throws(StoreError) in
             var counts = LocalCounts()
             for row in try snapshot.records(LocalEntryRecord.self, Scan(limit: .max)) {
+                guard row.kind != LocalEntryRecord.clearedKind else { continue }
                 counts.entries += 1
                 guard row.kind == 0 || row.kind == 2 else { continue }
                 let entry: Entry = try Self.decoded(row.entry)
@@ -103,7 +107,7 @@ extension TableLocalStore {
     ) throws(StoreError) -> [Entry] {
         guard let id = page.conversation else { return [] }
         let applied = try keep(page.entries, round, transaction)
-        for kind in [0, 4, 5, 7] as [UInt64] {
+        for kind in [0, 4, 5, 7, LocalEntryRecord.clearedKind] as [UInt64] {
             try deleteStale(kind, id.bytes, round, transaction)
         }
         if page.participantsComplete {
@@ -150,7 +154,7 @@ extension TableLocalStore {
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
             for message in messages { try lost.take(message, transaction) }
-            for kind in 0...7 as ClosedRange<UInt64> where kind != 6 {
+            for kind in 0...LocalEntryRecord.kindMax where kind != 6 && kind != 8 {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
             try transaction.delete(LocalWindowRecord.self, [.blob(row.conversation)])
@@ -160,6 +164,26 @@ extension TableLocalStore {
         try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
         try transaction.put(
             LocalStateRecord(name: Fact.cursor, number: start.seq, bytes: start.epoch.bytes))
+    }
+
+    /// Announcements of another history: the page names those with the highest ids, one at least
+    /// if there are any (HIS-17, HIS-19).
+    private static func dropAnnouncements(
+        unlessOn page: SnapshotPage, _ round: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        var lowest: [UInt8] = []
+        for entry in page.entries {
+            guard case .announcement = entry.body else { continue }
+            if lowest.isEmpty || entry.object.lexicographicallyPrecedes(lowest) {
+                lowest = entry.object
+            }
+        }
+        let rows = try transaction.records(
+            LocalEntryRecord.self, Scan(prefix: [.unsigned(6), .blob([])], limit: .max))
+        for row in rows
+        where row.round != round && !row.object.lexicographicallyPrecedes(lowest) {
+            try transaction.delete(LocalEntryRecord.self, row.key)
+        }
     }
 
     private static func deleteStale(
@@ -321,9 +345,13 @@ extension TableLocalStore {
             }
         }
 
+        /// Before what waits above the floor, which may need it.
         mutating func enqueue(
-            at time: Timestamp, _ transaction: any StoreTransaction
+            at time: Timestamp, above floor: UInt64, _ transaction: any StoreTransaction
         ) throws(StoreError) {
+            guard !conversations.isEmpty || !messages.isEmpty else { return }
+            try TableLocalStore.raiseNumbers(above: floor, transaction)
+            let waiting = try TableLocalStore.takeMutations(above: floor, transaction)
             conversations.sort { $0.made < $1.made }
             messages.sort { $0.made < $1.made }
             for conversation in conversations {
@@ -333,6 +361,7 @@ extension TableLocalStore {
             for message in messages {
                 try TableLocalStore.enqueue(.sendMessage(message.message), at: time, transaction)
             }
+            try TableLocalStore.enqueue(waiting, transaction)
         }
     }
 

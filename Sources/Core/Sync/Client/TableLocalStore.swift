@@ -190,27 +190,17 @@ public final class TableLocalStore: LocalStore {
 
     public func raiseMutationNumbers(above floor: UInt64) throws(LocalStoreError) {
         try write { transaction throws(StoreError) in
-            let last = try Self.fact(Fact.lastMutation, transaction)?.number ?? 0
-            try transaction.put(
-                LocalStateRecord(name: Fact.lastMutation, number: max(last, floor)))
+            try Self.raiseNumbers(above: floor, transaction)
         }
     }
 
-    public func renumberMutations(above floor: UInt64) throws(LocalStoreError) {
+    public func renumberMutations(
+        from first: UInt64, above floor: UInt64
+    ) throws(LocalStoreError) {
         try write { transaction throws(StoreError) in
-            var last = max(try Self.fact(Fact.lastMutation, transaction)?.number ?? 0, floor)
-            let rows = try transaction.records(
-                LocalMutationRecord.self, Scan(through: [.unsigned(floor)], limit: .max))
-            for row in rows {
-                last += 1
-                var mutation: Mutation = try Self.decoded(row.mutation)
-                mutation.number = last
-                try transaction.delete(LocalMutationRecord.self, [.unsigned(row.number)])
-                try transaction.put(
-                    LocalMutationRecord(
-                        number: last, queuedAt: row.queuedAt, mutation: mutation.encoded))
-            }
-            try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: last))
+            try Self.raiseNumbers(above: floor, transaction)
+            let waiting = try Self.takeMutations(above: first > 0 ? first - 1 : 0, transaction)
+            try Self.enqueue(waiting, transaction)
         }
     }
 
@@ -300,6 +290,37 @@ extension TableLocalStore {
         return number
     }
 
+    static func raiseNumbers(
+        above floor: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let last = try fact(Fact.lastMutation, transaction)?.number ?? 0
+        guard floor > last else { return }
+        try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: floor))
+    }
+
+    /// Takes what waits above `number` out of the outbox, in order.
+    static func takeMutations(
+        above number: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) -> [LocalMutationRecord] {
+        let rows = try transaction.records(
+            LocalMutationRecord.self, Scan(after: [.unsigned(number)], limit: .max))
+        for row in rows {
+            try transaction.delete(LocalMutationRecord.self, [.unsigned(row.number)])
+        }
+        return rows
+    }
+
+    /// Puts what was taken out at the end, under new numbers.
+    static func enqueue(
+        _ rows: [LocalMutationRecord], _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        for row in rows {
+            let mutation: Mutation = try decoded(row.mutation)
+            guard let operation = mutation.operation else { continue }
+            try enqueue(operation, at: row.queuedAt, transaction)
+        }
+    }
+
     private static func snapshot(
         in snapshot: any StoreSnapshot
     ) throws(StoreError) -> LocalSnapshot? {
@@ -317,12 +338,16 @@ extension TableLocalStore {
     ) throws(StoreError) -> [Entry] {
         var applied: [Entry] = []
         var parents: Set<[UInt8]> = []
+        var cleared = ClearedPositions(round: round)
         for entry in entries {
-            guard let row = LocalEntryRecord(entry, round: round) else { continue }
+            guard let row = LocalEntryRecord(entry, round: round),
+                try !cleared.covers(row, transaction)
+            else { continue }
             if try keep(row, round, transaction) {
                 applied.append(entry)
                 if case .tombstone(let state) = entry.body, state.conversation {
                     try remove(state, row.conversation, transaction)
+                    try cleared.note(state, row.conversation, transaction)
                 }
             }
             if row.kind == 0 || parents.insert(row.conversation).inserted {

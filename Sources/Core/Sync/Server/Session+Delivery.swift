@@ -82,7 +82,8 @@ extension Session {
                 tag,
                 PageQuery(
                     app: key.app, user: key.user, device: key.device, after: after, bytes: bytes,
-                    newestFirst: isPeek, session: mustLearnStanding ? key : nil)))
+                    newestFirst: isPeek, session: mustLearnStanding ? key : nil,
+                    avoidedEnd: resetCursor)))
     }
 
     /// After entering the hub without a SYNC: what was committed between the session row and the
@@ -158,6 +159,7 @@ extension Session {
             unread: UInt32(clamping: read.unread), digestWanted: wantsDigest && !read.more)
         if !read.more { wantsDigest = false }
         actions.append(.send(Frame(.delta(delta), request: answer?.request ?? 0)))
+        if renewal == .awaited, answer?.reset != nil { renewal = .sent }
         sent = max(sent, read.to)
         if read.to > applied {
             let bytes = read.entries.reduce(128) { $0 + $1.approximateBytes }

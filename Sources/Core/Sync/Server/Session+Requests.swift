@@ -122,6 +122,7 @@ extension Session {
             return enqueue(.sync(request: request, sync), now: now, &actions)
         }
         // Nothing the store must decide: an ACK and a page.
+        renewal = .none
         takeApplied(sync.applied, now: now, &actions)
         let position = SyncedSession(
             epoch: epoch, head: head, applied: applied, mutationFloor: mutationFloor)
@@ -171,6 +172,12 @@ extension Session {
         if !ack.completesSync { persistAt = nil }
         mutationFloor = answer.mutationFloor
         hadPushRows = hadPushRows || answer.hadPushRows
+        resetCursor = answer.resetCursor
+        if answer.reset.isOfAnotherHistory {
+            renewal = .awaited
+        } else if answer.reset == nil {
+            renewal = .none
+        }
     }
 
     /// The store has taken a SYNC (or it held nothing for the store): reads the page.
@@ -239,6 +246,12 @@ extension Session {
         }
         guard !areTooMany(body.reads) else {
             return refuse(.ack, .limit, request: request, &actions)
+        }
+        switch renewal {
+        case .none: break
+        // Numbers of the history that the device comes from (SYN-33).
+        case .awaited: return
+        case .sent: renewal = .none
         }
         ack.merge(body.ranges, request: request, rangesMax: limits.receiptsPerWrite)
         ack.merge(body.reads, rangesMax: limits.receiptsPerWrite)
@@ -334,7 +347,7 @@ extension Session {
                     .sync(request: request, sync, refused: refused, appliedBefore: applied),
                     &actions)
             case .mutation(let request, let mutation):
-                if let heldAt, mutation.number > heldAt {
+                if renewal != .none || mutation.number > heldAt ?? .max {
                     answered(.mutation(request: request, mutation))
                     actions.append(
                         .send(Frame(.mutationResult(refusedForNow(mutation)), request: request)))
@@ -425,7 +438,7 @@ extension Session {
             close(.superseded, rowIsGone: true, now: now, &actions)
         case (.sync(let request, let sync, let refused, let before), .synced(let synced)):
             answered(.sync(request: request, sync))
-            note(synced.results)
+            if !synced.reset.isOfAnotherHistory { note(synced.results) }
             guard phase == .open else { break }
             // The store lowers `applied` when the device came with an older cursor; an ACK that
             // came since the SYNC is newer than that.

@@ -29,6 +29,15 @@ public struct Session: Sendable {
 
     enum DeliveryMode: Equatable, Sendable { case live, hint, dormant }
 
+    /// How far a device that came with the cursor of another history knows the one in force.
+    enum Renewal: Equatable, Sendable {
+        case none
+        /// What it acknowledges and changes belongs to its own history (SYN-33).
+        case awaited
+        /// The feed's start was sent: what it acknowledges is that.
+        case sent
+    }
+
     let configuration: SessionConfiguration
     var random: SplitMix64
     var phase = Phase.awaitingHello
@@ -71,6 +80,9 @@ public struct Session: Sendable {
     var epoch = Epoch(high: 0, low: 0)
     var mutationFloor: UInt64 = 0
     var hadPushRows = false
+    var renewal = Renewal.none
+    /// Pages do not end there: the device is on its way up from a reset of this cursor (SYN-30).
+    var resetCursor: UInt64?
 
     // Delivery. Invariant: persisted and sent are of `epoch`.
     var head: UInt64 = 0
@@ -396,7 +408,9 @@ public struct Session: Sendable {
     private mutating func receivedClose(
         _ body: Close, now: Instant, _ actions: inout [SessionAction]
     ) {
-        if phase == .open, role == .app, body.applied > applied, body.applied <= head {
+        if phase == .open, role == .app, renewal != .awaited, body.applied > applied,
+            body.applied <= head
+        {
             raiseApplied(to: body.applied, now: now, &actions)
         }
         let sleeps = body.code == Code.goingAway.rawValue

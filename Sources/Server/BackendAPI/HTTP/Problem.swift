@@ -103,7 +103,7 @@ extension Code {
         case .authRequired, .tokenInvalid, .expired, .nonceExpired, .revoked: 401
         case .forbidden, .suspended, .deviceMismatch, .pushTokenRefused: 403
         case .notFound: 404
-        case .idInUse, .versionConflict, .conflict, .resultGone, .superseded: 409
+        case .idInUse, .versionConflict, .conflict, .resultGone, .numberTaken, .superseded: 409
         case .gone: 410
         case .tooLarge: 413
         case .limit: 422

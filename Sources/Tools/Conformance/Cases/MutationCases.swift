@@ -67,7 +67,7 @@ extension Conformance {
         .must(
             "messaging.repeated", "the same number gets the same result and has one effect",
             [
-                "MSG-10: MUST give the same result for the same number again",
+                "MSG-10: MUST give the same result for the same number and operation",
                 "MSG-10: The effect MUST happen once",
             ]
         ) { t in
@@ -82,9 +82,6 @@ extension Conformance {
             let first = try anna.mutate(mutation)
             try requireEqual(first.code, 0, "send message")
             try requireEqual(try anna.mutate(mutation), first, "the result again")
-            // Whatever operation comes with it.
-            let other = Mutation(number: mutation.number, operation: create(t.newID()))
-            try requireEqual(try anna.mutate(other), first, "the result, another operation")
             try settingUp("again") { try anna.reconnect() }
             try requireEqual(
                 try anna.mutate(mutation), first, "the result on a new connection")
@@ -93,8 +90,43 @@ extension Conformance {
             try requireEqual(anna.replica.arrivals(of: message), 1, "entries of the message")
         },
         .must(
+            "messaging.number-taken", "a number that another operation has taken is refused",
+            [
+                "MSG-10: MUST be refused with 3014, as long as the server knows",
+                "MSG-10: numbers above the floor MUST be refused with 3014, too",
+            ]
+        ) { t in
+            let anna = try t.device(of: t.user("anna"))
+            let conversation = try settingUp("a conversation") {
+                try anna.createConversation(with: [])
+            }
+            let number = anna.nextNumber
+            anna.nextNumber += 2
+            let first = Mutation(
+                number: number, operation: send([text("one")], to: conversation, t.newID()))
+            let result = try anna.mutate(first)
+            try requireEqual(result.code, 0, "send message")
+            let other: ConversationID = t.newID()
+            let taken = Code.numberTaken.rawValue
+            let refused = try anna.mutate(Mutation(number: number, operation: create(other)))
+            try requireEqual(refused.code, taken, "another operation under the number")
+            try requireEqual(try anna.mutate(first), result, "the first one's result")
+            var frame = anna.syncFrame
+            frame.mutations = [
+                Mutation(number: number, operation: create(other)),
+                Mutation(
+                    number: number + 1, operation: send([text("two")], to: other, t.newID())),
+            ]
+            let delta = try anna.syncAnswer(frame)
+            try requireEqual(delta.results.map(\.code), [taken, taken], "both in one SYNC")
+            anna.apply(delta)
+            try does(anna, "the conversation under a new number", create(other))
+            try does(
+                anna, "the message under a new number", send([text("two")], to: other, t.newID()))
+        },
+        .must(
             "messaging.refusal-repeated", "a refusal is a result, too, and stays the same",
-            ["MSG-10: MUST give the same result for the same number again"]
+            ["MSG-10: MUST give the same result for the same number and operation"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             let conversation: ConversationID = t.newID()

@@ -214,6 +214,29 @@ extension Conformance {
             try requireEqual(delta.from?.epoch, anna.welcome.epoch, "epoch")
         },
         .must(
+            "sync.other-epoch-mutations",
+            "mutations of a device that does not know the epoch are refused for a time",
+            ["SYN-33: MUST be refused with 1001"]
+        ) { t in
+            let anna = try t.device(of: t.user("anna"))
+            try settingUp("a conversation") { _ = try anna.createConversation(with: []) }
+            let number = anna.nextNumber
+            anna.nextNumber += 3
+            func made(_ offset: UInt64) -> Mutation {
+                Mutation(number: number + offset, operation: create(t.newID()))
+            }
+            var frame = SyncFrame(cursor: Cursor(epoch: t.newID(), seq: 1), applied: 1)
+            frame.mutations = [made(0)]
+            let delta = try anna.syncAnswer(frame)
+            let refused = Code.unavailable.rawValue
+            try requireEqual(delta.results.map(\.code), [refused], "inside the SYNC")
+            try requireEqual(try anna.mutate(made(1)).code, refused, "before an ACK")
+            anna.apply(delta)
+            try settingUp("a SYNC in the epoch in force") { try anna.syncToHead() }
+            // No number was taken, and none holds this one back.
+            try requireEqual(try anna.mutate(made(2)).code, 0, "after it")
+        },
+        .must(
             "sync.reset-once", "the pages after a reset carry none",
             ["SYN-24: the pages after it MUST NOT carry `reset`"]
         ) { t in

@@ -32,6 +32,8 @@ final class ClientTrial {
     var floor: UInt64 = 0
     /// What was answered to mutations, by number.
     var results: [UInt64: MutationResult] = [:]
+    /// Numbers that another life of the device has taken.
+    var foreign: Set<UInt64> = []
     /// Mutations in the order they came first.
     var taken: [Mutation] = []
     private let place: ClientUnderTest
@@ -194,6 +196,9 @@ final class ClientTrial {
     /// What a server does with a mutation: the stored result, or the first.
     func take(_ mutation: Mutation) -> MutationResult {
         if let result = results[mutation.number] { return result }
+        if foreign.contains(mutation.number) {
+            return MutationResult(number: mutation.number, code: Code.numberTaken.rawValue)
+        }
         taken.append(mutation)
         floor = max(floor, mutation.number)
         var result = MutationResult(number: mutation.number)

@@ -76,6 +76,40 @@ let clientMessagingCases: [ClientCase] = [
         }
     },
     .must(
+        "messaging.client-below-floor", "numbers above the floor wait for those below it",
+        ["MSG-12: It MUST NOT send numbers above the floor"]
+    ) { trial in
+        let conversation = trial.feed.addConversation(of: [trial.user, "ben"])
+        let link = try trial.open()
+        link.answersMutations = false
+        let ids = [trial.newMessage(), trial.newMessage()]
+        for id in ids { try trial.tell("send \(conversation) \(id) pending") }
+        try link.pump(until: "two mutations") { $0.mutations.count == 2 }
+        // Another life of the device has taken the first number.
+        trial.floor = 1
+        trial.foreign = [1]
+        trial.tokens = []
+        link.peer.cut()
+        let again = try trial.accept()
+        again.answersMutations = false
+        try again.logIn()
+        try again.pump(until: "a mutation") { !$0.mutations.isEmpty }
+        try again.serve(for: .milliseconds(300))
+        try requireEqual(again.mutations.map(\.mutation.number), [1], "before the result of 1")
+        again.answersMutations = true
+        try again.peer.send(
+            .mutationResult(trial.take(again.mutations[0].mutation)),
+            request: again.mutations[0].request)
+        try trial.waitState("no mutation waits") { _ in
+            try? again.serve(for: .milliseconds(100))
+            return trial.taken.count == 2
+        }
+        let sent = trial.taken.compactMap { mutation in
+            if case .sendMessage(let send)? = mutation.operation { send.message } else { nil }
+        }
+        try requireEqual(sent, ids, "messages that arrived, in order")
+    },
+    .must(
         "messaging.client-floor", "new mutations are numbered above the floor",
         ["MSG-12", "MSG-6: Numbers MUST rise"]
     ) { trial in

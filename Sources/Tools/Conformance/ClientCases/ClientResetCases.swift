@@ -84,8 +84,11 @@ let clientResetCases: [ClientCase] = [
     },
     .must(
         "sync.client-reset-mutations",
-        "another epoch: pending mutations are kept, under new numbers",
-        ["SYN-25: If the epoch changed, numbers of pending mutations", "MSG-14"]
+        "another epoch: pending mutations are kept; what other operations took gets new numbers",
+        [
+            "MSG-12: the client MUST send again under new numbers",
+            "SYN-25: Pending mutations keep their numbers", "MSG-14",
+        ]
     ) { trial in
         let conversation = trial.feed.addConversation(of: [trial.user, "ben"])
         let link = try trial.open()
@@ -97,9 +100,7 @@ let clientResetCases: [ClientCase] = [
         trial.feed.restart()
         trial.feed.addConversation(conversation, of: [trial.user, "ben"])
         trial.floor = 20
-        for number in 1...20 {
-            trial.results[UInt64(number)] = MutationResult(number: UInt64(number))
-        }
+        trial.foreign = Set(1...20)
         trial.tokens = []
         link.peer.cut()
         let again = try trial.accept()
@@ -113,6 +114,24 @@ let clientResetCases: [ClientCase] = [
         }
         try requireEqual(sent, ids, "messages that arrived, in order")
         try require(trial.taken.allSatisfy { $0.number > 20 }, "old numbers were used")
+    },
+    .must(
+        "sync.client-ack-epoch", "nothing of an old history is acknowledged to a new one",
+        ["SYN-14: it MUST NOT send ACK"]
+    ) { trial in
+        _ = try cutOff(trial)
+        trial.feed.restart()
+        trial.feed.addConversation(of: [trial.user, "carl"])
+        let link = try trial.accept()
+        link.answersSyncs = false
+        try link.logIn()
+        try link.pump(until: "SYNC") { !$0.syncs.isEmpty }
+        try link.peer.send(.syncRequest(SyncRequest(head: 1, kinds: 1)))
+        try link.serve(for: .milliseconds(300))
+        try require(link.acks.isEmpty, "ACK \(link.acks.first?.applied ?? 0) in another epoch")
+        link.answersSyncs = true
+        try link.answer(link.syncs[0].frame, request: link.syncs[0].request)
+        try link.settle()
     },
     .must(
         "sync.client-reset-wait", "asked to wait in a reset, a client waits before the next page",

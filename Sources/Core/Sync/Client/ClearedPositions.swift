@@ -1,0 +1,38 @@
+import Model
+import Wire
+
+/// Up to which positions conversations were deleted by their user, while entries are stored: a
+/// peek or a PAGE may bring older messages after the tombstone (MSG-36).
+///
+/// Rows of an earlier round say nothing: positions belong to an epoch, and a reset tells of every
+/// deletion that still counts.
+struct ClearedPositions {
+    let round: UInt64
+    private var known: [[UInt8]: UInt64] = [:]
+
+    init(round: UInt64) { self.round = round }
+
+    /// Whether the row is a message that was deleted with its conversation.
+    mutating func covers(
+        _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> Bool {
+        guard row.kind == 2, row.position > 0 else { return false }
+        if known[row.conversation] == nil {
+            let found = try snapshot.record(
+                LocalEntryRecord.self,
+                [.unsigned(LocalEntryRecord.clearedKind), .blob(row.conversation), .blob([])])
+            known[row.conversation] = found?.round == round ? found?.position ?? 0 : 0
+        }
+        return row.position <= known[row.conversation] ?? 0
+    }
+
+    /// A tombstone of the conversation was stored.
+    mutating func note(
+        _ tombstone: TombstoneState, _ conversation: [UInt8], _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        known[conversation] = tombstone.position
+        guard !tombstone.forEveryone else { return }
+        try transaction.put(
+            LocalEntryRecord(cleared: conversation, through: tombstone.position, round: round))
+    }
+}

@@ -1,0 +1,19 @@
+import Model
+
+extension Mutation {
+    /// Id of the object it makes or changes; empty: none.
+    public var object: [UInt8] {
+        switch operation {
+        case .createConversation(let request): request.conversation?.bytes ?? []
+        case .addParticipants(let request): request.conversation?.bytes ?? []
+        case .sendMessage(let request): request.message?.bytes ?? []
+        case .removeParticipants(let request): request.conversation?.bytes ?? []
+        case .editMessage(let request): request.message?.bytes ?? []
+        case .deleteMessage(let request): request.message?.bytes ?? []
+        case .deleteConversation(let request): request.conversation?.bytes ?? []
+        case .changeMetadata(let request): request.conversation?.bytes ?? []
+        case .muteConversation(let request): request.conversation?.bytes ?? []
+        case .forgetDevice, .blockUser, nil: []
+        }
+    }
+}
