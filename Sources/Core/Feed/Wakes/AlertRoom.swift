@@ -46,7 +46,7 @@ extension WakeStep {
                 index: "alert_queued", prefix: device.wakeKey + [.unsigned(phase.rawValue)],
                 limit: AlertRoom.foldedMax))
         var urgent = 0
-        for alert in rows where alert.number <= last {
+        for alert in rows where alert.number <= last && !paces(alert) {
             if phase == .queued, alert.isUrgent || alert.isTimed {
                 urgent += 1
                 if urgent <= AlertRoom.urgentMax { continue }
@@ -57,6 +57,12 @@ extension WakeStep {
             }
             try transaction.delete(AlertRecord.self, alertKey(alert.message))
         }
+    }
+
+    /// Its conversation's next summary counts from it: without its row that would leave at once.
+    private func paces(_ alert: AlertRecord) -> Bool {
+        guard let sentAt = alert.sentAt, sentAt <= now else { return false }
+        return now.since(sentAt) < WakePolicy.summaryDelay
     }
 
     /// What an earlier token's device was told of, or still owed, when that token went.
