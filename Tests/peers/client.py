@@ -256,14 +256,13 @@ def scenario(arguments):
     created = anna.mutate(create_conversation=pb.CreateConversation(
         conversation=conversation, participants=["bob"]))
     assert created.code == 0, created
-    sent = anna.mutate(send_message=pb.SendMessage(
+    hello = pb.SendMessage(
         conversation=conversation, message=message,
         parts=[pb.Part(mime_type="text/plain", content="hello".encode())],
-        push=pb.PushText(title="anna", body="hello")))
+        push=pb.PushText(title="anna", body="hello"))
+    sent = anna.mutate(send_message=hello)
     assert sent.code == 0 and sent.position == 1, sent
-    again = pb.Mutation(number=anna.numbers, send_message=pb.SendMessage(
-        conversation=conversation, message=message))
-    anna.ask(again)
+    anna.ask(pb.Mutation(number=anna.numbers, send_message=hello))
     assert anna.expect(pb.MutationResult) == sent, "a retry got another answer"
     asked = bob.expect(pb.SyncRequest)
     while bob.cursor[1] < asked.head or not bob.messages(conversation):
