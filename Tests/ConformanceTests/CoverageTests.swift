@@ -44,7 +44,7 @@ import Testing
                 Not a clause: MUST.
                 **[ABC-2]** One MUST
                 obey.
-                """))
+                """, of: "abc.md"))
 
     @Test("clauses end at headings, and each MUST is found")
     func parsing() {

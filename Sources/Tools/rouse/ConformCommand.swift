@@ -18,6 +18,7 @@ extension Rouse {
                     CommandOption("only", "NAME", "a section or a case, or a part of its name"),
                     CommandOption("list", "list the cases with their clauses, run nothing"),
                     CommandOption("coverage", "say which MUSTs of the text have a case"),
+                    CommandOption("clauses", "print the index of clauses, Protocol/clauses.md"),
                     CommandOption("strict", "a SHOULD that is not kept counts as a MUST"),
                     CommandOption("format", "FORMAT", "people, tap, junit or json (people)"),
                     CommandOption("timeout", "SECONDS", "what a case may take (30)"),
@@ -47,6 +48,7 @@ extension Rouse {
         }
         if arguments.has("mutants") { return try mutants(arguments) }
         if arguments.has("coverage") { return try coverage(arguments) }
+        if arguments.has("clauses") { return try clauses(arguments) }
         guard let format = ReportFormat(rawValue: arguments.string("format") ?? "people") else {
             throw UsageError("--format is one of people, tap, junit, json")
         }
@@ -140,11 +142,20 @@ extension Rouse {
         return process.terminationStatus
     }
 
-    private static func coverage(_ arguments: Arguments) throws -> Int32 {
+    private static func protocolText(_ arguments: Arguments) throws -> ProtocolText {
         guard let folder = try protocolFolder(arguments) else {
             throw UsageError("no folder Protocol here: name it with --protocol")
         }
-        let coverage = Coverage(try ProtocolText(folder: folder))
+        return try ProtocolText(folder: folder)
+    }
+
+    private static func clauses(_ arguments: Arguments) throws -> Int32 {
+        Terminal.print(try protocolText(arguments).index)
+        return ExitStatus.success
+    }
+
+    private static func coverage(_ arguments: Arguments) throws -> Int32 {
+        let coverage = Coverage(try protocolText(arguments))
         Terminal.print(coverage.report)
         let isWhole = coverage.bare.isEmpty && coverage.stale.isEmpty
         return isWhole ? ExitStatus.success : ExitStatus.failure

@@ -6,6 +6,10 @@ public struct ProtocolText: Sendable {
     public struct Clause: Sendable {
         public let id: String
         public let text: String
+        /// Its text without tables and examples.
+        public let prose: String
+        /// The file it stands in, such as `session.md`.
+        public let file: String
     }
 
     /// One MUST or MUST NOT, and where it stands.
@@ -31,7 +35,7 @@ public struct ProtocolText: Sendable {
         for name in names {
             let text = try String(
                 contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
-            clauses += Self.clauses(in: text)
+            clauses += Self.clauses(in: text, of: name)
         }
         self.init(clauses: clauses)
     }
@@ -52,14 +56,22 @@ public struct ProtocolText: Sendable {
     }
 
     /// A clause begins with its id in bold brackets, and ends where another or a heading begins.
-    static func clauses(in text: String) -> [Clause] {
+    static func clauses(in text: String, of file: String) -> [Clause] {
         var clauses: [Clause] = []
         var id: String?
         var words: [Substring] = []
+        var prose: [Substring] = []
+        var isExample = false
         func finish() {
-            if let id { clauses.append(Clause(id: id, text: words.joined(separator: " "))) }
+            if let id {
+                clauses.append(
+                    Clause(
+                        id: id, text: words.joined(separator: " "),
+                        prose: prose.joined(separator: " "), file: file))
+            }
             id = nil
             words = []
+            prose = []
         }
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.hasPrefix("#") {
@@ -68,8 +80,13 @@ public struct ProtocolText: Sendable {
                 finish()
                 id = String(line[line.index(line.startIndex, offsetBy: 3)..<end.lowerBound])
                 words = line[end.upperBound...].split(whereSeparator: \.isWhitespace)
+                prose = words
             } else {
-                words += line.split(whereSeparator: \.isWhitespace)
+                let more = line.split(whereSeparator: \.isWhitespace)
+                words += more
+                if line.hasPrefix("```") { isExample.toggle() }
+                let isShown = isExample || line.hasPrefix("```") || line.hasPrefix("    ")
+                if !isShown && !line.hasPrefix("|") { prose += more }
             }
         }
         finish()
