@@ -32,6 +32,18 @@ import Testing
         for one in suite { #expect(!one.citations.isEmpty, "\(one.name)") }
     }
 
+    @Test("a case that the text names exists")
+    func named() throws {
+        let names = Set((Conformance.cases + ClientConformance.cases).map(\.name))
+        let sections = Set(Section.allCases.map(\.rawValue))
+        let page = try String(
+            contentsOf: Self.folder().appendingPathComponent("exchanges.md"), encoding: .utf8)
+        let found = page.matches(of: #/`([a-z]+)\.([a-z-]+)`/#)
+            .filter { sections.contains(String($0.1)) && $0.2 != "md" }
+        #expect(found.count >= 5)
+        for match in found { #expect(names.contains("\(match.1).\(match.2)")) }
+    }
+
     static let text = ProtocolText(
         clauses: ProtocolText.clauses(
             in: """

@@ -3,7 +3,8 @@ import Model
 import Testing
 import Wire
 
-/// Protocol/example.md: every frame on the page is one, has the name it is given, and is canonical.
+/// Protocol/example.md and exchanges.md: every frame on these pages is one, has the name it is given,
+/// and is canonical.
 @Suite struct ExampleTests {
     private struct Shown {
         let name: String
@@ -11,8 +12,8 @@ import Wire
     }
 
     /// The frames between fences: a line `C NAME header`, then lines of the body.
-    private func shown() throws -> [Shown] {
-        let url = Vectors.root.appending(path: "Protocol/example.md")
+    private func shown(on page: String = "example.md") throws -> [Shown] {
+        let url = Vectors.root.appending(path: "Protocol/" + page)
         var frames: [Shown] = []
         var isInside = false
         for line in try String(contentsOf: url, encoding: .utf8).split(separator: "\n") {
@@ -32,9 +33,10 @@ import Wire
         return frames
     }
 
-    @Test func framesAreWhatThePageSays() throws {
-        let frames = try shown()
-        #expect(frames.count == 15)
+    @Test(arguments: [("example.md", 15), ("exchanges.md", 27)])
+    func framesAreWhatThePageSays(_ page: String, _ count: Int) throws {
+        let frames = try shown(on: page)
+        #expect(frames.count == count)
         for item in frames {
             let decoded = try decode(item.bytes)
             #expect(decoded.count == 1, "\(item.name)")
@@ -52,5 +54,34 @@ import Wire
             #expect(delta.entries.allSatisfy { $0.seq <= cursor })
         }
         #expect(cursor == 4)
+    }
+
+    @Test func theDigestShownIsThatOfTheSnapshotShown() throws {
+        var expected: [DigestSum] = []
+        var compared = 0
+        for item in try shown(on: "exchanges.md") {
+            switch try decode(item.bytes).first?.body {
+            case .snapshotPage(let page) where !page.conversations.isEmpty:
+                var sums = [DigestSum(), DigestSum()]
+                for entry in page.conversations.flatMap(\.entries) {
+                    switch entry.body {
+                    case .conversationState:
+                        let id = try #require(entry.conversation?.bytes)
+                        sums[0].add(.conversation, id: id, version: entry.version)
+                    case .message: sums[1].add(.message, id: entry.object, version: entry.version)
+                    default: break
+                    }
+                }
+                expected = sums
+            case .digest(let digest):
+                #expect([digest.conversations, digest.messages] == expected)
+                compared += 1
+            case .digestResult(let result):
+                #expect([result.conversations, result.messages] == expected)
+                compared += 1
+            default: break
+            }
+        }
+        #expect(compared == 2)
     }
 }

@@ -8,6 +8,11 @@ import Wire
         #expect(outcome.status == 0, "\(outcome.errors)")
     }
 
+    @Test func exchangesAreWhatTheScriptWrites() throws {
+        let outcome = try GooglePeer.run([GooglePeer.script("exchanges.py"), "--check"])
+        #expect(outcome.status == 0, "\(outcome.errors)")
+    }
+
     @Test func randomFramesReadByGoogle() throws {
         var random = RandomValues(generator: SeededGenerator(state: seed()))
         let bodies = (0..<4000).map { _ in random.body() }
