@@ -1,18 +1,20 @@
 import Foundation
 
 extension ProtocolText {
+    private static let preface = """
+        # Index of clauses
+
+        Printed by `rouse conform --clauses`; a test holds it to the text. A clause stands here
+        with its first sentence, and with each sentence that says MUST: `SYN-10.2` is the second
+        MUST of SYN-10, and a sentence with two of them has both numbers. A new MUST goes to the
+        end of its clause or into a new clause, so that numbers stay. `rouse conform --coverage`
+        says which of them no case holds a server or a client to, and why.
+        """
+
     /// `Protocol/clauses.md`: every clause with its first sentence, and below it each sentence
     /// that says MUST under the number that `Coverage` gives it.
     public var index: String {
-        var lines = [
-            "# Index of clauses",
-            "",
-            "Printed by `rouse conform --clauses`; a test holds it to the text. A clause stands here",
-            "with its first sentence, and with each sentence that says MUST: `SYN-10.2` is the second",
-            "MUST of SYN-10, and a sentence with two of them has both numbers. A new MUST goes to the",
-            "end of its clause or into a new clause, so that numbers stay. `rouse conform --coverage`",
-            "says which of them no case holds a server or a client to, and why.",
-        ]
+        var lines = [Self.preface]
         var file = ""
         for clause in clauses {
             if clause.file != file {
