@@ -134,7 +134,7 @@ public struct DeviceRecord: Record, Equatable {
             Column("time_zone", .text), Column("utc_offset", .integer),
             Column("token_proven_at", .integer, optional: true),
             Column("wake_habit", .blob), Column("stored_ranges", .blob),
-            Column("reset_cursor", .integer, optional: true, since: 2),
+            Column("reset_cursor", .integer, optional: true),
         ],
         indexes: [
             // Those who are logged in on the device first, then those who were.

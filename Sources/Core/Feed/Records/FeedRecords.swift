@@ -285,7 +285,7 @@ public struct MutationRecord: Record, Equatable {
         values: [
             Column("code", .integer), Column("object", .blob), Column("position", .integer),
             Column("expires_at", .integer), Column("ordinal", .integer),
-            Column("operation", .integer, optional: true, since: 2),
+            Column("operation", .integer, optional: true),
         ],
         indexes: [TableIndex("mutation_by_expiry", columns: [7])],
         retention: .until(column: 7, index: "mutation_by_expiry"))
