@@ -240,7 +240,7 @@ public final class Demo {
             """
 
             Server and simulator run on until Ctrl-C. \(Self.phone) sleeps, \(Self.tablet) is
-            online; a device is silently woken at most once a minute. Publish to them with:
+            online; a device is silently woken at most twice a minute. Publish to them with:
 
               curl -d '{"sender":"anna","parts":[{"mime_type":"text/plain","text":"Hello"}],\
             "push":{"title":"anna","body":"Hello"}}' \\

@@ -2,9 +2,9 @@ import APNsSimulator
 import Crypto
 import Foundation
 
-/// The steps. Anna writes through her app's backend; Ben has a phone; Clara has a phone and a
-/// tablet. A device is silently woken at most once a minute, so each story of a wake has a device
-/// of its own.
+/// The steps. Anna writes through her app's backend; Ben and Clara have a phone and a tablet each.
+/// A device is silently woken at most twice a minute, so each story of a wake has a device of its
+/// own.
 extension Demo {
     struct Chapter {
         let name: String
