@@ -355,6 +355,13 @@ final class Story {
     func waitServer(
         _ device: String, _ what: String, where fits: (DeviceFacts) -> Bool
     ) throws {
-        try wait("the server says of \(device): \(what)") { try facts(device).map(fits) ?? false }
+        do {
+            try wait("the server says of \(device): \(what)") {
+                try facts(device).map(fits) ?? false
+            }
+        } catch let error as StoryError {
+            throw StoryError(
+                "\(error); it says \(try facts(device) as Any), of its wakes \(try wakes(device))")
+        }
     }
 }

@@ -160,6 +160,11 @@ extension Story {
     // MARK: Asleep
 
     private func sleepers() throws {
+        // What was read elsewhere and has not come would be fetched by a silent push of its own,
+        // and the message behind an unanswered one of those is alerted without a demotion.
+        for device in ["ben", "clara"] {
+            try waitServer(device, "not behind") { !$0.feed.isBehind }
+        }
         try tell("ben", .deviceSuspend)
         try tell("clara", .deviceBackground)
         try tell("clara", .deviceSuspend)

@@ -185,6 +185,11 @@ extension Story {
         // So that the icon is about the room again.
         try waitHolds("tablet", "mine to hide", in: Self.changing)
         try read("tablet", Self.changing)
+        try wait("the webhook is told of that reading") {
+            try world.receiver.events(of: "/\(name)").contains {
+                $0.kind == "message.read" && $0.conversationId == Self.changing
+            }
+        }
     }
 
     private func anna(
