@@ -157,6 +157,18 @@ import Testing
         }
     }
 
+    @Test(
+        "what is no HTTP/1.1 is the receiver's wrong answer, not a URL that cannot be used",
+        arguments: [
+            "\u{16}\u{3}\u{1}garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "200 OK\r\n\r\n",
+            "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 banana\r\n\r\n", "",
+        ])
+    func garbage(answer: String) throws {
+        let peer = try RawPeer(answer)
+        let results = try Self.results(of: [Self.post("http://127.0.0.1:\(peer.port)/")])
+        #expect(results == [.failed(.answer)])
+    }
+
     @Test("a proxy of the environment is not used")
     func proxy() throws {
         for name in ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"] {
@@ -248,5 +260,39 @@ final class TLSPeer {
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         try? FileManager.default.removeItem(at: file)
+    }
+}
+
+/// Takes one connection, reads the head of a request, says what it is told to, and closes.
+private final class RawPeer {
+    let port: UInt16
+    private let thread: Thread
+
+    init(_ answer: String) throws {
+        let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listening, $0, length) == 0 && listen(listening, 1) == 0
+                    && getsockname(listening, $0, &length) == 0
+            }
+        }
+        try #require(isListening)
+        port = UInt16(bigEndian: address.sin_port)
+        thread = Thread {
+            let connection = accept(listening, nil, nil)
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            _ = recv(connection, &bytes, bytes.count, 0)
+            _ = send(connection, answer, answer.utf8.count, Int32(MSG_NOSIGNAL))
+            shutdown(connection, Int32(SHUT_WR))
+            // Until the client is done: closed before, unread bytes would take the answer back.
+            while recv(connection, &bytes, bytes.count, 0) > 0 {}
+            close(connection)
+            close(listening)
+        }
+        thread.start()
     }
 }

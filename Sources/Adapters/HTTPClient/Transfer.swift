@@ -106,7 +106,10 @@ final class Transfer {
     }
 
     private func failure(_ code: CURLcode) -> HTTPPostFailure {
-        switch code {
+        // Once the request was sent, what is wrong is what came back, whatever the library calls
+        // it: bytes that are no HTTP/1.1 are to it another protocol than the URL's.
+        if wasSent, code != CURLE_OPERATION_TIMEDOUT { return .answer }
+        return switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .name
         case CURLE_COULDNT_CONNECT: forbidden > 0 && opened == 0 ? .address : .connect
         case CURLE_OPERATION_TIMEDOUT: .timeout
@@ -115,6 +118,12 @@ final class Transfer {
         case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_LOGIN_DENIED: .url
         default: .answer
         }
+    }
+
+    private var wasSent: Bool {
+        var bytes = 0
+        rouse_curl_info_long(easy, CURLINFO_REQUEST_SIZE, &bytes)
+        return bytes > 0
     }
 
     fileprivate func received(_ count: Int) -> Int {
