@@ -68,6 +68,27 @@ struct RequestTests {
         #expect(fixture.requests.isEmpty)
     }
 
+    /// The library ends a value at a NUL and forgets what a folded line says; another program in
+    /// front of it reads on (RFC 9110 5.5, RFC 9112 5.2).
+    @Test(arguments: [
+        "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer KEY\0x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer KEY\0x\r\nX: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\0.example\r\nX: y\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\0x\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\0 22\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: a\u{1}b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: a\u{7F}b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n b\r\nY: c\r\n\r\n",
+    ])
+    func whatTwoProgramsWouldReadDifferentlyIsRefused(text: String) throws {
+        let fixture = try Fixture()
+        let answer = try fixture.exchange(text)
+        #expect(answer.hasPrefix("HTTP/1.1 400 "))
+        #expect(answer.hasSuffix("invalid header line\n"), "\(answer)")
+        #expect(fixture.requests.isEmpty)
+    }
+
     @Test func otherRefusals() throws {
         let fixture = try Fixture()
         let coding = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n"

@@ -8,10 +8,11 @@ import Glibc
 /// needed. Watching must end before `stop()`, which closes it.
 ///
 /// Malformed requests are answered with 400. Only a first line without any space, which is not
-/// HTTP, is closed without an answer (the library gives no chance to). The handler is called in
-/// `run()` with whole requests only. A client that goes away in the middle of a request may be
-/// noticed at the deadline only: libmicrohttpd 0.9.75 misses an end of stream that arrives together
-/// with the last bytes.
+/// HTTP, is closed without an answer, and to a `Content-Length` that is no number the library
+/// writes the head of its own 400 twice before it closes: it asks nobody about either. The handler
+/// is called in `run()` with whole requests only. A client that goes away in the middle of a
+/// request may be noticed at the deadline only: libmicrohttpd 0.9.75 misses an end of stream that
+/// arrives together with the last bytes.
 public final class HTTPServer {
     /// The port the server listens on.
     public let port: UInt16
@@ -288,9 +289,8 @@ extension HTTPServer {
         case .head:
             connection.deadline = newDeadline()
             let verdict = RequestHead.judge(
-                handle, method: method.map { String(cString: $0) } ?? "",
-                version: version.map { String(cString: $0) } ?? "", target: exchange.target,
-                peerAddress: connection.peerAddress, limits: limits)
+                handle, method: method, version: version.map { String(cString: $0) } ?? "",
+                target: exchange.target, peerAddress: connection.peerAddress, limits: limits)
             switch verdict {
             case .accepted(let request): exchange.phase = .body(request)
             case .refused(let reason):

@@ -12,20 +12,23 @@ enum RequestHead {
     }
 
     static func judge(
-        _ handle: OpaquePointer, method: String, version: String, target: [UInt8],
-        peerAddress: String, limits: HTTPLimits
+        _ handle: OpaquePointer, method methodBytes: UnsafePointer<CChar>?, version: String,
+        target: [UInt8], peerAddress: String, limits: HTTPLimits
     ) -> Verdict {
+        let method = methodBytes.map { String(cString: $0) } ?? ""
         if rouse_mhd_header_size(handle) > limits.headerBytes {
             return .refused(HTTPRefusal(status: 431, reason: "header lines too long"))
         }
         guard isToken(method), let target = RequestTarget(target) else {
             return .refused(HTTPRefusal(status: 400, reason: "invalid request line"))
         }
-        let headers = fields(of: handle)
-        for (name, value) in headers.fields {
-            if !isToken(name) || value.utf8.contains(where: isForbiddenInValue) {
-                return .refused(HTTPRefusal(status: 400, reason: "invalid header line"))
-            }
+        let lines = lines(of: handle)
+        let headers = HTTPHeaders(lines.map { ($0.name, $0.value) })
+        let isReadable = headers.fields.allSatisfy { name, value in
+            isToken(name) && !value.utf8.contains(where: isForbiddenInValue)
+        }
+        guard isReadable, isWhole(lines, of: handle, method: methodBytes) else {
+            return .refused(HTTPRefusal(status: 400, reason: "invalid header line"))
         }
         // RFC 9112 3.2.
         let hosts = headers.values("host").count
@@ -69,16 +72,46 @@ enum RequestHead {
             ? .refused(refusal) : .refusedAfterBody(refusal)
     }
 
-    private static func fields(of handle: OpaquePointer) -> HTTPHeaders {
-        var fields: [(name: String, value: String)] = []
-        withUnsafeMutablePointer(to: &fields) { pointer in
-            _ = MHD_get_connection_values_n(handle, .HEADER_KIND, collectField, pointer)
+    /// One header line, and where the library has it.
+    fileprivate struct Line {
+        let name: String
+        let value: String
+        let nameBytes: UnsafeRawBufferPointer
+        let valueBytes: UnsafeRawBufferPointer
+    }
+
+    private static func lines(of handle: OpaquePointer) -> [Line] {
+        var lines: [Line] = []
+        withUnsafeMutablePointer(to: &lines) { pointer in
+            _ = MHD_get_connection_values_n(handle, .HEADER_KIND, collectLine, pointer)
         }
-        return HTTPHeaders(fields)
+        return lines
+    }
+
+    /// Whether the head holds nothing that its lines do not say. The library cuts lines where they
+    /// were received: a value ends for it at a NUL, and of a folded line it keeps only the first
+    /// part. Another program in front of this one reads on (RFC 9110 5.5, RFC 9112 5.2).
+    private static func isWhole(
+        _ lines: [Line], of handle: OpaquePointer, method: UnsafePointer<CChar>?
+    ) -> Bool {
+        guard let method = UnsafeRawPointer(method) else { return false }
+        let end = method + rouse_mhd_header_size(handle)
+        for (index, line) in lines.enumerated() {
+            let next = index + 1 < lines.count ? lines[index + 1].nameBytes.baseAddress : end
+            guard let name = line.nameBytes.baseAddress, name >= method,
+                let value = line.valueBytes.baseAddress, value > name + line.nameBytes.count,
+                let next, next <= end, value + line.valueBytes.count < next
+            else { return false }
+            let valueEnd = value + line.valueBytes.count
+            // The ends of lines are zeros by now.
+            let rest = UnsafeRawBufferPointer(start: valueEnd, count: next - valueEnd)
+            guard rest.allSatisfy({ $0 == 0 }) else { return false }
+        }
+        return true
     }
 }
 
-private func collectField(
+private func collectLine(
     _ context: UnsafeMutableRawPointer?, _ kind: MHD_ValueKind, _ name: UnsafePointer<CChar>?,
     _ nameBytes: Int, _ value: UnsafePointer<CChar>?, _ valueBytes: Int
 ) -> MHD_Result {
@@ -88,7 +121,10 @@ private func collectField(
     // before it.
     let end = value.lastIndex { $0 != 0x20 && $0 != 0x09 }.map { $0 + 1 } ?? 0
     // Bytes that are no UTF-8 become U+FFFD, which equals no name or secret a handler looks for.
-    context?.assumingMemoryBound(to: [(name: String, value: String)].self).pointee.append(
-        (String(decoding: name, as: UTF8.self), String(decoding: value[..<end], as: UTF8.self)))
+    context?.assumingMemoryBound(to: [RequestHead.Line].self).pointee.append(
+        RequestHead.Line(
+            name: String(decoding: name, as: UTF8.self),
+            value: String(decoding: value[..<end], as: UTF8.self), nameBytes: name,
+            valueBytes: value))
     return .YES
 }
