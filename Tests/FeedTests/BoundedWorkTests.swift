@@ -157,4 +157,31 @@ struct BoundedWorkTests {
         }
         #expect(try told() == ["receipt bob 3001 0"])
     }
+
+    @Test("a write takes 16 read receipts, however much each of them moves")
+    func readReceipts() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        let sessions = try (0..<32).map { number in
+            try pushes.open(
+                "bob", DeviceID(high: 5, low: UInt64(number)), token: UInt8(number)
+            ).session
+        }
+        for session in sessions.dropFirst() { try pushes.end(session, within: 0) }
+        let rooms = try (0..<17).map { _ in try world.converse(["anna", "bob"]) }
+        for room in rooms {
+            for number in 0..<50 { try world.publish("\(number)", to: room, from: "anna") }
+        }
+        try pushes.run(62_000)
+        let reads = rooms.map { ReadReceipt(conversation: $0, through: 50) }
+        func sync(_ count: Int) throws -> StoreAnswer {
+            let frame = SyncFrame(
+                cursor: nil, applied: 0, mode: .advance, reads: Array(reads.prefix(count)))
+            return try world.ask(
+                .sync(SyncWrite(session: sessions[0], sync: frame, freshEpochHalf: 5)))
+        }
+        #expect(try sync(17).refusal == .limit)
+        guard case .synced = try sync(16) else { throw Unexpected(answer: .done) }
+        #expect(world.rows.total < 16_384, "\(world.rows)")
+    }
 }

@@ -42,8 +42,10 @@ public struct RuleLimits: Equatable, Sendable {
     public var announcementRecipients = 1000
     /// Batches of users of one app that may wait for announcements.
     public var announcementQueue: UInt64 = 1024
-    /// Read receipts, and ranges, in one SYNC or ACK.
-    public var readsPerRequest = 256
+    /// Read receipts in one write: each counts a conversation anew and tells every device of the
+    /// user. A session hands over those of a SYNC or ACK in parts.
+    public var readsPerRequest = 16
+    /// Ranges in one SYNC or ACK.
     public var rangesPerRequest = 256
     /// Ranges kept in one read mark; beyond it the lowest are dropped.
     public var rangesPerReadMark = 256

@@ -153,8 +153,12 @@ extension Session {
         loginDeadline = nil
         phase = .opening
         let isApp = role == .app
-        // One that is refused is answered after WELCOME; the login stands.
-        let sync = hello.sync.flatMap { refusal(of: $0) == nil && $0.mode != .peek ? $0 : nil }
+        // One that is refused is answered after WELCOME; the login stands. So is one with more
+        // read receipts than one write takes.
+        let sync = hello.sync.flatMap {
+            refusal(of: $0) == nil && $0.mode != .peek && $0.reads.count <= limits.readsPerWrite
+                ? $0 : nil
+        }
         let request = OpenSession(
             app: AppID(hello.app), device: device, role: role, credential: credential,
             newTokenHash: configuration.sha256(sessionToken), freshEpochHalf: freshEpochHalf(),
@@ -223,6 +227,9 @@ extension Session {
             return startLook(&actions)
         }
         if sync.mode == .peek { return startPeek(sync, request: helloRequest, &actions) }
+        if sync.reads.count > limits.readsPerWrite {
+            return receivedSync(sync, request: helloRequest, now: now, &actions)
+        }
         answerSync(sync, request: helloRequest, answer.sync, refused: [], now: now, &actions)
     }
 

@@ -96,7 +96,7 @@ extension Session {
         }
     }
 
-    private mutating func receivedSync(
+    mutating func receivedSync(
         _ sync: SyncFrame, request: UInt16, now: Instant, _ actions: inout [SessionAction]
     ) {
         if let code = refusal(of: sync) {
@@ -119,7 +119,8 @@ extension Session {
                 let told = min(cursor.seq, sync.applied)
                 if told <= head { takeApplied(told, now: now, &actions) }
             }
-            return enqueue(.sync(request: request, sync), now: now, &actions)
+            return enqueue(
+                .sync(request: request, setAsideReads(of: sync)), now: now, &actions)
         }
         // Nothing the store must decide: an ACK and a page.
         renewal = .none
@@ -127,6 +128,22 @@ extension Session {
         let position = SyncedSession(
             epoch: epoch, head: head, applied: applied, mutationFloor: mutationFloor)
         answerSync(sync, request: request, position, refused: [], now: now, &actions)
+    }
+
+    /// Of more read receipts than one write takes the store gets those above it first, as an
+    /// ACK's: all are taken before the page is read (SYN-9).
+    private mutating func setAsideReads(of sync: SyncFrame) -> SyncFrame {
+        guard sync.reads.count > limits.readsPerWrite else { return sync }
+        var rest = sync
+        rest.reads = Array(sync.reads.prefix(limits.readsPerWrite))
+        // A position of another history may be another message's here (SYN-32).
+        let isOfThisHistory = sync.cursor.map { $0.epoch == epoch && $0.seq <= head } ?? true
+        ack.merge(
+            sync.reads.dropFirst(limits.readsPerWrite)
+                .filter { isOfThisHistory || $0.conversation == nil },
+            rangesMax: limits.receiptsPerWrite)
+        if !ack.reads.isEmpty { ack.isUrgent = true }
+        return rest
     }
 
     private mutating func enqueue(

@@ -43,13 +43,11 @@ public struct SessionLimits: Equatable, Sendable {
     public var messageBytes = RuleLimits().messageBytes
     /// Users named in one mutation; told in WELCOME, checked by the store's rules.
     public var participantsPerRequest = RuleLimits().participantsPerRequest
-    /// Read receipts in one write, ranges in one, and ranges of one read receipt: no more than
-    /// the store's rules take.
-    public var receiptsPerWrite = min(
-        RuleLimits().readsPerRequest, RuleLimits().rangesPerRequest)
-    /// Read receipts of ACKs in one write: each counts a conversation anew and tells every device
-    /// of the user, and others' requests get between two writes.
-    public var readsPerWrite = 16
+    /// Read receipts in one SYNC or ACK, ranges in one write, and ranges of one read receipt.
+    public var receiptsPerWrite = RuleLimits().rangesPerRequest
+    /// Read receipts in one write, no more than the store's rules take: others' requests get
+    /// between two writes.
+    public var readsPerWrite = RuleLimits().readsPerRequest
     /// FETCH, SNAPSHOT and DIGEST without an answer, together.
     public var historyInFlight = 4
     /// The entries of a PAGE.
