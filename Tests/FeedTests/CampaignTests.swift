@@ -390,6 +390,58 @@ import Wire
         #expect(try campaigns.state(id) == .finished)
     }
 
+    /// Where clocks have changed since a device connected, what it told then is wrong by an hour.
+    @Test func clocksThatChangedSinceAreTheOnesThatCount() throws {
+        world.zones = ChangedClocks()
+        let phones: [(number: UInt64, zone: String, offset: UInt64)] = [
+            // Told in winter, told in summer: an hour ahead of UTC by now, and level with it.
+            (1, "Forward", 1_440), (2, "Back", 1_500),
+            // As they were, also where nobody knows the zone or it was not said.
+            (3, "Forward", 1_500), (4, "Nowhere", 1_500), (5, "", 1_500), (6, "", 1_440),
+            // The zone alone.
+            (7, "Forward", 0), (8, "Back", 0),
+        ]
+        for phone in phones {
+            try campaigns.phone(phone.number) {
+                $0.timeZone = phone.zone
+                $0.utcOffset = phone.offset
+            }
+        }
+        world.pass(86_400_000)
+        let noon = world.now + 86_400_000
+        let id = try campaigns.create {
+            $0.plan.startsAt = noon
+            $0.plan.isLocal = true
+        }
+        var told: [Int64: [String]] = [:]
+        for _ in 0..<(48 * 2) {
+            let names = try campaigns.send()
+            let minutes =
+                (Int64(world.now.milliseconds) - Int64(noon.milliseconds)) / 60_000
+            if !names.isEmpty { told[minutes, default: []] += names }
+            world.pass(30 * 60_000)
+            try campaigns.pushes.tick()
+        }
+        // Who never said an offset is looked at with UTC.
+        #expect(told == [-60: ["u1", "u3", "u4", "u5"], 0: ["u2", "u6", "u7", "u8"]])
+        #expect(try campaigns.state(id) == .finished)
+        #expect(try campaigns.counts(id).seen == 8)
+        #expect(try campaigns.counts(id).accepted == 8)
+    }
+
+    @Test func whoSaysOnlyTheZoneIsOfItsOffset() throws {
+        world.zones = ChangedClocks()
+        let answer = try world.ask(
+            .openSession(
+                OpenSession(
+                    app: World.app, device: DeviceID(high: 3, low: 3), role: .app,
+                    credential: .identity(UserID("bob")), newTokenHash: world.hash(),
+                    freshEpochHalf: 5, boot: campaigns.pushes.boot,
+                    place: DevicePlace(timeZone: "Forward"))))
+        guard case .opened = answer else { throw Unexpected(answer: answer) }
+        #expect(try world.all(DeviceRecord.self).map(\.utcOffset) == [1_500])
+    }
+
     @Test func aDeviceWithOpenAlertsKeepsItsStoredOne() throws {
         let (pushes, room) = try Pushes.sleeping()
         try pushes.say("1", in: room, .urgent)
@@ -488,5 +540,16 @@ import Wire
         try campaigns.advance()
         #expect(try campaigns.state(id) == .finished)
         #expect(try campaigns.counts(id).waiting == 0)
+    }
+}
+
+/// Zones that have an hour more and an hour less since a moment ago than all the time before.
+private struct ChangedClocks: ZoneClock {
+    func offset(of zone: String, at time: Timestamp) -> Int64? {
+        switch zone {
+        case "Forward": 3_600
+        case "Back": 0
+        default: nil
+        }
     }
 }

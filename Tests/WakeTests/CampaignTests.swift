@@ -96,34 +96,45 @@ import Testing
 @Suite struct CampaignPlanTests {
     private let noon = Timestamp(milliseconds: 1_000 * 86_400_000)
 
-    @Test func theEastIsFirstAndWhoSaidNothingComesWithUTC() throws {
-        let inUse: [UInt64] = [1_440 - 480, 1_440, 1_440 + 60, 1_440 + 330]
-        func highest(_ bound: UInt64) throws(StoreError) -> UInt64? {
-            inUse.last { $0 < bound }
-        }
-        var order: [UInt64] = []
-        var last: UInt64?
-        while let next = try CampaignPlan.offset(after: last, highest: highest) {
-            order.append(next)
+    /// Each offset in use twice: `+1` an hour before its own turn.
+    private func order(of inUse: [UInt64]) throws -> [String] {
+        var order: [String] = []
+        var last: CampaignTurn?
+        let highest = { (bound: UInt64) throws(StoreError) in inUse.last { $0 < bound } }
+        while let next = try CampaignTurn.next(after: last, highest: highest) {
+            order.append("\(next.offset)\(next.isEarly ? "+1" : "")")
+            #expect(CampaignTurn(encoded: next.encoded) == next)
+            #expect(next.clock <= last?.clock ?? .max)
             last = next
-            try #require(order.count < 10)
+            try #require(order.count < 20)
         }
-        #expect(order == [1_770, 1_500, 1_440, 0, 960])
-        let plan = CampaignPlan(startsAt: noon, isLocal: true)
-        let hours = order.map { offset in
-            Int64(plan.moment(ofOffset: offset).milliseconds) - Int64(noon.milliseconds)
-        }.map { Double($0) / 3_600_000 }
-        #expect(hours == [-5.5, -1, 0, 0, 8])
+        return order
     }
 
-    @Test func withoutAnybodyTheOrderHasOnlyThoseThatSaidNothing() throws {
-        func nobody(_ bound: UInt64) throws(StoreError) -> UInt64? { nil }
-        #expect(try CampaignPlan.offset(after: nil, highest: nobody) == 0)
-        #expect(try CampaignPlan.offset(after: 0, highest: nobody) == nil)
-        func west(_ bound: UInt64) throws(StoreError) -> UInt64? { bound > 900 ? 900 : nil }
-        #expect(try CampaignPlan.offset(after: nil, highest: west) == 0)
-        #expect(try CampaignPlan.offset(after: 0, highest: west) == 900)
-        #expect(try CampaignPlan.offset(after: 900, highest: west) == nil)
+    @Test func theEastIsFirstAndWhoSaidNothingComesWithUTC() throws {
+        let inUse: [UInt64] = [1_440 - 480, 1_440, 1_440 + 60, 1_440 + 330]
+        #expect(
+            try order(of: inUse) == [
+                "1770+1", "1770", "1500+1", "1500", "1440+1", "1440", "0", "960+1", "960",
+            ])
+        let plan = CampaignPlan(startsAt: noon, isLocal: true)
+        let hours = ([1_770, 1_500, 1_440, 960] as [UInt64]).map { clock in
+            Int64(plan.moment(onClock: clock).milliseconds) - Int64(noon.milliseconds)
+        }.map { Double($0) / 3_600_000 }
+        #expect(hours == [-5.5, -1, 0, 8])
+    }
+
+    @Test func eachOffsetHasItsTwoTurnsWhateverOthersThereAre() throws {
+        #expect(try order(of: []) == ["0"])
+        #expect(try order(of: [900]) == ["0", "900+1", "900"])
+        #expect(try order(of: [1_380]) == ["1380+1", "0", "1380"])
+        #expect(try order(of: [1_380, 1_440]) == ["1440+1", "1440", "1380+1", "0", "1380"])
+        #expect(
+            try order(of: [1, 2, 60, 61]) == [
+                "0", "61+1", "60+1", "2+1", "61", "1+1", "60", "2", "1",
+            ])
+        #expect(try order(of: [2_880]) == ["2880+1", "2880", "0"])
+        #expect(CampaignTurn(offset: 2_880, isEarly: true).clock == CampaignTurn.clockMax)
     }
 
     @Test func theShareIsAboutAsLargeAsSaidAndDiffersByCampaign() {

@@ -199,8 +199,8 @@ public struct CampaignProgressRecord: Record, Equatable {
     public var finishedAt: Timestamp?
     /// It goes on by itself then.
     public var reviewUntil: Timestamp?
-    /// Of a local start: whose turn it is, as `DeviceRecord.utcOffset`.
-    public var offset: UInt64?
+    /// Of a local start: whose turn it is.
+    public var turn: CampaignTurn?
     public var isOffsetDone = false
     /// The last device looked at in this pass; an empty user: none yet.
     public var cursorUser = UserID("")
@@ -243,7 +243,9 @@ public struct CampaignProgressRecord: Record, Equatable {
         startedAt = try timestamp(&reader)
         finishedAt = try timestamp(&reader)
         reviewUntil = try timestamp(&reader)
-        offset = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
+        turn = try reader.optional { reader throws(StoreError) in
+            CampaignTurn(encoded: try reader.unsigned())
+        }
         isOffsetDone = try reader.flag()
         cursorUser = UserID(try reader.text())
         cursorDevice = try reader.identifier()
@@ -266,7 +268,7 @@ public struct CampaignProgressRecord: Record, Equatable {
             .text(reason), .timestamp(since), .optional(due) { .timestamp($0) },
             .optional(sendingSince) { .timestamp($0) }, .optional(startedAt) { .timestamp($0) },
             .optional(finishedAt) { .timestamp($0) },
-            .optional(reviewUntil) { .timestamp($0) }, .optional(offset) { .unsigned($0) },
+            .optional(reviewUntil) { .timestamp($0) }, .optional(turn) { .unsigned($0.encoded) },
             .flag(isOffsetDone), .user(cursorUser), .identifier(cursorDevice),
             .flag(isPassDone), .blob(counts.encoded), .blob(trend.encoded),
             .unsigned(meterSecond), .unsigned(meterCount), .unsigned(lastStatus),

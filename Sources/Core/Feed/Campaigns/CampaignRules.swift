@@ -51,7 +51,7 @@ extension Work {
         try put(
             CampaignProgressRecord(
                 app: new.app, campaign: new.campaign,
-                due: max(now, new.plan.moment(ofOffset: CampaignPlan.offsetUTC * 2)), now: now))
+                due: max(now, new.plan.moment(onClock: CampaignTurn.clockMax)), now: now))
         effects.hasBackgroundWork = true
         return made
     }
@@ -187,7 +187,7 @@ extension CampaignProgressRecord {
         since = now
         startedAt = startedAt ?? now
         reviewUntil = nil
-        offset = nil
+        turn = nil
         isOffsetDone = false
         isPassDone = false
         cursorUser = UserID("")

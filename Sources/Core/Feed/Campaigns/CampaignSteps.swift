@@ -35,6 +35,7 @@ extension Work {
         _ app: AppID, _ id: CampaignID, _ budget: Int
     ) throws(RuleFailure) -> Int {
         let key = CampaignKey(app: app, campaign: id).columns
+        try putClocksRight(key, budget)
         guard
             var progress = try record(CampaignProgressRecord.self, key, lock: .wait),
             let due = progress.due, due <= now
@@ -66,8 +67,8 @@ extension Work {
         switch progress.stage {
         case .finished: return 0
         case .scheduled:
-            let first = try nextOffset(after: nil, progress.app, plan) ?? 0
-            let moment = plan.moment(ofOffset: first)
+            let first = try nextTurn(after: nil, progress.app, plan)
+            let moment = plan.moment(onClock: first?.clock ?? CampaignPlan.offsetUTC)
             guard moment <= now else {
                 progress.due = min(moment, now + Self.hourDelay)
                 return 0
@@ -114,13 +115,24 @@ extension Work {
         }
         guard try isTurn(&progress, campaign.plan) else { return 0 }
         let limit = min(budget, room)
-        let devices = try devices(after: progress, limit: limit, campaign.plan)
+        let found = try devices(after: progress, limit: limit, campaign.plan)
+        // Up to the first one whose turn is later: the next step puts it right.
+        let isLocal = campaign.plan.isLocal
+        let devices = found.prefix { device in
+            guard isLocal, let turn = progress.turn, !turn.isEarly else { return true }
+            return campaign.plan.clock(of: device, zones) >= turn.clock
+        }
         guard let app = try record(AppRecord.self, [.app(progress.app)]) else { return 0 }
         let counted = progress.counts
         try waking { () throws(StoreError) in
             var audience = CampaignAudience(
                 of: app, try campaign.decodedFilter(), in: self.transaction, now: self.now)
             for device in devices {
+                if isLocal, let turn = progress.turn,
+                    !turn.takes(clock: campaign.plan.clock(of: device, zones))
+                {
+                    continue
+                }
                 try self.consider(device, &audience, campaign, &progress)
             }
         }
@@ -129,8 +141,8 @@ extension Work {
             progress.cursorUser = last.user
             progress.cursorDevice = last.device
         }
-        if devices.count < limit {
-            if campaign.plan.isLocal {
+        if devices.count == found.count, found.count < limit {
+            if isLocal {
                 progress.isOffsetDone = true
             } else {
                 progress.isPassDone = true
@@ -138,6 +150,31 @@ extension Work {
         }
         progress.due = now
         return max(1, devices.count)
+    }
+
+    // MARK: Clocks that have changed
+
+    /// Of a local start: devices that are next, and whose clock has been set back since they told
+    /// their offset, get the offset that is right, and with it the later turn. Before the
+    /// campaign is locked, as devices are.
+    private func putClocksRight(
+        _ key: [ColumnValue], _ budget: Int
+    ) throws(RuleFailure) {
+        guard let progress = try record(CampaignProgressRecord.self, key),
+            let due = progress.due, due <= now, progress.hold == .none,
+            let turn = progress.turn, !turn.isEarly, !progress.isOffsetDone,
+            let campaign = try record(CampaignRecord.self, key)
+        else { return }
+        for device in try devices(after: progress, limit: budget, campaign.plan) {
+            let clock = campaign.plan.clock(of: device, zones)
+            guard clock < turn.clock,
+                var known = try record(
+                    DeviceRecord.self,
+                    [.app(device.app), .user(device.user), .identifier(device.device)], lock: .wait)
+            else { continue }
+            known.utcOffset = clock
+            try put(known)
+        }
     }
 
     private func consider(
@@ -260,7 +297,7 @@ extension Work {
             progress.cursorUser.name.isEmpty
             ? nil : [.user(progress.cursorUser), .identifier(progress.cursorDevice)]
         var prefix: [ColumnValue] = [.app(progress.app)]
-        if plan.isLocal { prefix.append(.unsigned(progress.offset ?? 0)) }
+        if plan.isLocal { prefix.append(.unsigned(progress.turn?.offset ?? 0)) }
         return try records(
             DeviceRecord.self,
             Scan(
@@ -272,31 +309,32 @@ extension Work {
     private func isTurn(
         _ progress: inout CampaignProgressRecord, _ plan: CampaignPlan
     ) throws(RuleFailure) -> Bool {
-        guard plan.isLocal, progress.offset == nil || progress.isOffsetDone else { return true }
-        guard let next = try nextOffset(after: progress.offset, progress.app, plan) else {
+        guard plan.isLocal, progress.turn == nil || progress.isOffsetDone else { return true }
+        guard let next = try nextTurn(after: progress.turn, progress.app, plan) else {
             progress.isPassDone = true
             progress.due = now
             return false
         }
-        let moment = plan.moment(ofOffset: next)
+        let moment = plan.moment(onClock: next.clock)
         guard moment <= now else {
             progress.due = min(moment, now + Self.hourDelay)
             return false
         }
-        progress.offset = next
+        progress.turn = next
         progress.isOffsetDone = false
         progress.cursorUser = UserID("")
         progress.cursorDevice = .zero
         return true
     }
 
-    private func nextOffset(
-        after offset: UInt64?, _ app: AppID, _ plan: CampaignPlan
-    ) throws(RuleFailure) -> UInt64? {
+    private func nextTurn(
+        after turn: CampaignTurn?, _ app: AppID, _ plan: CampaignPlan
+    ) throws(RuleFailure) -> CampaignTurn? {
         guard plan.isLocal else { return nil }
         return try waking { () throws(StoreError) in
-            try CampaignPlan.offset(after: offset) { bound throws(StoreError) in
-                try self.transaction.records(
+            try CampaignTurn.next(after: turn) { bound throws(StoreError) in
+                guard bound > 1 else { return nil }
+                return try self.transaction.records(
                     DeviceRecord.self,
                     Scan(
                         index: "device_by_offset", prefix: [.app(app)], after: [.unsigned(0)],
@@ -304,5 +342,13 @@ extension Work {
                 ).first?.utcOffset
             }
         }
+    }
+}
+
+extension CampaignPlan {
+    /// What a device's clock is ahead of UTC when it shows the start, as an offset.
+    fileprivate func clock(of device: DeviceRecord, _ zones: any ZoneClock) -> UInt64 {
+        let clock = clock(zone: device.timeZone, told: device.utcOffset, zones: zones)
+        return clock == 0 ? Self.offsetUTC : clock
     }
 }

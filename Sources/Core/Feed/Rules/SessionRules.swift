@@ -1,4 +1,5 @@
 import Model
+import Wake
 import Wire
 
 extension Work {
@@ -208,7 +209,12 @@ extension Work {
         }
         if isName(place.locale) { device.locale = place.locale }
         if isName(place.timeZone) { device.timeZone = place.timeZone }
-        if (1...2_880).contains(place.utcOffset) { device.utcOffset = UInt64(place.utcOffset) }
+        if (1...2_880).contains(place.utcOffset) {
+            device.utcOffset = UInt64(place.utcOffset)
+        } else if isName(place.timeZone), let east = zones.offset(of: place.timeZone, at: now) {
+            // Campaigns find devices by it.
+            device.utcOffset = UInt64(clamping: max(1, min(east / 60 + 1_440, 2_880)))
+        }
     }
 
     private func bounded(_ text: String) -> String {

@@ -60,26 +60,24 @@ public struct CampaignPlan: Equatable, Sendable {
         return nil
     }
 
-    /// When devices of an offset are told, a 0 standing for UTC: they have not said theirs.
-    public func moment(ofOffset offset: UInt64) -> Timestamp {
+    /// When clocks so far ahead of UTC, as `DeviceRecord.utcOffset`, show the start.
+    public func moment(onClock clock: UInt64) -> Timestamp {
         guard isLocal else { return startsAt }
-        let east = offset == 0 ? Self.offsetUTC : offset
         // Minutes from the east-most clock there may be, which is two days before the last.
         let base = startsAt.milliseconds + Self.offsetUTC * 60_000
-        return Timestamp(milliseconds: base - min(base, east * 60_000))
+        return Timestamp(milliseconds: base - min(base, clock * 60_000))
     }
 
-    /// Which offset's turn is after `offset`: the clocks in the east show it first.
-    ///
-    /// - Parameter highest: the highest offset in use below a bound, 0 left out; `nil`: none.
-    public static func offset(
-        after offset: UInt64?, highest: (UInt64) throws(StoreError) -> UInt64?
-    ) throws(StoreError) -> UInt64? {
-        // Those that have not said theirs come behind UTC.
-        if offset == 0 { return try highest(offsetUTC) }
-        let next = try highest(offset ?? .max)
-        if let next, next >= offsetUTC { return next }
-        return offset.map { $0 < offsetUTC } ?? false ? next : 0
+    /// What a device's clock is ahead of UTC when it shows the start: by the zone it has named,
+    /// for the offset it told is that of its last connection; where nobody knows the zone, by that.
+    public func clock(zone: String, told: UInt64, zones: any ZoneClock) -> UInt64 {
+        guard !zone.isEmpty, zones.offset(of: zone, at: startsAt) != nil else { return told }
+        let local = LocalMoment(wall: startsAt.milliseconds, isDaily: false)
+        let moment = local.instant(
+            zone: zone, offset: told, published: startsAt, zones: zones)
+        let east =
+            (Int64(clamping: startsAt.milliseconds) - Int64(clamping: moment.milliseconds)) / 60_000
+        return UInt64(clamping: max(1, min(east + Int64(Self.offsetUTC), 2_880)))
     }
 
     /// Whether a device is of the share that goes first: the same each time it is asked, and
