@@ -1,3 +1,4 @@
+import Foundation
 import MemoryStore
 import Model
 import Testing
@@ -118,6 +119,25 @@ import Wire
         #expect(rows.count { $0.wake.lane == .wake } == 48)
         #expect(rows.count { $0.wake.lane == .alert } == 8)
         #expect(rows.count { $0.wake.lane == .badge } == 8)
+    }
+
+    @Test("of more queues than one claim looks at, each has its turn")
+    func moreQueuesThanOneClaimLooksAt() throws {
+        let topics = (0..<5_000).map { String(format: "topic.%05d", $0) }
+        for topic in topics { try put(1, .wake, topic: topic) }
+        try put(1, .alert, topic: "last")
+        var seen: Set<String> = []
+        var claims = 0
+        while seen.count < topics.count + 1, claims < 5 {
+            claims += 1
+            let (rows, queues) = try take(10_000)
+            #expect(rows.count <= 4_096)
+            // It comes again for the others, without being told of anything.
+            #expect(queues.nextDue.map { $0 <= world.now + 1_000 } ?? false)
+            seen.formUnion(rows.map(\.wake.topic))
+        }
+        #expect(claims == 2)
+        #expect(seen.contains("last") && seen.count == topics.count + 1, "\(seen.count)")
     }
 
     @Test("apps share a claim equally, whoever waits longer, and what one leaves the others take")

@@ -15,8 +15,10 @@ struct DueRow {
 /// What was due before the end of an outage of ours leaves at a limited rate, of which each class
 /// has an equal share; what is urgent does not wait for it.
 struct PushQueues {
-    /// Queues looked at in one claim.
+    /// Queues looked at in one claim. Of more, the next claim begins behind them.
     static let queuesMax = 4_096
+    /// How long the others wait for it.
+    private static let restDelay: Milliseconds = 100
     /// Of each class that has something due, whatever the better ones want.
     static let reserve = 8
 
@@ -178,11 +180,26 @@ struct PushQueues {
     /// The queues with something due that may be taken, in the order of the index.
     private mutating func findQueues() throws(StoreError) -> [Queue] {
         var ready: [Queue] = []
-        var last: [ColumnValue]?
+        let before = try transaction.record(MetaRecord.self, [.text(QueuePlace.name)])
+        let start = before.flatMap { QueuePlace(bytes: $0.bytes) }?.prefix
+        var last = start
+        var hasTurned = start == nil
         for _ in 0..<Self.queuesMax {
-            let found = try transaction.records(
-                WakeRecord.self, Scan(index: "wake_by_lane", after: last, limit: 1))
-            guard let first = found.first, let oldest = first.due else { return ready }
+            var found = try transaction.records(
+                WakeRecord.self,
+                Scan(
+                    index: "wake_by_lane", after: last, through: hasTurned ? start : nil, limit: 1))
+            if found.isEmpty, !hasTurned {
+                hasTurned = true
+                found = try transaction.records(
+                    WakeRecord.self, Scan(index: "wake_by_lane", through: start, limit: 1))
+            }
+            guard let first = found.first, let oldest = first.due else {
+                if before != nil {
+                    try transaction.delete(MetaRecord.self, [.text(QueuePlace.name)])
+                }
+                return ready
+            }
             var queue = Queue(first: first, oldest: oldest, credential: nil)
             last = queue.prefix
             guard oldest <= now else {
@@ -203,6 +220,11 @@ struct PushQueues {
                 ready.append(queue)
                 try noteNextDue(of: queue)
             }
+        }
+        if let last, let place = QueuePlace(prefix: last) {
+            try transaction.put(place.record)
+            let rest = now + Self.restDelay
+            nextDue = min(nextDue ?? rest, rest)
         }
         return ready
     }
@@ -259,6 +281,44 @@ struct PushQueues {
             depths.append(PushQueueDepth(lane: lane, count: count, oldest: oldest))
         }
         return depths
+    }
+}
+
+/// The last queue that a claim looked at, of more than one claim looks at.
+private struct QueuePlace {
+    static let name = "push_queue"
+    let prefix: [ColumnValue]
+
+    init?(prefix: [ColumnValue]) {
+        guard prefix.count == 5 else { return nil }
+        self.prefix = prefix
+    }
+
+    /// As written by `record`; `nil`: something else.
+    init?(bytes: [UInt8]) {
+        guard bytes.count >= 4, bytes.count >= 4 + Int(bytes[3]) else { return nil }
+        let app = String(decoding: bytes[4..<4 + Int(bytes[3])], as: UTF8.self)
+        let topic = String(decoding: bytes[(4 + Int(bytes[3]))...], as: UTF8.self)
+        prefix = [
+            .unsigned(UInt64(bytes[0])), .text(app), .unsigned(UInt64(bytes[1])), .text(topic),
+            .unsigned(UInt64(bytes[2])),
+        ]
+    }
+
+    var record: MetaRecord {
+        var numbers: [UInt8] = []
+        var texts: [[UInt8]] = []
+        for value in prefix {
+            switch value {
+            case .integer(let number): numbers.append(UInt8(clamping: number))
+            case .text(let text): texts.append(Array(text.utf8))
+            default: break
+            }
+        }
+        let app = texts.first ?? []
+        return MetaRecord(
+            name: Self.name, number: 0,
+            bytes: numbers + [UInt8(clamping: app.count)] + app + (texts.last ?? []))
     }
 }
 
