@@ -63,6 +63,16 @@ import Wire
         #expect(try pushes.run(25_000).count == 5)
     }
 
+    @Test func whatAPNsAskedToLeaveAloneIsNotSentAnythingUrgentEither() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(0, answering: { _ in tooMany }).count == 1)
+        try pushes.say("fire", in: room, .urgent)
+        #expect(try pushes.run(10_000) == [])
+        let words = try pushes.run(60_000)
+        #expect(words.first == #"alert "fire (and 2 more)" badge 3 stored"#, "\(words)")
+    }
+
     @Test func aNewTokenEndsWhatWasAskedForTheOld() throws {
         let (pushes, room) = try Pushes.sleeping()
         try pushes.say("1", in: room)
