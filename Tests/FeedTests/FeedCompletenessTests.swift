@@ -34,6 +34,21 @@ struct FeedCompletenessTests {
         #expect(try world.texts("b").last == "removed b")
     }
 
+    /// MSG-30: a device that comes late takes the feed from its start, and what was said before the
+    /// removal is still in it. The removal of others is behind every device by then.
+    @Test func theOwnRemovalIsToldToDevicesThatComeLate() throws {
+        try world.publish("x", to: id, from: "a")
+        try world.remove(["b"], from: id)
+        try world.remove(["c"], from: id)
+        world.pass(31 * 86_400_000)
+        try world.retain()
+        #expect(
+            try world.texts("c") == [
+                "conversation", "participant a", "message 1 x", "removed c",
+            ])
+        #expect(try world.texts("a").contains { $0.hasPrefix("removed") } == false)
+    }
+
     /// Who was added and removed again while the addition was on its way hears of neither.
     @Test func whoNeverHeardOfTheConversationHearsOfNoRemoval() throws {
         world.limits.directRecipients = 0
