@@ -231,4 +231,22 @@ struct MessageChangeTests {
         try acknowledge(try world.head("b"))
         #expect(try told() == ["receipt b 2 0"])
     }
+
+    /// Rows are locked in one order: the own feed has its turn among those of the others.
+    @Test func whoDeletedTheConversationForOneselfStillChangesTheMessages() throws {
+        let world = try World()
+        let room = try world.converse(["anna", "ben", "zoe"])
+        let ben = try world.login("ben", DeviceID(high: 7, low: 1)).session
+        let first = try world.publish("1", to: room, from: "ben").message
+        let second = try world.publish("2", to: room, from: "ben").message
+        let clear = DeleteConversation(conversation: room)
+        #expect(try world.mutate(ben, 1, .deleteConversation(clear)).code == 0)
+        let edit = EditMessage(
+            message: first, parts: [Part(mimeType: "text/plain", content: [0x33])])
+        #expect(try world.mutate(ben, 2, .editMessage(edit)).code == 0)
+        let delete = DeleteMessage(message: second, forEveryone: true)
+        #expect(try world.mutate(ben, 3, .deleteMessage(delete)).code == 0)
+        #expect(try world.texts("zoe").suffix(2) == ["message 1 3 edited", "tombstone 2 everyone"])
+        #expect(try world.texts("ben").last == "tombstone conversation 2")
+    }
 }

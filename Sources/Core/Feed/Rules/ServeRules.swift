@@ -231,12 +231,14 @@ extension Work {
             // Who has joined again since sees nothing new of what was before (MSG-4).
             let sees = recipient.joinedPosition < message.position
             guard recipient.receives(revision), recipient.receives(message.revision),
-                sees || message.deletedAt != nil,
-                recipient.clearedPosition < message.position
+                sees || message.deletedAt != nil
             else { return 0 }
             // MSG-27: what came before the block stays, and changes; nobody is called to it.
             let isUnwanted = try self.isUnwanted(message, by: recipient.user)
+            // Locked in its turn also where nothing is written: who changes what he has deleted
+            // for himself has his mutation's number stored afterwards.
             var feed = try self.openFeed(message.app, recipient.user)
+            guard recipient.clearedPosition < message.position else { return 0 }
             let object = FeedObject.present(message)
             guard let older = try self.entry(of: .message, like: object, in: feed.user),
                 older.version < message.version
