@@ -447,4 +447,28 @@ import Wire
         world.pass(60_000)
         #expect(try claim().count == 1)
     }
+
+    /// The row of the outbox is locked behind the device's own, whatever the device asks for.
+    @Test func whatADeviceDoesIsAnEvent() throws {
+        try hook()
+        let ben = try world.login("ben", DeviceID(high: 7, low: 1)).session
+        let room = try world.converse(["anna", "ben", "zoe"])
+        let text = world.message0("1", to: room, world.fresh())
+        let asked: [Mutation.Operation] = [
+            .sendMessage(text),
+            .changeMetadata(
+                ChangeMetadata(
+                    conversation: room, changes: [MetadataChange(path: ["a"], value: "b")])),
+            .sendMessage(text),
+            .deleteMessage(DeleteMessage(message: text.message, forEveryone: true)),
+        ]
+        let codes = try asked.enumerated().map {
+            try world.mutate(ben, UInt64($0.offset) + 1, $0.element).code
+        }
+        #expect(codes == [0, 0, Code.idInUse.rawValue, 0])
+        #expect(
+            try claim().first?.events.map(\.event.kind) == [
+                .conversationCreated, .messageCreated, .metadataChanged, .messageDeleted,
+            ])
+    }
 }

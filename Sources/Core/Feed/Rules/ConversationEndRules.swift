@@ -24,7 +24,7 @@ extension Work {
             try self.delete(
                 DistinctRecord.self, [.app(conversation.app), .text(conversation.distinctKey)])
         }
-        try note(
+        note(
             WebhookEvent(.conversationDeleted, conversation.conversation, by: actor.name), app)
     }
 

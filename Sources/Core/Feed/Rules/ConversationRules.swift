@@ -106,7 +106,7 @@ extension Work {
         try join(users, &conversation)
         var event = WebhookEvent(.conversationCreated, id, by: actor.name)
         event.joined = users.map(\.name)
-        try note(event, app)
+        note(event, app)
         return conversation
     }
 
@@ -137,7 +137,7 @@ extension Work {
         try join(added, &conversation)
         var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
         event.joined = added.map(\.name)
-        try note(event, app)
+        note(event, app)
         return conversation
     }
 

@@ -40,6 +40,6 @@ extension Work {
         }
         var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
         event.left = leaving.map(\.user.name)
-        try note(event, conversation.app)
+        note(event, conversation.app)
     }
 }

@@ -41,7 +41,7 @@ extension Work {
         try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.put(message)
         }
-        try note(WebhookEvent(.messageCreated, message, by: sender), app)
+        note(WebhookEvent(.messageCreated, message, by: sender), app)
         return message
     }
 

@@ -19,7 +19,7 @@ extension Work {
         }
         var event = WebhookEvent(.metadataChanged, conversation.conversation, by: actor.name)
         event.version = metadata.version
-        try note(event, app)
+        note(event, app)
         return metadata
     }
 

@@ -269,13 +269,13 @@ extension Work {
             try append(.receipt(receipt), to: &feed)
             try close(feed)
         }
-        try noteProgress(of: receipt, since: before)
+        noteProgress(of: receipt, since: before)
     }
 
     /// Webhooks hear of watermarks, as often as authors do (WHK-8).
     private func noteProgress(
         of receipt: ReceiptRecord, since before: ReceiptRecord
-    ) throws(RuleFailure) {
+    ) {
         for (kind, was, position) in [
             (
                 WebhookEventKind.messageDelivered, before.announcedDelivered,
@@ -284,7 +284,7 @@ extension Work {
         ] where position > was {
             var event = WebhookEvent(kind, receipt.conversation, by: receipt.user.name)
             event.position = position
-            try note(event, receipt.app)
+            note(event, receipt.app)
         }
     }
 

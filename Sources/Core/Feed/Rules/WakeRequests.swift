@@ -15,7 +15,7 @@ extension Work {
             try WakeRules.finish(request, in: self.transaction, now: self.now)
         }
         effects.note(wakes)
-        for dropped in wakes.dropped { try note(WebhookEvent(dropped), dropped.app) }
+        for dropped in wakes.dropped { note(WebhookEvent(dropped), dropped.app) }
         return .pushFinished(answer)
     }
 

@@ -24,6 +24,8 @@ struct Effects {
     var audiences: [AudienceChange] = []
     var schedule = ScheduleEffects()
     var unreadable: [UnreadableRow] = []
+    /// For webhooks, until the step writes them down.
+    var events: [(event: WebhookEvent, app: AppID)] = []
     /// Where in `changes` a user's stands.
     private var places: [UserKey: Int] = [:]
 
@@ -161,7 +163,11 @@ final class Work {
         var attempt = 1
         while true {
             do throws(RuleFailure) {
-                let value = try savepoint(body)
+                let value = try savepoint { () throws(RuleFailure) in
+                    let value = try body()
+                    try self.writeEvents()
+                    return value
+                }
                 finishedSteps += 1
                 return value
             } catch {

@@ -3,8 +3,19 @@ import Wire
 
 // The outbox: what happened, numbered, in the transaction in which it happens.
 extension Work {
-    /// Writes the event down if a webhook of the app asks for it.
-    func note(_ event: WebhookEvent, _ app: AppID) throws(RuleFailure) {
+    /// The event is written down at the end of the step.
+    func note(_ event: WebhookEvent, _ app: AppID) { effects.events.append((event, app)) }
+
+    /// Writes the step's events down. An app's outbox is one row for all that happens in it: it is
+    /// locked last, and after every row that the step looks at.
+    func writeEvents() throws(RuleFailure) {
+        let events = effects.events
+        effects.events = []
+        for (event, app) in events { try write(event, app) }
+    }
+
+    /// If a webhook of the app asks for it.
+    private func write(_ event: WebhookEvent, _ app: AppID) throws(RuleFailure) {
         let known = try record(OutboxRecord.self, [.app(app)])
         guard known?.kinds.contains(event.kind) == true,
             var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait)
