@@ -78,4 +78,20 @@ struct NameReuseTests {
         #expect(try version(of: .block, "bob", for: "anna") > new)
         #expect(try world.texts("anna").filter { $0.hasSuffix("block bob") } == ["unblock bob"])
     }
+
+    /// The erasure of the first one takes nothing from the second, who has left since.
+    @Test func whatTheNewUserWasToldStays() throws {
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        try world.publish("x", to: id, from: "anna")
+        try world.remove(["bob"], from: id)
+        let told = try world.texts("bob")
+        #expect(told.last == "removed bob")
+        world.pass(world.limits.nameLifetime)
+        while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 50)) {}
+        #expect(try world.all(NameErasureRecord.self).isEmpty)
+        #expect(try world.texts("bob") == told)
+    }
 }

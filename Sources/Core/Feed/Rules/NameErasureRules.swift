@@ -23,8 +23,7 @@ extension Work {
         }
         let locked = try lockConversation(next.app, next.conversation)
         let looked: Int
-        if next.leftRevision == nil {
-            // Somebody of this name takes part again: a new user.
+        if try isOfNewUser(next) {
             looked = 1
             erasure.finish(next.conversation)
         } else if let conversation = locked {
@@ -38,6 +37,12 @@ extension Work {
         }
         try put(erasure)
         return (looked, true)
+    }
+
+    /// Somebody of this name takes part, or did: the first one's feed is gone.
+    private func isOfNewUser(_ member: ParticipantRecord) throws(RuleFailure) -> Bool {
+        guard member.leftRevision != nil else { return true }
+        return try knows(member)
     }
 
     private func erase(

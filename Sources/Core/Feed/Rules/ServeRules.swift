@@ -177,7 +177,7 @@ extension Work {
     }
 
     /// Whether anything of the conversation is in the user's feed.
-    private func knows(_ member: ParticipantRecord) throws(RuleFailure) -> Bool {
+    func knows(_ member: ParticipantRecord) throws(RuleFailure) -> Bool {
         for kind in [EntryKind.conversation, .tombstone] {
             let found = try records(
                 EntryRecord.self,
