@@ -49,6 +49,24 @@ struct FeedCompletenessTests {
         #expect(try world.texts("a").contains { $0.hasPrefix("removed") } == false)
     }
 
+    /// The server was away for long: what says that a conversation ended stays until everything
+    /// else of it has gone from the feed.
+    @Test func theEndIsToldUntilTheConversationIsCleared() throws {
+        for text in ["1", "2", "3"] { try world.publish(text, to: id, from: "a") }
+        try world.end(id)
+        world.pass(31 * 86_400_000)
+        for _ in 0..<40 {
+            let texts = try world.texts("b")
+            #expect(texts.isEmpty || texts.last == "tombstone conversation 3 everyone")
+            #expect(try world.unreadFinding("b") == nil)
+            try world.ask(.enforceRetention(rows: 1))
+        }
+        try world.retain()
+        world.pass(2 * 86_400_000)
+        try world.retain()
+        #expect(try world.rows("b").isEmpty)
+    }
+
     /// Who was added and removed again while the addition was on its way hears of neither.
     @Test func whoNeverHeardOfTheConversationHearsOfNoRemoval() throws {
         world.limits.directRecipients = 0

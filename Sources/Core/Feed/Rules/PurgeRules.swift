@@ -179,7 +179,7 @@ extension Work {
             }
             let key: [ColumnValue] = [.app(entry.app), .user(entry.user), .unsigned(entry.seq)]
             guard var current = try record(EntryRecord.self, key) else { continue }
-            if current.seq <= needed {
+            if current.seq <= needed, try !isBeingCleared(current) {
                 try delete(EntryRecord.self, key)
                 if let before = feed?.user.compactedThrough {
                     feed?.user.compactedThrough = max(before, current.seq)
@@ -191,6 +191,17 @@ extension Work {
         }
         if let feed { try close(feed) }
         return (old.count, old.count == limit)
+    }
+
+    /// It says that a conversation is deleted, and the feed still holds some of that.
+    private func isBeingCleared(_ entry: EntryRecord) throws(RuleFailure) -> Bool {
+        guard entry.kind == .tombstone, entry.object.isEmpty else { return false }
+        let key: [ColumnValue] = [.app(entry.app), .identifier(entry.conversation)]
+        for user in ["", entry.user.name]
+        where try record(PurgeRecord.self, key + [.text(user)]) != nil {
+            return true
+        }
+        return false
     }
 
     /// The lowest `applied` of the devices seen lately.
