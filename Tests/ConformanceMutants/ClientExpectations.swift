@@ -40,12 +40,18 @@ enum ClientExpectations {
             "claims-the-head", "takes the head for its cursor",
             [
                 "sync.client-ack", "sync.client-durable", "sync.client-reset-epoch",
-                "sync.client-reset-killed", "sync.client-reset-old",
+                "sync.client-reset-head", "sync.client-reset-killed", "sync.client-reset-old",
             ]),
         Mutant("counts-entries", "takes missing numbers for a gap", ["sync.client-numbers"]),
         Mutant(
             "reset-empties", "a reset empties it at once",
             ["sync.client-reset-epoch", "sync.client-reset-killed", "sync.client-reset-old"]),
+        Mutant(
+            "reset-head-unsaid", "does not tell at which head its rows began",
+            ["sync.client-reset-head"]),
+        Mutant(
+            "reset-head-moves", "takes every page for the beginning of its rows",
+            ["sync.client-reset-head"]),
         Mutant(
             "retry-under-a-new-number", "sends what is unanswered under a new number",
             ["session.client-challenged", "messaging.client-retry", "messaging.client-durable"]),

@@ -127,7 +127,8 @@ struct RandomValues {
     mutating func sync() -> SyncFrame {
         SyncFrame(
             cursor: cursor(), applied: u64(), pageBytes: u32(), mode: some(),
-            reads: list { $0.read() }, mutations: list { $0.mutation() }, reason: some())
+            reads: list { $0.read() }, mutations: list { $0.mutation() }, reason: some(),
+            resetHead: u64())
     }
 
     mutating func entry() -> Entry {

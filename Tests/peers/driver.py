@@ -52,7 +52,7 @@ class Store:
         self.path = os.path.join(folder, "device.json")
         self.held = {
             "device": os.urandom(16).hex(), "token": "", "user": "", "cursor": None, "round": 0,
-            "resetting": False, "objects": {}, "number": 0, "outbox": [], "results": {},
+            "resetting": False, "reset_head": 0, "objects": {}, "number": 0, "outbox": [], "results": {},
             "reads": {},
         }
         if os.path.exists(self.path):
@@ -516,6 +516,7 @@ class Driver:
         if self.store["cursor"]:
             epoch, seq = self.store["cursor"]
             body.cursor.epoch, body.cursor.seq, body.applied = bytes.fromhex(epoch), seq, seq
+            body.reset_head = self.store["reset_head"]
         return body
 
     def want_sync(self):
@@ -560,6 +561,8 @@ class Driver:
         self.epoch = delta.to.epoch
         self.store["round"] += 1
         self.store["resetting"] = True
+        # SYN-34: it is saved with the page's rows.
+        self.store["reset_head"] = delta.head
 
     def apply(self, delta):
         for entry in delta.entries:

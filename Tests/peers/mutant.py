@@ -93,6 +93,21 @@ class ResetEmpties(Driver):
         self.store["objects"] = {}
 
 
+@mutant("reset-head-unsaid")
+class ResetHeadUnsaid(Driver):
+    def sync_body(self, reason):
+        body = super().sync_body(reason)
+        body.reset_head = 0
+        return body
+
+
+@mutant("reset-head-moves")
+class ResetHeadMoves(Driver):
+    def apply(self, delta):
+        self.store["reset_head"] = delta.head
+        super().apply(delta)
+
+
 @mutant("retry-under-a-new-number")
 class NewNumber(Driver):
     def take_Welcome(self, welcome, request):

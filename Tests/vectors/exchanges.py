@@ -128,7 +128,7 @@ def page():
         prose("""The device comes back with the cursor (epoch, 4) and without the feature `snapshot`.
             Its user's history is another one since: the server was restored from a backup
             (`sync.other-epoch`, `sync.reset-once`)."""),
-        hello(1, {"cursor": cursor(OLD, 4), "applied": 4, "reason": 1}),
+        hello(1, {"cursor": cursor(OLD, 4), "applied": 4, "reason": 1, "reset_head": 3}),
         prose("""WELCOME names the epoch in force. The client compares it with its cursor's: it sends
             no ACK of the old history any more, and keeps its mutations to itself until it is
             through ([SYN-33])."""),
@@ -140,7 +140,10 @@ def page():
             "entries": [entry(1, **STATE), entry(2, **ANNA)],
             "from": cursor(NEW, 0), "to": cursor(NEW, 2), "head": 4, "more": True,
             "reset": {"reason": 3}}),
-        frame("C", "SYNC", 2, {"cursor": cursor(NEW, 2), "applied": 2, "reason": 1}),
+        prose("""Here and from now on it says with its cursor that its rows began when the feed's head
+            was 4 ([SYN-34])."""),
+        frame("C", "SYNC", 2, {
+            "cursor": cursor(NEW, 2), "applied": 2, "reason": 1, "reset_head": 4}),
         prose("""The rest, without `reset` and without `more`: after it, what is still stale goes.
             `unread` is what the icon shows."""),
         frame("S", "DELTA", 2, {
@@ -178,7 +181,8 @@ def page():
         prose("""The last page holds nothing more and no `continuation`: `start` is the cursor now,
             and the client syncs from it."""),
         frame("S", "SNAPSHOT_PAGE", 4, {"start": cursor(NEW, 4)}),
-        frame("C", "SYNC", 5, {"cursor": cursor(NEW, 4), "applied": 4, "reason": 1}),
+        frame("C", "SYNC", 5, {
+            "cursor": cursor(NEW, 4), "applied": 4, "reason": 1, "reset_head": 4}),
         frame("S", "DELTA", 5, {
             "from": cursor(NEW, 4), "to": cursor(NEW, 4), "head": 4, "unread": 1}),
         prose("""In sync, it proves it ([HIS-23]): one conversation, no read mark, one message, of the

@@ -13,12 +13,10 @@ public struct PageQuery: Equatable, Sendable {
     public var newestFirst: Bool
     /// Whose standing the page tells; `nil`: nobody's.
     public var session: SessionKey?
-    /// A page that has more behind it does not end there (SYN-30).
-    public var avoidedEnd: UInt64?
 
     public init(
         app: AppID, user: UserID, device: DeviceID, after: UInt64, bytes: Int,
-        newestFirst: Bool = false, session: SessionKey? = nil, avoidedEnd: UInt64? = nil
+        newestFirst: Bool = false, session: SessionKey? = nil
     ) {
         self.app = app
         self.user = user
@@ -27,7 +25,6 @@ public struct PageQuery: Equatable, Sendable {
         self.bytes = bytes
         self.newestFirst = newestFirst
         self.session = session
-        self.avoidedEnd = avoidedEnd
     }
 }
 

@@ -342,13 +342,11 @@ public struct SyncedSession: Equatable, Sendable {
     public var hadPushRows: Bool
     /// Of the device: above `RuleLimits.deliveryTries` pages of one entry are sent.
     public var deliveryFailures: UInt64
-    /// The device is on its way up after a reset that refused this cursor (SYN-30).
-    public var resetCursor: UInt64?
 
     public init(
         epoch: Epoch, head: UInt64, applied: UInt64, mutationFloor: UInt64,
         results: [MutationResult] = [], reset: ResetReason? = nil, resetAfter: Milliseconds = 0,
-        hadPushRows: Bool = false, deliveryFailures: UInt64 = 0, resetCursor: UInt64? = nil
+        hadPushRows: Bool = false, deliveryFailures: UInt64 = 0
     ) {
         self.epoch = epoch
         self.head = head
@@ -359,7 +357,6 @@ public struct SyncedSession: Equatable, Sendable {
         self.resetAfter = resetAfter
         self.hadPushRows = hadPushRows
         self.deliveryFailures = deliveryFailures
-        self.resetCursor = resetCursor
     }
 }
 

@@ -10,6 +10,7 @@ extension SyncFrame {
         case 5: try reader.messages(tag, &reads)
         case 6: try reader.messages(tag, &mutations)
         case 7: try reader.enumeration(tag, &reason)
+        case 8: try reader.uint64(tag, &resetHead)
         default: try reader.skip(tag)
         }
     }
@@ -22,6 +23,7 @@ extension SyncFrame {
         writer.messages(5, reads)
         writer.messages(6, mutations)
         writer.enumeration(7, reason)
+        writer.uint64(8, resetHead)
     }
 }
 

@@ -16,12 +16,14 @@ public struct SyncFrame: WireMessage {
     public var mutations: [Mutation]
     /// What made the client sync.
     public var reason: SyncReason
+    /// The feed's head when the client began at `seq` 0, as the reset said.
+    public var resetHead: UInt64
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         cursor: Cursor? = nil, applied: UInt64 = 0, pageBytes: UInt32 = 0,
         mode: SyncMode = .unspecified, reads: [ReadReceipt] = [], mutations: [Mutation] = [],
-        reason: SyncReason = .unspecified
+        reason: SyncReason = .unspecified, resetHead: UInt64 = 0
     ) {
         self.cursor = cursor
         self.applied = applied
@@ -30,6 +32,7 @@ public struct SyncFrame: WireMessage {
         self.reads = reads
         self.mutations = mutations
         self.reason = reason
+        self.resetHead = resetHead
     }
 }
 

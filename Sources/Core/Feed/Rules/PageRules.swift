@@ -50,8 +50,10 @@ struct PageReader {
                 bytes += sized.bytes
                 elements += entry.elements
                 if bytes > query.bytes || elements > Self.elementsMax,
-                    page.end(avoiding: query.avoidedEnd)
+                    let last = page.entries.last
                 {
+                    page.to = last.seq
+                    page.more = true
                     return page
                 }
                 page.entries.append(entry)
@@ -250,24 +252,6 @@ struct PageReader {
     private func readMark(_ row: EntryRecord) throws(StoreError) -> ReadMarkRecord {
         try found(
             ReadMarkRecord.self, [.app(row.app), .user(row.user), .identifier(row.conversation)])
-    }
-}
-
-extension Page {
-    /// Ends the page behind its last entry, but not at `avoided`: then one entry earlier, or not
-    /// yet, if it is the only one (SYN-30).
-    ///
-    /// - Returns: whether it has ended.
-    fileprivate mutating func end(avoiding avoided: UInt64?) -> Bool {
-        guard let last = entries.last else { return false }
-        if last.seq == avoided {
-            guard entries.count > 1 else { return false }
-            entries.removeLast()
-            if firstVisible == last.seq { firstVisible = nil }
-        }
-        to = entries.last?.seq ?? to
-        more = true
-        return true
     }
 }
 

@@ -72,13 +72,7 @@ extension Work {
             return nil
         }
         let before = device.applied
-        let reset = try resetReason(sync.cursor, feed.user, device)
-        if let reset {
-            device.resetBase = feed.user.compactedThrough
-            device.resetCursor = reset == .cursorTooOld ? sync.cursor?.seq : nil
-        } else {
-            endReset(of: &device, at: sync.cursor?.seq ?? 0, feed.user)
-        }
+        let reset = try resetReason(sync, feed.user)
         if reset == .cursorAhead { feed.user.epochHalf = freshEpochHalf & .halfMask }
         // What the device says counts, also when it is less than before: a restored phone (P3).
         let told = reset == nil ? min(sync.applied, sync.cursor?.seq ?? 0) : 0
@@ -95,26 +89,16 @@ extension Work {
     }
 
     private func resetReason(
-        _ cursor: Cursor?, _ user: UserRecord, _ device: DeviceRecord
+        _ sync: SyncFrame, _ user: UserRecord
     ) throws(RuleFailure) -> ResetReason? {
-        guard let cursor else { return .noCursor }
+        guard let cursor = sync.cursor else { return .noCursor }
         if try cursor.epoch != epoch(of: user) { return .epochChanged }
         if cursor.seq > user.head { return .cursorAhead }
-        guard cursor.seq < user.compactedThrough else { return nil }
-        // A device on its way up from 0 has nothing that the removed entries told to remove.
-        // One that names the refused cursor again is not on its way: no page ends there. Nor is
-        // one below what it acknowledged since: that is an older copy of the device (SYN-16).
-        let isOnItsWay =
-            device.resetBase >= user.compactedThrough && cursor.seq != device.resetCursor
-            && cursor.seq >= device.applied
-        return isOnItsWay ? nil : .cursorTooOld
-    }
-
-    /// A device that has come above what was removed is on its way no longer.
-    private func endReset(of device: inout DeviceRecord, at seq: UInt64, _ user: UserRecord) {
-        guard seq >= user.compactedThrough else { return }
-        device.resetBase = 0
-        device.resetCursor = nil
+        // Who began at 0 when all that is removed had been told has nothing of what it told to
+        // remove. What the device keeps with its cursor says so (SYN-34), and nothing that the
+        // server remembers of it: it may be any older copy of itself.
+        let isKnown = max(cursor.seq, sync.resetHead) >= user.compactedThrough
+        return isKnown ? nil : .cursorTooOld
     }
 
     /// SYN-26: when this reset has its turn. After a restore all devices of an app come to be
@@ -147,8 +131,7 @@ extension Work {
         return SyncedSession(
             epoch: try epoch(of: user), head: user.head, applied: device.applied,
             mutationFloor: device.mutationFloor, results: results, reset: reset,
-            hadPushRows: hadPushRows, deliveryFailures: device.deliveryFailures,
-            resetCursor: device.resetCursor)
+            hadPushRows: hadPushRows, deliveryFailures: device.deliveryFailures)
     }
 
     /// SYN-31: a SYNC from where the last one stood, while there is something above: the page that
@@ -192,7 +175,6 @@ extension Work {
         } else {
             if request.applied > device.applied { device.deliveryFailures = 0 }
             try advance(&device, to: max(request.applied, device.applied), feed.user)
-            endReset(of: &device, at: device.applied, feed.user)
             try cover(&device, ranges: request.ranges, completesSync: request.completesSync)
             try read(request.reads, session, &feed, &device)
         }

@@ -274,6 +274,7 @@ extension ClientSession {
         }
         snapshot = nil
         cursor = change.start
+        resetHead = change.start.seq
         applying = change.start
         isResetting = false
         wantsDigest = true

@@ -76,7 +76,8 @@ extension ClientSession {
         }
         var sync = SyncFrame(
             cursor: cursor, applied: cursor?.seq ?? 0, mode: .advance,
-            reads: Array(reads.prefix(limits.helloReads)), mutations: inline, reason: syncReason)
+            reads: Array(reads.prefix(limits.helloReads)), mutations: inline, reason: syncReason,
+            resetHead: cursor == nil ? 0 : resetHead)
         // With little time the newest first; the rest follows.
         isPeeking =
             configuration.peeksOnWake && syncReason == .wake && appState.phase == .background
@@ -218,6 +219,7 @@ extension ClientSession {
         changesInFlight = []
         isResetting = false
         historyThrough = 0
+        resetHead = 0
         snapshot = nil
         fetches = []
         historyInFlight = []
@@ -254,7 +256,8 @@ extension ClientSession {
         withoutCursor = false
         let sync = SyncFrame(
             cursor: known, applied: known?.seq ?? 0, mode: .advance,
-            reads: Array(reads.prefix(limits.syncReads)), reason: syncReason)
+            reads: Array(reads.prefix(limits.syncReads)), reason: syncReason,
+            resetHead: known == nil ? 0 : resetHead)
         unsentReads = Array(reads.dropFirst(sync.reads.count))
         syncReason = .timer
         send(.sync(sync), request: request, now: now, &actions)
@@ -348,17 +351,18 @@ extension ClientSession {
     ) {
         let marks = delta.entries.compactMap { ReadMark($0) }
         let sweeps = isResetting && !delta.more
+        let began = delta.reset == nil ? nil : historyThrough
         applying = to
         changesInFlight.append(
             InFlight(
                 to: to, isLast: !delta.more, answersSync: answersSync, sweeps: sweeps, marks: marks,
-                unread: delta.more ? nil : delta.unread))
+                unread: delta.more ? nil : delta.unread, resetHead: began))
         actions.append(.report(.delta(entries: delta.entries.count, more: delta.more)))
         actions.append(
             .apply(
                 LocalChange(
                     entries: delta.entries, to: to, marksStale: marksStale, sweeps: sweeps,
-                    historyThrough: delta.reset == nil ? nil : historyThrough)))
+                    historyThrough: began)))
     }
 
     /// The oldest change handed over is durable.
@@ -367,6 +371,7 @@ extension ClientSession {
         var actions: [ClientAction] = []
         let change = changesInFlight.removeFirst()
         cursor = change.to
+        if let began = change.resetHead { resetHead = began }
         if change.sweeps { isResetting = false }
         for mark in change.marks {
             reads.removeAll { mark.covers($0) }

@@ -43,6 +43,8 @@ public struct ClientSession: Sendable {
     var isResetting: Bool
     /// As the local store keeps it, or is about to.
     var historyThrough: UInt64
+    /// `historyThrough` of the rows that `cursor` stands for (SYN-34).
+    var resetHead: UInt64
     var sessionToken: [UInt8]
     var user: String
     var reads: [ReadReceipt]
@@ -134,6 +136,8 @@ public struct ClientSession: Sendable {
         var marks: [ReadMark]
         /// What the icon shows after it (SYN-27); `nil`: the page does not say.
         var unread: UInt32?
+        /// Of the first page of a reset.
+        var resetHead: UInt64?
     }
 
     var limits: ClientLimits { configuration.limits }
@@ -146,6 +150,7 @@ public struct ClientSession: Sendable {
         applying = state.cursor
         isResetting = state.isResetting
         historyThrough = state.historyThrough
+        resetHead = state.historyThrough
         snapshot = state.snapshot.map { SnapshotProgress(stored: $0) }
         sessionToken = state.sessionToken
         user = state.user

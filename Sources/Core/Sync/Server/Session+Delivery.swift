@@ -82,8 +82,7 @@ extension Session {
                 tag,
                 PageQuery(
                     app: key.app, user: key.user, device: key.device, after: after, bytes: bytes,
-                    newestFirst: isPeek, session: mustLearnStanding ? key : nil,
-                    avoidedEnd: resetCursor)))
+                    newestFirst: isPeek, session: mustLearnStanding ? key : nil)))
     }
 
     /// After entering the hub without a SYNC: what was committed between the session row and the

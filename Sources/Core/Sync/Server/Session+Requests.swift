@@ -189,7 +189,6 @@ extension Session {
         if !ack.completesSync { persistAt = nil }
         mutationFloor = answer.mutationFloor
         hadPushRows = hadPushRows || answer.hadPushRows
-        resetCursor = answer.resetCursor
         if answer.reset.isOfAnotherHistory {
             renewal = .awaited
         } else if answer.reset == nil {

@@ -81,8 +81,6 @@ public struct Session: Sendable {
     var mutationFloor: UInt64 = 0
     var hadPushRows = false
     var renewal = Renewal.none
-    /// Pages do not end there: the device is on its way up from a reset of this cursor (SYN-30).
-    var resetCursor: UInt64?
 
     // Delivery. Invariant: persisted and sent are of `epoch`.
     var head: UInt64 = 0

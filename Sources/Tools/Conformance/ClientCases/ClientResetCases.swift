@@ -83,6 +83,10 @@ let clientResetCases: [ClientCase] = [
         try requireEqual(try trial.texts(in: old), [], "what the new history lacks")
     },
     .must(
+        "sync.client-reset-head", "a client tells at which head its rows began",
+        ["SYN-34: a client MUST store, and name in `reset_head`"]
+    ) { trial in try judgeResetHead(trial) },
+    .must(
         "sync.client-reset-mutations",
         "another epoch: pending mutations are kept; what other operations took gets new numbers",
         [
@@ -220,6 +224,42 @@ let clientResetCases: [ClientCase] = [
         ]
     ) { trial in try judgeSnapshot(trial) },
 ]
+
+/// A reset of three pages: the feed grows meanwhile, and the client is killed.
+private func judgeResetHead(_ trial: ClientTrial) throws {
+    _ = try cutOff(trial)
+    trial.feed.restart()
+    let new = trial.feed.addConversation(of: [trial.user, "carl"])
+    for number in 1...6 { trial.feed.say("new \(number)", in: new, by: "carl") }
+    let began = trial.feed.head
+    let link = try trial.accept()
+    link.answersSyncs = false
+    // Not live: each page is asked for.
+    try link.logIn(features: [])
+    try link.pump(until: "SYNC") { !$0.syncs.isEmpty }
+    var page = trial.feed.delta(from: link.syncs[0].frame.cursor, limit: 4)
+    try link.peer.send(.delta(page), request: link.syncs[0].request)
+    for _ in 1...2 {
+        try link.pump(until: "SYNC from \(page.to?.seq ?? 0)") { link in
+            link.syncs.last?.frame.cursor == page.to
+        }
+        try requireEqual(link.syncs.last?.frame.resetHead, began, "`reset_head` on the way up")
+        trial.feed.say("later", in: new, by: "carl")
+        page = trial.feed.delta(from: page.to, limit: 2)
+        try link.peer.send(.delta(page), request: link.syncs.last?.request ?? 0)
+    }
+    try link.pump(until: "SYNC from \(page.to?.seq ?? 0)") { link in
+        link.syncs.last?.frame.cursor == page.to
+    }
+    try trial.restart()
+    try trial.tell("foreground")
+    let again = try trial.accept()
+    try again.logIn(features: [])
+    try again.pump(until: "SYNC") { !$0.syncs.isEmpty }
+    try requireEqual(again.syncs[0].frame.cursor, page.to, "the cursor after a restart")
+    try requireEqual(again.syncs[0].frame.resetHead, began, "`reset_head` after a restart")
+    try again.settle()
+}
 
 /// A snapshot in two pages; the client is killed between them.
 private func judgeSnapshot(_ trial: ClientTrial) throws {

@@ -18,13 +18,7 @@ extension Coverage {
                 "SES-13: MUST keep tokens hashed only, and MUST NOT log them", .inside,
                 "what is on the disk is not on the wire: SecretTests search store and log"),
             Excuse(
-                "SYN-30: MUST be answered with a reset of reason *cursor too old*", .inside,
-                "takes 30 days: FeedTests show it on a clock of their own"),
-            Excuse(
-                "SYN-30: That reset MUST be given again", .inside,
-                "takes 30 days: FeedTests show it on a clock of their own"),
-            Excuse(
-                "SYN-30: a page with `more` after it MUST NOT end", .inside,
+                "SYN-30: it MUST be answered with a reset of reason *cursor too old*", .inside,
                 "takes 30 days: FeedTests show it on a clock of their own"),
         ]
 

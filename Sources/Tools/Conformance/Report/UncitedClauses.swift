@@ -29,7 +29,7 @@ extension Coverage {
         "SES-13": "what is on the disk is not on the wire: SecretTests search store and log",
         "SES-25": "what it changes is the text and the hour of pushes: FeedTests, WakeTests",
         "SIG-6": "what may be dropped cannot be missed",
-        "SYN-30": "takes 30 days: SyncServiceTests show it on a clock of their own",
+        "SYN-30": "takes 30 days: FeedTests show it on a clock of their own",
         "SYN-31": "a SHOULD about an entry that a client cannot take: SyncTests",
     ]
 
