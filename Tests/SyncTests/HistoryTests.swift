@@ -76,6 +76,37 @@ import Wire
         return (desk, lines)
     }
 
+    /// After CHALLENGE there was no SYNC in HELLO, and after a reset the client may come with what
+    /// was refused: only the store knows what it has removed.
+    @Test("SYN-30: a cursor is judged by the store before it is taken as it is")
+    func aCursorIsJudged() {
+        var desk = Desk()
+        desk.receive(.hello(Desk.hello(features: [], sync: nil)), request: 1)
+        desk.answer(Desk.opened(Desk.position(head: 40, applied: 10)))
+        desk.give(Desk.page(40, []))
+        let cursor = Cursor(epoch: Desk.epoch, seq: 10)
+        let sync = SyncFrame(cursor: cursor, applied: 10, mode: .advance)
+        let refused = Desk.position(head: 40, applied: 0, reset: .cursorTooOld)
+        for request in UInt16(2)...3 {
+            let lines = desk.receive(.sync(sync), request: request)
+            #expect(lines.count == 1 && lines[0].hasPrefix("store sync"), "\(lines)")
+            #expect(desk.answer(.synced(refused)).contains { $0.hasPrefix("read above 0,") })
+            desk.give(Desk.page(0, [1, 2], head: 40))
+        }
+        // On its way up, as the store says; from here on it needs no look at the store.
+        let begun = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 2), applied: 2, mode: .advance, resetHead: 40)
+        let first = desk.receive(.sync(begun), request: 4)
+        #expect(first.count == 1 && first[0].hasPrefix("store sync"), "\(first)")
+        let accepted = desk.answer(.synced(Desk.position(head: 40, applied: 2)))
+        #expect(accepted.contains { $0.hasPrefix("read above 2,") })
+        desk.give(Desk.page(2, [3, 4], head: 40))
+        var next = begun
+        next.cursor?.seq = 4
+        next.applied = 4
+        #expect(desk.receive(.sync(next), request: 5).first?.hasPrefix("read above 4,") == true)
+    }
+
     @Test("HIS-13: a client that takes snapshots is told of a reset without the feed")
     func resetWithoutTheFeed() {
         var (desk, lines) = resetDesk()
@@ -86,7 +117,10 @@ import Wire
         desk.tell(.snapshotPage(SnapshotPage()))
         let sync = SyncFrame(
             cursor: Cursor(epoch: Desk.epoch, seq: 40), applied: 40, mode: .advance)
-        #expect(desk.receive(.sync(sync), request: 3) == ["read above 40, 16384 bytes"])
+        #expect(desk.receive(.sync(sync), request: 3) == ["store sync applied 40"])
+        #expect(
+            desk.answer(.synced(Desk.position(head: 41, applied: 40)))
+                == ["read above 40, 16384 bytes"])
         desk.give(Desk.page(40, [41]))
         desk.receive(.ack(Ack(applied: 41)))
         desk.answer(.acknowledged(head: 41))

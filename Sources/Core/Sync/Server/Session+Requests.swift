@@ -109,7 +109,7 @@ extension Session {
         if page?.purpose == .push { page = nil }
         if sync.mode == .peek { return startPeek(sync, request: request, &actions) }
         // One from where a page was sent already goes to the store, which counts such (SYN-31).
-        guard sync.mutations.isEmpty, sync.reads.isEmpty, reauthentication == nil,
+        guard isContinued, sync.mutations.isEmpty, sync.reads.isEmpty, reauthentication == nil,
             window.unacknowledgedCount == 0 || sync.applied > applied, let cursor = sync.cursor,
             cursor.epoch == epoch, cursor.seq == sync.applied, cursor.seq >= applied,
             cursor.seq <= head
@@ -201,6 +201,7 @@ extension Session {
         _ sync: SyncFrame, request: UInt16, _ answer: SyncedSession, refused: [MutationResult],
         now: Instant, _ actions: inout [SessionAction]
     ) {
+        isContinued = answer.reset == nil
         // An ACK that came since the SYNC covers more: nothing at or below it is sent again (P3).
         let base = answer.reset == nil ? max(sync.cursor?.seq ?? 0, applied) : 0
         sent = base

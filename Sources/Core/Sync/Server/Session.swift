@@ -98,6 +98,9 @@ public struct Session: Sendable {
     /// The head of the unanswered SYNC_REQUEST.
     var askedHead: UInt64?
     var hasSynced = false
+    /// The store could continue the cursor of the last SYNC it was asked of: one at or above
+    /// `applied` can be continued too, and need not be asked of (SYN-30).
+    var isContinued = false
     /// Up to there each page holds one entry: one of them may be more than the client survives.
     var singleThrough: UInt64?
     var isPoisonTold = false
