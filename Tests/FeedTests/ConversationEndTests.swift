@@ -345,6 +345,21 @@ struct CompactionTests {
         #expect(try hello(old, resetHead: old) == .cursorTooOld)
     }
 
+    /// Else a device that reads the feed from its start would hold a conversation which its user
+    /// has left.
+    @Test func theOwnRemovalStaysAsLongAsTheConversation() throws {
+        let session = try world.login("b", phone).session
+        try world.publish("seen", to: id)
+        try world.remove(["b"], from: id)
+        try acknowledge(session, try world.head("b"))
+        world.pass(32 * Self.day)
+        try world.retain()
+        let own = try world.texts("b")
+        #expect(own.contains("removed b"), "\(own)")
+        let others = try world.texts("a")
+        #expect(!others.contains("removed b"), "\(others)")
+    }
+
     @Test func aCursorAboveWhatWasRemovedGoesOn() throws {
         try world.delete(try world.publish("x", to: id).message)
         let cursor = try world.head("b")

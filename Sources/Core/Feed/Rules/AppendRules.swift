@@ -46,10 +46,15 @@ struct FeedObject {
     /// But metadata is told as it is when a job runs, to a newcomer too, so that a version may come
     /// twice.
     var mayExist: Bool
-    /// It only says that something is gone: not kept for ever (SYN-30).
+    /// It only says that something is gone: not kept for ever (SYN-30), unless it is the user's
+    /// own membership, beside which the feed still holds the conversation (SYN-35).
     var isEnd = false
     /// The message it is, where others than its sender are to read it (SYN-27).
     var unread: MessageRecord?
+
+    func isMembership(of user: UserID) -> Bool {
+        kind == .participant && object == Array(user.name.utf8)
+    }
 
     init(
         kind: EntryKind, conversation: ConversationID, object: [UInt8], version: UInt64,
@@ -288,7 +293,8 @@ extension Work {
             conversation: object.conversation, object: object.object, version: object.version,
             isVisible: isVisible, position: object.position,
             firstSeq: firstSeq ?? feed.user.head,
-            expiresAt: object.isEnd ? now + limits.tombstoneLifetime : nil,
+            expiresAt: object.isEnd && !object.isMembership(of: feed.user.user)
+                ? now + limits.tombstoneLifetime : nil,
             unreadPosition: object.unread?.alerts(feed.user.user) == true
                 ? object.position : nil)
         try put(entry)

@@ -20,6 +20,9 @@ extension Coverage {
             Excuse(
                 "SYN-30: it MUST be answered with a reset of reason *cursor too old*", .inside,
                 "takes 30 days: FeedTests show it on a clock of their own"),
+            Excuse(
+                "SYN-35: it MUST stay as long as the conversation's entry", .inside,
+                "takes 30 days: FeedTests show it on a clock of their own"),
         ]
 
     private static let ofWebhooks: [Citation] = [

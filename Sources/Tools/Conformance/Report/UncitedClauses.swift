@@ -31,6 +31,7 @@ extension Coverage {
         "SIG-6": "what may be dropped cannot be missed",
         "SYN-30": "takes 30 days: FeedTests show it on a clock of their own",
         "SYN-31": "a SHOULD about an entry that a client cannot take: SyncTests",
+        "SYN-35": "takes 30 days: FeedTests show it on a clock of their own",
     ]
 
     /// Why no case cites the clause.
