@@ -107,6 +107,27 @@ import Wire
         #expect(desk.receive(.sync(next), request: 5).first?.hasPrefix("read above 4,") == true)
     }
 
+    /// Who obeys is not closed, or it would come back behind all others.
+    @Test("SYN-26: a client that was asked to wait owes nothing before its turn")
+    func waitsForItsTurn() {
+        var desk = Desk()
+        let cursor = Cursor(epoch: Desk.epoch, seq: 10)
+        let sync = SyncFrame(cursor: cursor, applied: 10, mode: .advance)
+        desk.receive(.hello(Desk.hello(features: [], sync: sync)), request: 1)
+        var position = Desk.position(head: 40, applied: 0, reset: .cursorTooOld)
+        position.resetAfter = 170_000
+        #expect(desk.answer(Desk.opened(position)).contains { $0.hasPrefix("send DELTA") })
+        desk.move(to: 41, .message)
+        #expect(desk.pass(60_000) == [])
+        desk.receive(.ping(Ping()))
+        #expect(desk.pass(110_000) == [])
+        // From then on it is as silent as any other.
+        #expect(desk.pass(9_999) == [])
+        #expect(desk.pass(1) == ["send PING", "store state dormant 0"])
+        desk.answer(.done)
+        #expect(desk.pass(5_000).contains("close 1003"))
+    }
+
     @Test("HIS-13: a client that takes snapshots is told of a reset without the feed")
     func resetWithoutTheFeed() {
         var (desk, lines) = resetDesk()

@@ -116,6 +116,7 @@ extension Session {
         hasSynced = false
         told = max(told, head)
         watch.update(isCovered: applied >= told, rose: false, limits: limits, now: now)
+        if answer.resetAfter > 0 { watch.excuse(until: now + answer.resetAfter) }
     }
 
     // MARK: - Peek

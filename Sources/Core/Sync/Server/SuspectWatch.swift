@@ -39,11 +39,20 @@ struct SuspectWatch: Equatable, Sendable {
         }
     }
 
+    /// The peer was asked to come at `turn` (SYN-26): until then it owes no answer.
+    mutating func excuse(until turn: Instant) {
+        guard toldSince != nil else { return }
+        toldSince = turn
+        lastSign = turn
+        pingedAt = nil
+        lookAt = turn
+    }
+
     /// A frame came. `isWeak`: PING, PONG, SIGNAL or APP_STATE, which do not count for ever.
     mutating func frameCame(isWeak: Bool, limits: SessionLimits, now: Instant) {
         guard let toldSince else { return }
         if isWeak && now.since(toldSince) > limits.suspectPatience { return }
-        lastSign = now
+        lastSign = max(lastSign, now)
         pingedAt = nil
     }
 
@@ -55,7 +64,7 @@ struct SuspectWatch: Equatable, Sendable {
         let isTransfer = outstanding > limits.pingBytes
         let isEarly = pingedAt == nil && now.since(toldSince) <= limits.suspectPatience
         guard isTransfer || isEarly else { return }
-        lastSign = now
+        lastSign = max(lastSign, now)
         pingedAt = nil
     }
 
