@@ -130,18 +130,16 @@ public struct DeviceRecord: Record, Equatable {
             Column("last_silent_at", .blob), Column("delivery_failures", .integer),
             Column("session_generation", .integer), Column("refused_mutation", .integer),
             Column("mutations_taken", .integer), Column("expires_at", .integer, optional: true),
-            Column("reset_base", .integer), Column("locale", .text),
-            Column("time_zone", .text), Column("utc_offset", .integer),
+            Column("locale", .text), Column("time_zone", .text), Column("utc_offset", .integer),
             Column("token_proven_at", .integer, optional: true),
             Column("wake_habit", .blob), Column("stored_ranges", .blob),
-            Column("reset_cursor", .integer, optional: true),
         ],
         indexes: [
             // Those who are logged in on the device first, then those who were.
             TableIndex("device_by_id", columns: [0, 2, 24]),
             TableIndex("device_by_token", columns: [0, 13, 12], presentColumn: 12),
             TableIndex("device_by_expiry", columns: [24], presentColumn: 24),
-            TableIndex("device_by_offset", columns: [0, 28]),
+            TableIndex("device_by_offset", columns: [0, 27]),
         ],
         retention: .until(column: 24, index: "device_by_expiry"))
 
@@ -183,8 +181,6 @@ public struct DeviceRecord: Record, Equatable {
     public var mutationsTaken: UInt64
     /// Set when the device was forgotten: the row only keeps its counters from repeating.
     public var expiresAt: Timestamp?
-    /// The user's `compactedThrough` when this device began at 0, until its cursor is above it.
-    public var resetBase: UInt64
     /// A BCP 47 tag; empty: not said.
     public var locale: String
     /// A name of the IANA time zone database; empty: not said.
@@ -197,9 +193,6 @@ public struct DeviceRecord: Record, Equatable {
     public var wakeHabit: [UInt8]
     /// What the app has stored above `applied`: pairs of a first and a last `seq`, 8 bytes each.
     public var storedRanges: [UInt8]
-    /// The cursor that was too old when this device was last reset, until it is above
-    /// `resetBase`: a device that names it again has not begun (SYN-30).
-    public var resetCursor: UInt64?
 
     public init(
         app: AppID,
@@ -227,14 +220,12 @@ public struct DeviceRecord: Record, Equatable {
         refusedMutation: UInt64 = 0,
         mutationsTaken: UInt64 = 0,
         expiresAt: Timestamp? = nil,
-        resetBase: UInt64 = 0,
         locale: String = "",
         timeZone: String = "",
         utcOffset: UInt64 = 0,
         tokenProvenAt: Timestamp? = nil,
         wakeHabit: [UInt8] = [],
-        storedRanges: [UInt8] = [],
-        resetCursor: UInt64? = nil
+        storedRanges: [UInt8] = []
     ) {
         self.app = app
         self.user = user
@@ -261,14 +252,12 @@ public struct DeviceRecord: Record, Equatable {
         self.refusedMutation = refusedMutation
         self.mutationsTaken = mutationsTaken
         self.expiresAt = expiresAt
-        self.resetBase = resetBase
         self.locale = locale
         self.timeZone = timeZone
         self.utcOffset = utcOffset
         self.tokenProvenAt = tokenProvenAt
         self.wakeHabit = wakeHabit
         self.storedRanges = storedRanges
-        self.resetCursor = resetCursor
     }
 
     public init(row: [ColumnValue]) throws(StoreError) {
@@ -299,14 +288,12 @@ public struct DeviceRecord: Record, Equatable {
         refusedMutation = try reader.unsigned()
         mutationsTaken = try reader.unsigned()
         expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        resetBase = try reader.unsigned()
         locale = try reader.text()
         timeZone = try reader.text()
         utcOffset = try reader.unsigned()
         tokenProvenAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
         wakeHabit = try reader.blob()
         storedRanges = try reader.blob()
-        resetCursor = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
     }
 
     public var row: [ColumnValue] {
@@ -336,14 +323,12 @@ public struct DeviceRecord: Record, Equatable {
             .unsigned(refusedMutation),
             .unsigned(mutationsTaken),
             .optional(expiresAt) { .timestamp($0) },
-            .unsigned(resetBase),
             .text(locale),
             .text(timeZone),
             .unsigned(utcOffset),
             .optional(tokenProvenAt) { .timestamp($0) },
             .blob(wakeHabit),
             .blob(storedRanges),
-            .optional(resetCursor) { .unsigned($0) },
         ]
     }
 }
