@@ -84,6 +84,8 @@ extension Simulation {
                         && $0.position > membership.clearedPosition
                         && !hidden.contains("\(user) \($0.message)")
                         && !blocks.contains("\(user) \($0.sender)")
+                        // Its tombstone goes after a while; what it removed must be gone.
+                        && $0.deletedAt == nil
                 }.sorted { $0.position < $1.position }.map(Self.word)
                 let has = Set(held[id] ?? [])
                 for word in wanted where !has.contains(word) {
@@ -92,11 +94,15 @@ extension Simulation {
                             + "\((held[id] ?? []).suffix(5))")
                 }
                 for message in messages
-                where message.conversation == id && hidden.contains("\(user) \(message.message)")
-                    && has.contains(Self.word(message)) && message.deletedAt == nil
+                where message.conversation == id && message.position > membership.joinedPosition
+                    && !blocks.contains("\(user) \(message.sender)")
                 {
+                    let isHidden = hidden.contains("\(user) \(message.message)")
+                    let isHeld = has.contains { $0.contains(" \(message.message) v") }
+                    guard isHeld, isHidden || message.deletedAt != nil else { continue }
                     throw Violation(
-                        "\(user) \(device.id) still holds \(message.message), deleted by him")
+                        "\(user) \(device.id) still holds \(message.message), deleted "
+                            + (isHidden ? "by him" : "for everyone"))
                 }
                 reached.count("messages compared", wanted.count)
             }

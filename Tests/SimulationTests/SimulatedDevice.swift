@@ -20,7 +20,8 @@ final class SimulatedDevice {
     let user: String
     let pushToken: [UInt8]
     private unowned let simulation: Simulation
-    private let disk: MemoryStore
+    private var disk: MemoryStore
+    private var backup: Backup?
     private var store: TableLocalStore
     private var session: ClientSession?
     private(set) var app = App.forceQuit
@@ -45,6 +46,13 @@ final class SimulatedDevice {
     private(set) var typing: Set<String> = []
     /// The last comparison with the server, and over how many objects.
     private(set) var digest: (isEqual: Bool, objects: UInt64)?
+
+    /// What is stored here, and what had been new until then.
+    private struct Backup {
+        let disk: MemoryStore
+        let fresh: Set<String>
+        let shown: [ConversationID: UInt64]
+    }
 
     init(_ id: DeviceID, of user: String, _ simulation: Simulation) {
         self.id = id
@@ -112,6 +120,25 @@ final class SimulatedDevice {
         timer = nil
         link?.abandon(.device)
         link = nil
+    }
+
+    func backUp() throws {
+        backup = Backup(disk: try disk.copy(of: LocalSchema.tables), fresh: fresh, shown: shown)
+    }
+
+    /// The phone is set up anew from its backup. Before it has connected its user writes.
+    func restore(writing operations: ([ConversationID]) -> [Mutation.Operation]) throws {
+        guard let backup else { return }
+        simulation.reached.count("a phone restored")
+        quit()
+        disk = try backup.disk.copy(of: LocalSchema.tables)
+        store = TableLocalStore(store: disk)
+        fresh = backup.fresh
+        shown = backup.shown
+        for operation in operations(conversations) {
+            _ = try store.enqueue(operation, at: clock.wall)
+        }
+        try open()
     }
 
     private func launch() throws {
@@ -308,7 +335,7 @@ final class SimulatedDevice {
             let orphans = try store.orphans(limit: limit)
             if !orphans.isEmpty { try run { $0.orphansLoaded(orphans, now: $1) } }
         case .saveResults(let results):
-            for result in results { simulation.heardResult(result) }
+            for result in results { try heard(result) }
             try store.saveResults(results)
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
@@ -329,10 +356,21 @@ final class SimulatedDevice {
         }
     }
 
+    /// What its user takes a result for: that of the message written under the number.
+    private func heard(_ result: MutationResult) throws {
+        let queued = try store.mutations(after: result.number - 1, limit: 1, now: clock.wall).first
+        guard result.code == 0, let queued, queued.number == result.number,
+            case .sendMessage(let send) = queued.operation, let id = send.message
+        else { return }
+        simulation.userHears(thatIsStored: id)
+    }
+
     private func reported(_ event: ClientEvent) {
         switch event {
         case .reset(let reason):
             resets += 1
+            // Positions and versions are another history's.
+            if reason != .cursorTooOld { (fresh, shown) = ([], [:]) }
             if resets > 1 { simulation.reached.count("a reset: \(reason)") }
         case .closed(let code?): simulation.reached.count("CLOSE \(code)")
         case .syncRequested: simulation.reached.count("a SYNC_REQUEST")

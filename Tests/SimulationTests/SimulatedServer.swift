@@ -31,7 +31,9 @@ final class SimulatedServer {
     }
 
     private unowned let simulation: Simulation
-    let store: MemoryStore
+    private(set) var store: MemoryStore
+    private var backup: MemoryStore?
+    private var epochs: UInt64 = 77
     private var connections: [UInt64: Connection] = [:]
     private var jobs: [Job] = []
     private var isCommitting = false
@@ -65,12 +67,12 @@ final class SimulatedServer {
         boot = BootID(high: 1, low: life)
         store.clock = clock.wall
         let results = try store.commit(
-            [.start(boot: boot, epochHalf: 77)], limits: simulation.limits)
+            [.start(boot: boot, epochHalf: epochs)], limits: simulation.limits)
         _ = try results.first?.get()
         for (request, every) in [
             (StoreRequest.continueFanOut(recipients: 3), Milliseconds(100)),
             (.coalesceReceipts(users: 8), 250), (.sweepWakes(rows: 64), 1_000),
-            (.enforceRetention(rows: 100), 60_000), (.keepAlive, 2_000),
+            (.enforceRetention(rows: 100), 10_000), (.keepAlive, 2_000),
         ] where !(simulation.defect == .neverSweeps && request == .sweepWakes(rows: 64)) {
             duty(request, every: every)
         }
@@ -91,6 +93,22 @@ final class SimulatedServer {
         jobs = []
         isCommitting = false
         pushesInFlight = 0
+    }
+
+    func backUp() throws { backup = try store.copy(of: Schema.tables, Schema.lockRanks) }
+
+    /// The machine is lost; another one starts with the backup (`rouse restore`).
+    ///
+    /// - Returns: whether there was one.
+    func restore() throws -> Bool {
+        guard let backup else { return false }
+        if isUp { kill() }
+        store = try backup.copy(of: Schema.tables, Schema.lockRanks)
+        store.clock = clock.wall
+        epochs += 1
+        let restored = try store.commit([.restore(epochHalf: epochs)], limits: simulation.limits)
+        _ = try restored.first?.get()
+        return true
     }
 
     private func duty(_ request: StoreRequest, every interval: Milliseconds) {

@@ -67,7 +67,7 @@ final class Simulation {
     /// "blocker blocked", also of blocks that have ended: what was said meanwhile never comes.
     private(set) var blocks: Set<String> = []
     /// Out until the backend lets them in again.
-    private var suspended: Set<String> = []
+    private(set) var suspended: Set<String> = []
     private var wishes: [Administration] = []
     private var published: [String: MessageRecord] = [:]
 
@@ -79,6 +79,12 @@ final class Simulation {
         // Small, so that the background and its resumption are met at once.
         limits.directRecipients = 2
         limits.fanOutStep = 2
+        // Short, so that a phone that was away or restored meets a cursor too old.
+        limits.tombstoneLifetime = 10_000
+        limits.tombstoneDelay = 2_000
+        // Longer than a session stands that answers nothing: of a connected device a tombstone
+        // that it has not got never goes.
+        limits.deviceMemory = 90_000
         self.limits = limits
         var sessionLimits = SessionLimits()
         sessionLimits.firstPageBytes = 600
@@ -150,6 +156,9 @@ final class Simulation {
         for device in devices { try device.open() }
         converse(devices.map(\.user))
         life()
+        // Neither, one of them, or both.
+        if seed % 4 != 2 { phoneBackups() }
+        if seed % 3 == 1 { serverBackups() }
         disaster()
         watchUnread()
         try pass(Self.stormy)
@@ -226,14 +235,20 @@ final class Simulation {
     }
 
     private func send(_ device: SimulatedDevice) throws {
-        guard let conversation = chance.one(of: device.conversations) else { return }
+        guard let operation = message(to: device.conversations, of: device) else { return }
+        try device.mutate(operation)
+    }
+
+    func message(
+        to conversations: [ConversationID], of device: SimulatedDevice
+    ) -> Mutation.Operation? {
+        guard let conversation = chance.one(of: conversations) else { return nil }
         let message: MessageID = fresh()
         sentTo[message] = conversation
-        try device.mutate(
-            .sendMessage(
-                SendMessage(
-                    conversation: conversation, message: message, parts: content("hello"),
-                    push: PushText(title: device.user, body: "hello"))))
+        return .sendMessage(
+            SendMessage(
+                conversation: conversation, message: message, parts: content("hello"),
+                push: PushText(title: device.user, body: "hello")))
     }
 
     private func change(_ device: SimulatedDevice) throws {
@@ -319,7 +334,7 @@ final class Simulation {
     }
 
     /// The backend's wishes, one after the other, each again until it is done.
-    private func administer(_ request: Administration) {
+    func administer(_ request: Administration) {
         wishes.append(request)
         if wishes.count == 1 { carryOutWish() }
     }
@@ -495,6 +510,10 @@ final class Simulation {
         guard let device = deviceOfLink[link], !(1_000..<2_000).contains(result.code) else {
             return
         }
+        if result.code == Code.numberTaken.rawValue {
+            reached.count("a number of another life")
+            return
+        }
         let key = "\(device) \(result.number)"
         if let earlier = results[key] {
             reached.count("a result given again")
@@ -503,10 +522,13 @@ final class Simulation {
         results[key] = result
     }
 
-    func heardResult(_ result: MutationResult) {
-        if result.code == 0, result.position > 0, let id = MessageID(result.object) {
-            acknowledged.insert(id)
-        }
+    func userHears(thatIsStored id: MessageID) { acknowledged.insert(id) }
+
+    /// The server has an earlier history again: of what came after it nobody is promised anything.
+    func forget(allBut stored: Set<MessageID>) {
+        acknowledged.formIntersection(stored)
+        results = [:]
+        published = [:]
     }
 
     /// P6: nobody hears of a conversation he never took part in.

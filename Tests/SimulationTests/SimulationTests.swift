@@ -4,7 +4,7 @@ import Testing
 /// Runs of the simulation. One seed: ROUSE_SEED=N; a long night: ROUSE_SIMULATIONS=10000.
 struct SimulationTests {
     /// Seeds that are run each time: the first ones, and those that found something.
-    static let fixed: [UInt64] = Array(1...12)
+    static let fixed: [UInt64] = Array(1...12) + [32, 1_124_095_739]
 
     /// What the fixed and fresh seeds together must have come through.
     static let mustReach = [
@@ -25,6 +25,8 @@ struct SimulationTests {
         "a user asked to log in anew", "a session asked anew", "a session logged in anew in place",
         "a user suspended", "a session ended: revoked", "a session ended: suspended",
         "a signal handed on", "a signal lost", "told: typing", "told: typingEnded",
+        "a phone restored", "the server restored", "a reset: cursorTooOld",
+        "a reset: epochChanged", "a number of another life",
     ]
 
     @Test func promisesHoldOverFaultsAndKills() throws {
@@ -48,7 +50,8 @@ struct SimulationTests {
             steps += simulation.clock.steps
             reached.add(simulation.reached)
         }
-        print("simulated \(seeds.count) seeds, \(steps) steps; fresh: \(seeds.dropFirst(12))")
+        let fresh = seeds.dropFirst(Self.fixed.count)
+        print("simulated \(seeds.count) seeds, \(steps) steps; fresh: \(fresh)")
         for (name, count) in reached.counts.sorted(by: { $0.key < $1.key }) {
             print("  \(name): \(count)")
         }
