@@ -69,10 +69,69 @@ import Testing
                 #expect(rows == [Sample.row("b", [1])])
             }
             #expect(size("\(path)-wal") > 512 << 10)
-            // Not later than one step further.
-            for round in 41..<46 { try fill(store, round) }
+            // Not later than two steps further.
+            for round in 41..<52 { try fill(store, round) }
             #expect(size("\(path)-wal") <= 512 << 10, "not trimmed after the reader")
             #expect(store.journalSize <= 512 << 10)
+            #expect(store.lockWaits == 0, "a commit waited for the reader")
+        }
+    }
+
+    @Test("commits beside a backup wait for nobody, and the journal shrinks after it")
+    func backup() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(
+                path: path, tables: Sample.tables, options: smallJournal())
+            defer { store.close() }
+            let data = [UInt8](repeating: 7, count: 100_000)
+            for number in UInt8(0)..<60 {
+                try store.put(thing, Sample.row("b", [number], data: data))
+            }
+            try store.checkpoint()
+            var (rounds, steps, most) = (0, 0, 0)
+            try SQLiteBackup.copy(store: path, to: "\(folder)/copy", replaces: false) { _ in
+                steps += 1
+                for _ in 0..<20 {
+                    #expect(throws: Never.self) { try fill(store, rounds) }
+                    if store.isCheckpointDue {
+                        #expect(throws: Never.self) { try store.checkpoint() }
+                    }
+                    rounds += 1
+                }
+                most = max(most, size("\(path)-wal"))
+            } check: { copy throws(StoreError) in
+                try copy.verify(tables: Sample.tables, rules: [])
+                let count = try copy.count(thing)
+                #expect(count == 60)
+            }
+            #expect(steps > 1 && most > 512 << 10, "the load is too small to prove anything")
+            #expect(store.isJournalFull && store.lockWaits == 0)
+            try store.checkpoint()
+            #expect(size("\(path)-wal") == 0 && store.lockWaits == 0)
+        }
+    }
+
+    @Test("a backup gives up beside which the journal grows too much, and leaves nothing")
+    func backupGivesUp() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(
+                path: path, tables: Sample.tables, options: smallJournal())
+            defer { store.close() }
+            #expect {
+                try SQLiteBackup.copy(
+                    store: path, to: "\(folder)/copy", replaces: false, journalMax: 100_000
+                ) { _ in
+                    for round in 0..<20 {
+                        #expect(throws: Never.self) { try fill(store, round) }
+                    }
+                } check: { _ in
+                }
+            } throws: { "\($0)".contains("copy when less is written") }
+            #expect(size("\(folder)/copy") == -1 && size("\(folder)/copy.partial") == -1)
+            try store.checkpoint()
+            #expect(!store.isJournalFull)
         }
     }
 

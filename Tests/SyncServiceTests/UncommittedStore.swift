@@ -37,5 +37,7 @@ final class UncommittedStore: Store {
     func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
     func now() -> Timestamp { inner.now() }
     func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    var isCheckpointDue: Bool { inner.isCheckpointDue }
+    var isJournalFull: Bool { inner.isJournalFull }
     func close() { inner.close() }
 }

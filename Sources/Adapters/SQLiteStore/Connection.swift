@@ -17,6 +17,8 @@ final class Connection {
     private var statements: [ObjectIdentifier: Statement] = [:]
     /// Pages in the journal after the last commit; written by the C callback below.
     private let journalPageCount: UnsafeMutablePointer<Int32>
+    /// How long a statement waits for a lock; used by the C callback below.
+    private let lockWait: UnsafeMutablePointer<LockWait>
     /// The failure after which the handle is not used again.
     private(set) var distrust: Failure?
 
@@ -24,6 +26,8 @@ final class Connection {
         self.path = path
         journalPageCount = .allocate(capacity: 1)
         journalPageCount.initialize(to: 0)
+        lockWait = .allocate(capacity: 1)
+        lockWait.initialize(to: LockWait(timeout: UInt64(max(0, busyTimeout))))
         let flags =
             mode == .writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
         let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
@@ -33,7 +37,7 @@ final class Connection {
             throw failure.error
         }
         sqlite3_extended_result_codes(handle, 1)
-        sqlite3_busy_timeout(handle, busyTimeout)
+        sqlite3_busy_handler(handle, lockIsHeld, lockWait)
         _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         if mode == .reader {
@@ -45,6 +49,8 @@ final class Connection {
         close()
         journalPageCount.deinitialize(count: 1)
         journalPageCount.deallocate()
+        lockWait.deinitialize(count: 1)
+        lockWait.deallocate()
     }
 
     var isOpen: Bool { handle != nil }
@@ -54,6 +60,9 @@ final class Connection {
 
     /// Pages in the journal after this connection's last commit, moved or not.
     var journalPages: Int { Int(journalPageCount.pointee) }
+
+    /// How often a statement found a lock held and slept.
+    var lockWaits: UInt64 { lockWait.pointee.waits }
 
     /// Calls nothing at commit but counts the journal's pages, instead of the checkpoint that
     /// SQLite would run inside a commit.
@@ -107,8 +116,11 @@ final class Connection {
     }
 
     /// Copies every page of this database, as of the snapshot that is open, into `destination`.
+    ///
+    /// - Parameter progress: called after each step; the copy ends with what it throws.
     func copyPages(
-        to destination: Connection, step: Int32, progress: (SQLiteBackup.Progress) -> Void
+        to destination: Connection, step: Int32,
+        progress: (SQLiteBackup.Progress) throws(StoreError) -> Void
     ) throws(StoreError) {
         guard let handle, let target = destination.handle else {
             throw .unavailable("\(path) is closed")
@@ -118,13 +130,19 @@ final class Connection {
             throw destination.note(sqlite3_errcode(target))
         }
         var code: Int32
-        repeat {
-            code = sqlite3_backup_step(backup, step)
-            let total = UInt64(clamping: sqlite3_backup_pagecount(backup))
-            let left = UInt64(clamping: sqlite3_backup_remaining(backup))
-            progress(
-                SQLiteBackup.Progress(copied: (total - left) * pageSize, total: total * pageSize))
-        } while code == SQLITE_OK
+        do throws(StoreError) {
+            repeat {
+                code = sqlite3_backup_step(backup, step)
+                let total = UInt64(clamping: sqlite3_backup_pagecount(backup))
+                let left = UInt64(clamping: sqlite3_backup_remaining(backup))
+                try progress(
+                    SQLiteBackup.Progress(
+                        copied: (total - left) * pageSize, total: total * pageSize))
+            } while code == SQLITE_OK
+        } catch {
+            sqlite3_backup_finish(backup)
+            throw error
+        }
         let ended = sqlite3_backup_finish(backup)
         guard code == SQLITE_DONE, ended == SQLITE_OK else {
             throw destination.note(code == SQLITE_DONE ? ended : code)
@@ -137,18 +155,24 @@ final class Connection {
         guard let handle else { throw .unavailable("\(path) is closed") }
         var (pages, moved): (Int32, Int32) = (0, 0)
         let raw: Int32 = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
+        lockWait.pointee.isPatient = mode == .truncateWaiting
+        defer { lockWait.pointee.isPatient = true }
         let code = sqlite3_wal_checkpoint_v2(handle, nil, raw, &pages, &moved)
         if code & 0xff == SQLITE_BUSY { return false }
         if code != SQLITE_OK { throw note(code) }
-        if mode == .truncate { journalPageCount.pointee = 0 }
+        if mode != .passive { journalPageCount.pointee = 0 }
         return pages == moved
     }
 
     enum Checkpoint {
         /// Moves what no reader is in the way of; waits for nobody.
         case passive
-        /// Moves everything and empties the journal; waits for readers up to the busy timeout.
+        /// Moves what no reader is in the way of; if that is everything and nobody reads from
+        /// the journal, empties it. Waits for nobody.
         case truncate
+        /// The same, but waits for readers up to the busy timeout: at opening and closing only,
+        /// when nothing waits for the writer.
+        case truncateWaiting
     }
 
     /// The error for `code`; remembers it if the handle cannot be trusted after it.
@@ -176,4 +200,30 @@ private func journalGrew(
 ) -> Int32 {
     context?.assumingMemoryBound(to: Int32.self).pointee = pages
     return SQLITE_OK
+}
+
+/// What a connection does about locks that others hold.
+private struct LockWait {
+    let timeout: UInt64
+    /// Off while a checkpoint runs that must not wait.
+    var isPatient = true
+    var waits: UInt64 = 0
+    /// Milliseconds slept for the lock at hand.
+    var slept: UInt64 = 0
+
+    init(timeout: UInt64) { self.timeout = timeout }
+}
+
+/// The busy handler: sleeps a little longer each time, up to the timeout. 0: give up.
+private func lockIsHeld(_ context: UnsafeMutableRawPointer?, _ earlier: Int32) -> Int32 {
+    guard let wait = context?.assumingMemoryBound(to: LockWait.self) else { return 0 }
+    guard wait.pointee.isPatient else { return 0 }
+    if earlier == 0 { wait.pointee.slept = 0 }
+    let left = wait.pointee.timeout - min(wait.pointee.timeout, wait.pointee.slept)
+    let pause = min(left, UInt64(1) << UInt64(min(max(earlier, 0), 6)))
+    guard pause > 0 else { return 0 }
+    wait.pointee.waits += 1
+    wait.pointee.slept += pause
+    usleep(UInt32(pause * 1_000))
+    return 1
 }

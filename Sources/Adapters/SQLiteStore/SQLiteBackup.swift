@@ -24,18 +24,24 @@ public enum SQLiteBackup {
         try connection.texts("PRAGMA application_id") == [[String(mark)]]
     }
 
+    /// How far the store's journal may grow beside a copy of a small store.
+    static let journalMin: UInt64 = 1 << 30
+
     /// Copies what is committed at this moment to `path`, a new file with mode 0600. Others go on
-    /// writing; their journal grows meanwhile, because the copy holds its snapshot.
+    /// writing and wait for nothing; their journal grows meanwhile, because the copy holds its
+    /// snapshot, and shrinks after. A copy beside which it grows by more than the store's size (1
+    /// GiB at least) gives up: it must not fill the disk of the server.
     ///
     /// The copy is written beside `path` (`path.partial`), synced, checked by `check`, and only
     /// then gets its name. A copy that was broken off is overwritten by the next.
     ///
     /// - Parameters:
     ///   - replaces: an existing file of this name is replaced.
+    ///   - journalMax: how far the journal may grow instead.
     ///   - check: throws if the copy, under its name of the moment, is not good.
     /// - Throws: `.unavailable`, `.full`: nothing has changed.
     public static func copy(
-        store: String, to path: String, replaces: Bool,
+        store: String, to path: String, replaces: Bool, journalMax: UInt64? = nil,
         progress: (Progress) -> Void = { _ in },
         check: (SQLiteBackupFile) throws(StoreError) -> Void
     ) throws(StoreError) {
@@ -48,7 +54,10 @@ public enum SQLiteBackup {
         let hold = try PartialFile(partial)
         defer { withExtendedLifetime(hold) {} }
         do throws(StoreError) {
-            try copy(store: store, into: partial, progress: progress)
+            let size = UInt64(try FileSteps.size(of: store))
+            try copy(
+                store: store, into: partial, journalMax: journalMax ?? max(size, journalMin),
+                progress: progress)
             try FileSteps.sync(partial)
             do {
                 let file = try SQLiteBackupFile(path: partial)
@@ -63,7 +72,7 @@ public enum SQLiteBackup {
     }
 
     private static func copy(
-        store: String, into path: String, progress: (Progress) -> Void
+        store: String, into path: String, journalMax: UInt64, progress: (Progress) -> Void
     ) throws(StoreError) {
         let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
         let source = try Connection(path: store, mode: .reader, busyTimeout: timeout)
@@ -77,12 +86,26 @@ public enum SQLiteBackup {
         defer { target.close() }
         // Synced as a whole, at the end.
         try target.execute("PRAGMA synchronous = OFF")
-        try source.copyPages(to: target, step: step, progress: progress)
+        let journal = journalSize(of: store)
+        try source.copyPages(to: target, step: step) { done throws(StoreError) in
+            progress(done)
+            let grown = journalSize(of: store)
+            guard grown <= journal + journalMax else {
+                throw .unavailable(
+                    "the journal of \(store) grew to \(grown) bytes beside the copy, which would "
+                        + "fill the disk; copy when less is written")
+            }
+        }
         try source.execute("ROLLBACK")
         guard try target.texts("PRAGMA journal_mode = DELETE") == [["delete"]] else {
             throw .unavailable("\(path): cannot be made a file without a journal")
         }
         try target.execute("PRAGMA application_id = \(mark)")
+    }
+
+    private static func journalSize(of store: String) -> UInt64 {
+        let size = try? FileSteps.size(of: "\(store)-wal")
+        return UInt64(max(0, size ?? 0))
     }
 
     /// Takes a store's place with a backup. Nobody else may have the store open.

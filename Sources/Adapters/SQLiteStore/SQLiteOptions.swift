@@ -10,19 +10,19 @@ public struct SQLiteOptions: Sendable {
         case always
     }
 
-    /// How long a statement waits for a lock that an outside process or, at a full journal, a
-    /// reader holds, in milliseconds.
+    /// How long a statement waits for a lock that an outside process holds, in milliseconds;
+    /// opening and closing the store wait as long for readers of the journal.
     public var busyTimeout: Milliseconds = 5_000
     /// Page cache of the writing connection, in KiB.
     public var cacheSize = 64 * 1024
     /// Page cache of each reader, in KiB.
     public var readerCacheSize = 8 * 1024
-    /// Every time a write finds that the journal grew by this many bytes, it moves what no reader
-    /// is in the way of.
+    /// After so many bytes of journal a checkpoint is due; a write that finds twice as many since
+    /// the last one moves itself what no reader is in the way of.
     public var journalStep = 16 << 20
-    /// A write that leaves the journal larger than this, in bytes, waits for the readers (up to
-    /// the busy timeout) and empties it; if they do not end, so does one write in each further
-    /// step. Readers are short: one that holds its snapshot lets the journal grow.
+    /// Above this many bytes a checkpoint also empties the journal, if nobody reads from it: no
+    /// write and no checkpoint ever waits for a reader. Readers are short: one that holds its
+    /// snapshot lets the journal grow, and the checkpoint after it takes it back.
     public var journalLimit = 64 << 20
     public var check = Check.afterUncleanStop
     /// Every commit is on disk before it returns. Off: nothing is ever synced, neither commits nor

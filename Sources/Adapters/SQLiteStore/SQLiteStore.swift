@@ -175,9 +175,28 @@ public final class SQLiteStore: Store {
         precondition(!isBusy, "checkpoint inside a body of the same store")
         let (connection, _) = try usable()
         let isDone = connection.journalPages == checkpointedPages && !isJournalUnmoved
-        if !isDone { try move(connection, .passive) }
+        // The next write starts a journal anew that was moved, but not one that is still read.
+        if isJournalFull {
+            try move(connection, .truncate)
+        } else if !isDone {
+            try move(connection, .passive)
+        }
         checkpointError = nil
     }
+
+    public var isCheckpointDue: Bool { unmovedBytes > options.journalStep }
+
+    public var isJournalFull: Bool { journalSize > options.journalLimit }
+
+    /// Bytes that the journal grew by since the last checkpoint.
+    private var unmovedBytes: Int {
+        let pages = current?.connection.journalPages ?? 0
+        // The journal starts anew at the write after everything was moved.
+        return (pages < checkpointedPages ? pages : pages - checkpointedPages) * pageSize
+    }
+
+    /// How often a write or a checkpoint slept because somebody held a lock.
+    var lockWaits: UInt64 { current?.connection.lockWaits ?? 0 }
 
     private func move(_ connection: Connection, _ mode: Connection.Checkpoint)
         throws(StoreError)
@@ -194,20 +213,13 @@ public final class SQLiteStore: Store {
         }
     }
 
-    /// Keeps the journal below its limit while nobody is idle enough to call `checkpoint`.
-    /// The transaction is committed: an error here is kept, not thrown.
+    /// Keeps the journal small where nobody calls `checkpoint`; what a reader is in the way of
+    /// stays. The transaction is committed: an error here is kept, not thrown.
     private func trimJournal(_ connection: Connection) {
-        let pages = connection.journalPages
-        // The journal starts anew at the write after everything was moved.
-        if pages < checkpointedPages { checkpointedPages = 0 }
-        let isOver = pages * pageSize > options.journalLimit
-        let wasOver = checkpointedPages * pageSize > options.journalLimit
-        // While a reader keeps a full journal from being emptied, only one write in each step
-        // waits for it.
-        let isDue = (pages - checkpointedPages) * pageSize > options.journalStep
-        guard isDue || isOver && !wasOver else { return }
+        if connection.journalPages < checkpointedPages { checkpointedPages = 0 }
+        guard unmovedBytes > 2 * options.journalStep else { return }
         do throws(StoreError) {
-            try move(connection, isOver ? .truncate : .passive)
+            try move(connection, .passive)
             checkpointError = nil
         } catch {
             checkpointError = error
@@ -237,7 +249,7 @@ public final class SQLiteStore: Store {
         }
         guard let (connection, _) = current else { return }
         Failpoint.hit(.storeClosing)
-        if connection.distrust == nil { _ = try? connection.checkpoint(.truncate) }
+        if connection.distrust == nil { _ = try? connection.checkpoint(.truncateWaiting) }
         if connection.distrust != nil { connection.leaveJournal() }
         connection.close()
         current = nil

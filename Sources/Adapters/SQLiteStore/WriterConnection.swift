@@ -49,7 +49,7 @@ enum WriterConnection {
         // What the last owner left in the journal may be in the page cache alone, if its sync
         // failed: only copying it into the database and syncing that makes it durable. After
         // this the journal starts anew, so that nothing lost lies before what is appended.
-        if try !connection.checkpoint(.truncate) {
+        if try !connection.checkpoint(.truncateWaiting) {
             throw .unavailable("\(connection.path): a reader keeps the journal from being emptied")
         }
     }

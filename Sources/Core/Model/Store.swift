@@ -108,7 +108,18 @@ public protocol Store: AnyObject {
     /// Moves committed data out of the journal where the engine has one; cheap when there is
     /// nothing to do. Called when the store is idle, and at the latest every few seconds.
     func checkpoint() throws(StoreError)
+    /// The journal has grown by so much since the last checkpoint that the next one should not
+    /// wait until the store is idle; between two transactions is soon enough.
+    var isCheckpointDue: Bool { get }
+    /// The journal is larger than it should be. A checkpoint empties it unless somebody holds a
+    /// snapshot at that moment.
+    var isJournalFull: Bool { get }
     func close()
+}
+
+extension Store {
+    public var isCheckpointDue: Bool { false }
+    public var isJournalFull: Bool { false }
 }
 
 /// Reads the same store beside its writer, on a thread of its own.
