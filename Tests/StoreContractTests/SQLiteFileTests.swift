@@ -340,3 +340,27 @@ import Testing
         }
     }
 }
+
+/// What a failed system call means for the store, and for the handle that met it.
+@Suite struct FailureTests {
+    /// SQLITE_IOERR_WRITE
+    private let write: Int32 = 778
+
+    @Test("a write that fails for want of space is full; for another reason it is not")
+    func writes() {
+        for errno in [ENOSPC, EDQUOT, EFBIG] {
+            let failure = Failure(code: write, errno: errno, text: "disk I/O error", path: "x")
+            guard case .full = failure.error else {
+                Issue.record("errno \(errno): \(failure.error)")
+                continue
+            }
+            #expect(!failure.distrusts)
+        }
+        let failure = Failure(code: write, errno: EIO, text: "disk I/O error", path: "x")
+        guard case .unavailable = failure.error else {
+            Issue.record("told as want of space: \(failure.error)")
+            return
+        }
+        #expect(failure.distrusts && !failure.isDamage)
+    }
+}

@@ -41,17 +41,18 @@ struct Failure {
         self.isDamage = isDamage
     }
 
-    /// After a failed write nothing has been committed: the frame that commits is written last.
-    /// After a failed sync it is unknown, and the kernel may have dropped the dirty pages and
-    /// call the next sync a success: only a new handle that writes them again can be trusted.
+    /// After a write that found no space nothing has been committed: the frame that commits is
+    /// written last. Of a write that failed otherwise, and of one's own handle after it, nothing
+    /// is known. After a failed sync the kernel may have dropped the dirty pages and call the next
+    /// sync a success: only a new handle that writes them again can be trusted.
     private static func inputOutput(_ extended: Int32, errno: Int32, what: String) -> Failure {
         switch extended {
         case rouse_sqlite_ioerr_fsync, rouse_sqlite_ioerr_dir_fsync, rouse_sqlite_ioerr_close:
             return Failure(.unavailable("a sync failed: \(what)"), distrusts: true)
-        case rouse_sqlite_ioerr_write, rouse_sqlite_ioerr_shmsize:
-            return Failure(.full("a write failed: \(what)"))
         default:
-            if [ENOSPC, EDQUOT, EFBIG].contains(errno) { return Failure(.full(what)) }
+            // Without an error behind it a file could not be made longer.
+            let isShort = extended == rouse_sqlite_ioerr_shmsize && errno == 0
+            if isShort || [ENOSPC, EDQUOT, EFBIG].contains(errno) { return Failure(.full(what)) }
             return Failure(.unavailable(what), distrusts: true)
         }
     }
