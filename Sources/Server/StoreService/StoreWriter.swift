@@ -20,6 +20,8 @@ final class StoreWriter {
     private var isTurnAsked = false
     private var hasUncheckpointed = false
     private var inbox: Mailbox<WriteJob>?
+    /// An administration is committed that the directory does not show yet.
+    private var areAppsStale = false
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
     private var queue = FairQueue<AppID?, WriteJob>()
     private var isServiceAsked = false
@@ -130,11 +132,14 @@ final class StoreWriter {
                 if isSound { counts.failure = nil }
             }
             hasUncheckpointed = true
-            if requests.contains(where: \.isAdministration) { try refreshApps() }
+            if requests.contains(where: \.changesApps) { areAppsStale = true }
+            let failure = refreshStaleApps()
             tell(outcomes)
             Failpoint.hit(.told, requests, outcomes)
-            return outcomes.map { outcome in
-                switch outcome {
+            return zip(requests, outcomes).map { request, outcome in
+                // It stands, but is not told as done before it is in force here.
+                if let failure, request.changesApps { return .failed(failure) }
+                return switch outcome {
                 case .success(let outcome): .committed(outcome)
                 case .failure(let error): .failed(error)
                 }
@@ -194,6 +199,19 @@ final class StoreWriter {
         }
     }
 
+    /// Brings the directory up to what is committed; what went wrong, if it could not: it is
+    /// tried again with every commit and every turn.
+    private func refreshStaleApps() -> StoreError? {
+        guard areAppsStale else { return nil }
+        do throws(StoreError) {
+            try refreshApps()
+            areAppsStale = false
+            return nil
+        } catch {
+            return .unavailable("committed, but not in force yet: \(error)")
+        }
+    }
+
     private func refreshApps() throws(StoreError) {
         let now = store.now()
         var reading: StoreReading?
@@ -236,6 +254,7 @@ final class StoreWriter {
                 health.record { $0.failure = error }
             }
         }
+        _ = refreshStaleApps()
         if duties.contains(where: { $0.due <= now }) { askTurn() }
         armTimer()
     }
@@ -243,16 +262,20 @@ final class StoreWriter {
     private func armTimer() {
         let next = duties.map(\.due).min()
         var wait = next.map { $0 > loop.now ? $0 - loop.now : 0 }
-        if hasUncheckpointed { wait = min(wait ?? .max, Self.checkpointDelay) }
+        if hasUncheckpointed || areAppsStale { wait = min(wait ?? .max, Self.checkpointDelay) }
         guard let wait else { return }
         timer?.start(afterMilliseconds: max(wait, 1))
     }
 }
 
 extension StoreRequest {
-    fileprivate var isAdministration: Bool {
-        if case .administer = self { return true }
-        return false
+    /// Whether it may change what the directory of apps shows.
+    fileprivate var changesApps: Bool {
+        guard case .administer(let administration) = self else { return false }
+        return switch administration {
+        case .removeDevice, .revokeSessions, .suspendUser, .resumeUser: false
+        default: true
+        }
     }
 }
 

@@ -1,0 +1,85 @@
+import EventLoop
+import Model
+
+/// A store that a test can hold up, or let fail, at the places it names.
+final class GatedStore: Store {
+    struct Gates: Sendable {
+        /// Where a write, and a reader's snapshot, waits once it is armed.
+        let write = Gate()
+        let read = Gate()
+        /// While set, reads of the writer's own fail.
+        let failing = Flag()
+    }
+
+    struct Gate: Sendable {
+        let isArmed = Flag()
+        let reached = Latch()
+        let opened = Latch()
+    }
+
+    final class Flag: Sendable {
+        private let lock = Lock()
+        private nonisolated(unsafe) var isSet = false
+
+        var value: Bool {
+            get { lock.withLock { isSet } }
+            set { lock.withLock { isSet = newValue } }
+        }
+    }
+
+    private let inner: any Store
+    private let gates: Gates
+
+    init(_ inner: any Store, _ gates: Gates) {
+        self.inner = inner
+        self.gates = gates
+    }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        gates.write.pass()
+        try inner.write(body)
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        if gates.failing.value { throw .unavailable("a read failed, as the test wants it") }
+        try inner.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader {
+        GatedReader(inner: try inner.reader(), gate: gates.read)
+    }
+
+    func now() -> Timestamp { inner.now() }
+    func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    var isCheckpointDue: Bool { inner.isCheckpointDue }
+    var isJournalFull: Bool { inner.isJournalFull }
+    func close() { inner.close() }
+}
+
+extension GatedStore.Gate {
+    fileprivate func pass() {
+        guard isArmed.value else { return }
+        reached.arrive()
+        opened.wait()
+    }
+}
+
+/// Waits inside its first snapshot.
+private final class GatedReader: StoreReader {
+    private let inner: any StoreReader
+    private let gate: GatedStore.Gate
+
+    init(inner: any StoreReader, gate: GatedStore.Gate) {
+        self.inner = inner
+        self.gate = gate
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.read { snapshot throws(StoreError) in
+            gate.pass()
+            try body(snapshot)
+        }
+    }
+
+    func close() { inner.close() }
+}
