@@ -8,7 +8,37 @@ public enum HistoryQuery: Equatable, Sendable {
     /// One page of the user's whole state.
     case snapshot(AppID, UserID, SnapshotFrame, bytes: Int)
     /// The same sums as the client's, over what the server holds.
-    case digest(AppID, UserID, DigestFrame)
+    case digest(AppID, UserID, DigestFrame, from: DigestProgress = DigestProgress())
+}
+
+/// How far a digest is made that is read in parts. Its sums hold only while the head is the
+/// client's cursor, which each part checks: what changed a conversation behind it has moved the
+/// head, or is still on its way and in no feed.
+public struct DigestProgress: Equatable, Sendable {
+    /// Activity of the last conversation summed up.
+    var after: UInt64 = 0
+    var conversations = DigestSum()
+    var readMarks = DigestSum()
+    var messages = DigestSum()
+    /// Messages looked at, also such as do not count.
+    var examined = 0
+    /// Of the conversation after it, if its messages were begun: up to where they are still to
+    /// be looked at, and above which they count, once a message was found that does.
+    var inside: (through: UInt64, lowest: UInt64?)? {
+        get { through.map { ($0, lowest) } }
+        set { (through, lowest) = (newValue?.through, newValue?.lowest) }
+    }
+    private var through: UInt64?
+    private var lowest: UInt64?
+
+    public init() {}
+}
+
+/// What one part of a query came to.
+public enum PartialReading: Equatable, Sendable {
+    case whole(StoreReading)
+    /// There is more to read: this query goes on.
+    case rest(StoreQuery)
 }
 
 /// What a `HistoryQuery` came to.

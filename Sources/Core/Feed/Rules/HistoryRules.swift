@@ -5,8 +5,6 @@ import Wire
 struct HistoryReach {
     var conversation: ConversationRecord
     var participant: ParticipantRecord
-    /// Users this one blocks or has blocked: what they sent meanwhile is not in the feed.
-    var blocked: Set<UserID>
 
     /// Messages above it.
     var above: UInt64 { max(participant.joinedPosition, participant.clearedPosition) }
@@ -34,6 +32,18 @@ struct PageRoom {
     }
 }
 
+/// How much one answer may pass over that is not for the user, before it ends and says that there
+/// is more: nobody's data hold up everybody's reads.
+struct ReadBudget {
+    private var left: Int
+
+    init(_ limits: RuleLimits) { left = limits.skippedRows }
+
+    var isSpent: Bool { left <= 0 }
+
+    mutating func passOver() { left -= 1 }
+}
+
 // FETCH (history.md, HIS-1 to HIS-12).
 extension PageReader {
     func history(
@@ -44,8 +54,7 @@ extension PageReader {
             return try self.fetch(fetch, app, user, bytes: bytes, limits)
         case .snapshot(let app, let user, let frame, let bytes):
             return try snapshotPage(frame, app, user, bytes: bytes, limits)
-        case .digest(let app, let user, let frame):
-            return try digest(frame, app, user, limits)
+        case .digest: preconditionFailure("a digest is read in parts")
         }
     }
 
@@ -61,11 +70,7 @@ extension PageReader {
                 ConversationRecord.self, [.app(app), .identifier(id)]),
             conversation.deletedAt == nil
         else { return nil }
-        let blocks = try snapshot.records(
-            BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
-        return HistoryReach(
-            conversation: conversation, participant: participant,
-            blocked: Set(blocks.map(\.other)))
+        return HistoryReach(conversation: conversation, participant: participant)
     }
 
     /// The conversation an id stands for: one of two that were made as distinct at the same time
@@ -103,7 +108,7 @@ extension PageReader {
             guard named == nil || named == message.conversation,
                 let reach = try reach(app, message.conversation, user),
                 message.position > reach.above, message.position <= reach.through,
-                try isShown(message, in: reach)
+                try shown([message], in: reach) == [true]
             else { return Self.outOfReach }
             return .page(
                 PageFrame(
@@ -131,13 +136,15 @@ extension PageReader {
         let asked = fetch.limit == 0 ? limits.historyMessages : Int(clamping: fetch.limit)
         let countMax = min(asked, limits.historyMessagesMax)
         var room = PageRoom(bytes: bytes)
+        var budget = ReadBudget(limits)
+        var size = min(Self.firstChunk, countMax + 1)
         while above < through {
             let messages = try self.messages(
-                of: reach, above: above, through: through, ascending: fetch.ascending)
-            for message in messages {
-                guard try isShown(message, in: reach),
-                    let sized = try readableEntry(of: message, in: reach)
-                else {
+                of: reach, above: above, through: through, ascending: fetch.ascending, limit: size)
+            let shown = try self.shown(messages, in: reach)
+            for (message, isShown) in zip(messages, shown) {
+                guard isShown, let sized = try readableEntry(of: message, in: reach) else {
+                    budget.passOver()
                     if fetch.ascending {
                         above = message.position
                     } else {
@@ -159,7 +166,13 @@ extension PageReader {
                     through = message.position - 1
                 }
             }
-            if messages.count < Self.chunk { return page }
+            if messages.count < size { return page }
+            if budget.isSpent, above < through {
+                page.more = true
+                if fetch.ascending { page.last = above } else { page.first = through + 1 }
+                return page
+            }
+            size = min(Self.chunk, size * 2)
         }
         return page
     }
@@ -175,7 +188,7 @@ extension PageReader {
 
     /// The next messages of a window, at most a chunk.
     func messages(
-        of reach: HistoryReach, above: UInt64, through: UInt64, ascending: Bool
+        of reach: HistoryReach, above: UInt64, through: UInt64, ascending: Bool, limit: Int
     ) throws(StoreError) -> [MessageRecord] {
         try snapshot.records(
             MessageRecord.self,
@@ -185,21 +198,45 @@ extension PageReader {
                     .app(reach.conversation.app), .identifier(reach.conversation.conversation),
                 ],
                 after: [.unsigned(above)], through: [.unsigned(through)],
-                descending: !ascending, limit: Self.chunk))
+                descending: !ascending, limit: limit))
     }
 
-    /// Whether the message is in the user's feed: not if the user deleted it, and one sent by
-    /// somebody whom the user blocked at that time did not come (MSG-27), nor is it shown later.
-    func isShown(_ message: MessageRecord, in reach: HistoryReach) throws(StoreError) -> Bool {
+    /// Which of these messages, which follow each other in the conversation, are in the user's
+    /// feed: not those that the user deleted; and what was sent by somebody whom the user blocked
+    /// at that time did not come (MSG-27), nor is it shown later.
+    func shown(_ messages: [MessageRecord], in reach: HistoryReach) throws(StoreError) -> [Bool] {
+        guard let first = messages.first, let last = messages.last else { return [] }
         let participant = reach.participant
-        let hidden = try snapshot.record(
-            HiddenRecord.self,
-            [
-                .app(message.app), .user(participant.user), .identifier(message.conversation),
-                .unsigned(message.position),
-            ])
-        guard hidden == nil else { return false }
-        guard reach.blocked.contains(UserID(message.sender)) else { return true }
+        let hidden = Set(
+            try snapshot.records(
+                HiddenRecord.self,
+                Scan(
+                    prefix: [
+                        .app(participant.app), .user(participant.user),
+                        .identifier(participant.conversation),
+                    ],
+                    after: [.unsigned(max(1, min(first.position, last.position)) - 1)],
+                    through: [.unsigned(max(first.position, last.position))],
+                    limit: messages.count)
+            ).map(\.position))
+        let blocked = try blocked(by: participant.user, of: participant.app)
+        var shown: [Bool] = []
+        for message in messages {
+            if hidden.contains(message.position) {
+                shown.append(false)
+            } else if blocked.contains(UserID(message.sender)) {
+                shown.append(try hasCome(message, to: participant))
+            } else {
+                shown.append(true)
+            }
+        }
+        return shown
+    }
+
+    /// Whether a message of somebody who is blocked now came before.
+    private func hasCome(
+        _ message: MessageRecord, to participant: ParticipantRecord
+    ) throws(StoreError) -> Bool {
         let kind: EntryKind = message.deletedAt == nil ? .message : .tombstone
         return try !snapshot.records(
             EntryRecord.self,
@@ -309,5 +346,22 @@ extension PageReader {
                 .user(participant.user),
             ]
         ).map { entry(of: $0) }
+    }
+}
+
+/// The users whom the one who asks blocks, or has blocked: what they sent meanwhile is not in the
+/// feed. Read when first asked for.
+final class BlockList {
+    private var known: (app: AppID, user: UserID, names: Set<UserID>)?
+
+    func names(
+        _ app: AppID, _ user: UserID, in snapshot: any StoreSnapshot
+    ) throws(StoreError) -> Set<UserID> {
+        if let known, known.app == app, known.user == user { return known.names }
+        let rows = try snapshot.records(
+            BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
+        let names = Set(rows.map(\.other))
+        known = (app, user, names)
+        return names
     }
 }

@@ -8,16 +8,34 @@ struct PageReader {
     let now: Timestamp
     /// Told of each row that cannot be read and is left out.
     let passingOver: (UnreadableRow) -> Void
+    private let blocks = BlockList()
+
+    init(
+        snapshot: any StoreSnapshot, now: Timestamp,
+        passingOver: @escaping (UnreadableRow) -> Void
+    ) {
+        self.snapshot = snapshot
+        self.now = now
+        self.passingOver = passingOver
+    }
+
+    /// Users whom this one blocks: read once a query.
+    func blocked(by user: UserID, of app: AppID) throws(StoreError) -> Set<UserID> {
+        try blocks.names(app, user, in: snapshot)
+    }
 
     /// Entries read at a time.
     static let chunk = 64
+    /// Messages read at first, where few may be asked for; each further time twice as many, up to
+    /// a chunk.
+    static let firstChunk = 8
     /// Elements a page may hold at all levels, so that its frame, with the results of a SYNC
     /// beside it, is one that every client takes (FRM-15).
     static let elementsMax = FrameLimits.afterWelcome.elements - RuleLimits().mutationsPerRequest
 
     /// Entries after the cursor, each with its object's present state: as both come from one
     /// snapshot, an entry never shows less than its version.
-    func page(_ query: PageQuery) throws(StoreError) -> Page? {
+    func page(_ query: PageQuery, _ limits: RuleLimits) throws(StoreError) -> Page? {
         guard let user = try snapshot.record(UserRecord.self, [.app(query.app), .user(query.user)])
         else { return nil }
         let half = try snapshot.record(MetaRecord.self, [.text(MetaRecord.epochName)])?.number
@@ -29,12 +47,13 @@ struct PageReader {
             // Nothing of the feed is for who has to hear that first.
             guard page.standing == .current else { return page }
         }
-        if query.newestFirst { return try peek(query, page, of: user) }
+        if query.newestFirst { return try peek(query, page, of: user, limits) }
         let alerted = try WakeRules.AlertedMessages(
             query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
         var bytes = 0
         var elements = 0
+        var budget = ReadBudget(limits)
         var after = query.after
         while true {
             let rows = try places(
@@ -44,7 +63,10 @@ struct PageReader {
                     limit: Self.chunk))
             for place in rows {
                 after = place.seq
-                guard let row = place.entry, let sized = try shown(row, &reach) else { continue }
+                guard let row = place.entry, let sized = try shown(row, &reach) else {
+                    budget.passOver()
+                    continue
+                }
                 var entry = sized.entry
                 if !entry.alerted { entry.alerted = try wasAlerted(row, alerted) }
                 bytes += sized.bytes
@@ -63,20 +85,26 @@ struct PageReader {
                 page.unread = try snapshot.unread(query.app, query.user, now: now)
                 return page
             }
+            if budget.isSpent, after < user.head {
+                page.to = after
+                page.more = true
+                return page
+            }
         }
     }
 
     /// The newest entries above the cursor, from the head down: what a device takes that has no
     /// time for the rest. The cursor stays (SYN-12).
-    private func peek(_ query: PageQuery, _ empty: Page, of user: UserRecord) throws(StoreError)
-        -> Page
-    {
+    private func peek(
+        _ query: PageQuery, _ empty: Page, of user: UserRecord, _ limits: RuleLimits
+    ) throws(StoreError) -> Page {
         var page = empty
         page.to = page.from
         let alerted = try WakeRules.AlertedMessages(
             query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
         var room = PageRoom(bytes: query.bytes)
+        var budget = ReadBudget(limits)
         var through = page.head
         while through > query.after {
             let rows = try places(
@@ -87,7 +115,10 @@ struct PageReader {
                     descending: true, limit: Self.chunk))
             for place in rows {
                 through = place.seq - 1
-                guard let row = place.entry, var sized = try shown(row, &reach) else { continue }
+                guard let row = place.entry, var sized = try shown(row, &reach) else {
+                    budget.passOver()
+                    continue
+                }
                 if !sized.entry.alerted { sized.entry.alerted = try wasAlerted(row, alerted) }
                 guard room.fits(sized) || page.entries.isEmpty else {
                     page.more = true
@@ -97,6 +128,10 @@ struct PageReader {
                 page.entries.append(sized.entry)
             }
             if rows.count < Self.chunk { break }
+            if budget.isSpent, through > query.after {
+                page.more = true
+                return page
+            }
         }
         page.unread = try snapshot.unread(query.app, query.user, now: now)
         return page

@@ -5,7 +5,7 @@ extension PageReader {
     func answer(_ query: StoreQuery, limits: RuleLimits) throws(StoreError) -> StoreReading {
         switch query {
         case .page(let query):
-            guard let page = try page(query) else { return .nothing }
+            guard let page = try page(query, limits) else { return .nothing }
             return .page(page)
         case .history(let query):
             guard let reading = try history(query, limits: limits) else { return .nothing }

@@ -84,6 +84,8 @@ public struct RuleLimits: Equatable, Sendable {
     public var snapshotMessagesMax = 100
     /// Announcements on its first page, at most.
     public var snapshotAnnouncements = 50
+    /// Conversations of one page.
+    public var snapshotConversations = 256
     /// Pages of conversations that moved while a snapshot was read; 255 at most.
     public var snapshotNewerPages = 64
     /// A conversation with more participants is not whole in a SNAPSHOT: FETCH gives the rest.
@@ -92,8 +94,16 @@ public struct RuleLimits: Equatable, Sendable {
     public var snapshotReceipts = 64
     /// Positions of each conversation a digest sums up.
     public var digestPositions = 50
-    /// With more conversations no digest is made: it would hold up the other reads.
+    /// With more conversations, or more messages to look at, no digest is made.
     public var digestConversations = 1000
+    public var digestMessages = 65_536
+    /// Messages, or as much work, in one part of a digest; others get between the parts.
+    public var digestPart = 1_024
+    /// So much of it is one conversation, whose state takes as many reads.
+    public var digestConversation = 8
+    /// Entries or messages that are not for the user which one page passes over before it ends
+    /// with `more`.
+    public var skippedRows = 1_024
     /// Live keys of the backend API of one app.
     public var apiKeys = 2
     /// Tombstones are kept so long, and until every device seen lately has them.

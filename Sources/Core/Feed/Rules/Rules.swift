@@ -43,8 +43,29 @@ public enum Rules {
         limits: RuleLimits = RuleLimits(),
         passingOver: @escaping (UnreadableRow) -> Void = { _ in }
     ) throws(StoreError) -> StoreReading {
-        try PageReader(snapshot: snapshot, now: now, passingOver: passingOver)
-            .answer(query, limits: limits)
+        var query = query
+        while true {
+            switch try readPart(
+                query, in: snapshot, now: now, limits: limits, passingOver: passingOver)
+            {
+            case .whole(let reading): return reading
+            case .rest(let rest): query = rest
+            }
+        }
+    }
+
+    /// Answers a query, or a part of one that looks at many rows: others get between. Each part
+    /// may be read from a later snapshot than the one before.
+    public static func readPart(
+        _ query: StoreQuery, in snapshot: any StoreSnapshot, now: Timestamp,
+        limits: RuleLimits = RuleLimits(),
+        passingOver: @escaping (UnreadableRow) -> Void = { _ in }
+    ) throws(StoreError) -> PartialReading {
+        let reader = PageReader(snapshot: snapshot, now: now, passingOver: passingOver)
+        if case .history(.digest(let app, let user, let frame, let progress)) = query {
+            return try reader.digest(frame, app, user, progress, limits)
+        }
+        return .whole(try reader.answer(query, limits: limits))
     }
 }
 

@@ -2,6 +2,19 @@ import Model
 import Wake
 import Wire
 
+extension SnapshotPage {
+    /// The page, to be continued.
+    fileprivate func ended(_ token: SnapshotToken, _ limits: RuleLimits) -> SnapshotPage {
+        var (page, token) = (self, token)
+        if token.phase == .newer {
+            token.newerPages = UInt8(clamping: Int(token.newerPages) + 1)
+        }
+        // HIS-16: what moves for ever is left to the deltas.
+        if Int(token.newerPages) < limits.snapshotNewerPages { page.continuation = token.bytes }
+        return page
+    }
+}
+
 // SNAPSHOT (history.md, HIS-13 to HIS-25).
 extension PageReader {
     /// `nil`: the store does not know the user.
@@ -34,28 +47,23 @@ extension PageReader {
         }
         let asked = frame.messages == 0 ? limits.snapshotMessages : Int(clamping: frame.messages)
         let messagesMax = min(asked, limits.snapshotMessagesMax)
+        var budget = ReadBudget(limits)
         repeat {
             let rows = try conversations(app, user, token)
             for row in rows {
+                let isFull =
+                    budget.isSpent || page.conversations.count >= limits.snapshotConversations
+                if isFull { return .snapshotPage(page.ended(token, limits)) }
                 guard let reach = try reach(app, row.conversation, user) else {
+                    budget.passOver()
                     token.bound = row.activity
                     continue
                 }
                 let isFirst = page.conversations.isEmpty
                 guard
                     let conversation = try snapshotConversation(
-                        reach, messages: messagesMax, &room, cuts: isFirst, limits)
-                else {
-                    if token.phase == .newer {
-                        token.newerPages = UInt8(clamping: Int(token.newerPages) + 1)
-                    }
-                    // HIS-16: what moves for ever is left to the deltas.
-                    guard Int(token.newerPages) < limits.snapshotNewerPages else {
-                        return .snapshotPage(page)
-                    }
-                    page.continuation = token.bytes
-                    return .snapshotPage(page)
-                }
+                        reach, messages: messagesMax, &room, &budget, cuts: isFirst, limits)
+                else { return .snapshotPage(page.ended(token, limits)) }
                 page.conversations.append(conversation)
                 token.bound = row.activity
             }
@@ -68,7 +76,7 @@ extension PageReader {
     }
 
     /// The user's epoch and head.
-    private func standing(
+    func standing(
         _ app: AppID, _ user: UserID
     ) throws(StoreError) -> (Epoch, UInt64)? {
         guard let record = try snapshot.record(UserRecord.self, [.app(app), .user(user)]) else {
@@ -138,8 +146,8 @@ extension PageReader {
     ///   message.
     /// - Returns: `nil` if it does not fit whole and is not to be cut.
     private func snapshotConversation(
-        _ reach: HistoryReach, messages countMax: Int, _ room: inout PageRoom, cuts: Bool,
-        _ limits: RuleLimits
+        _ reach: HistoryReach, messages countMax: Int, _ room: inout PageRoom,
+        _ budget: inout ReadBudget, cuts: Bool, _ limits: RuleLimits
     ) throws(StoreError) -> SnapshotConversation? {
         var left = room
         var entries: [Entry] = []
@@ -148,7 +156,7 @@ extension PageReader {
             entries.append(sized.entry)
         }
         for sized in try state(of: reach) { add(sized) }
-        let newest = try newestMessages(reach, countMax: countMax, left, cuts: cuts)
+        let newest = try newestMessages(reach, countMax: countMax, left, &budget, cuts: cuts)
         guard let newest else { return nil }
         let (members, isComplete) = try snapshotParticipants(
             reach, senders: newest.senders, limits)
@@ -175,20 +183,22 @@ extension PageReader {
     }
 
     private func newestMessages(
-        _ reach: HistoryReach, countMax: Int, _ room: PageRoom, cuts: Bool
+        _ reach: HistoryReach, countMax: Int, _ room: PageRoom, _ budget: inout ReadBudget,
+        cuts: Bool
     ) throws(StoreError) -> NewestMessages? {
         var room = room
         var found = NewestMessages(completeFrom: reach.through + 1)
         var senders: Set<UserID> = []
         var through = reach.through
+        var size = min(Self.firstChunk, countMax + 1)
         search: while through > reach.above {
             let messages = try self.messages(
-                of: reach, above: reach.above, through: through, ascending: false)
-            for message in messages {
+                of: reach, above: reach.above, through: through, ascending: false, limit: size)
+            let shown = try self.shown(messages, in: reach)
+            for (message, isShown) in zip(messages, shown) {
                 if found.entries.count == countMax { break search }
-                guard try isShown(message, in: reach),
-                    let sized = try readableEntry(of: message, in: reach)
-                else {
+                guard isShown, let sized = try readableEntry(of: message, in: reach) else {
+                    budget.passOver()
                     through = message.position - 1
                     continue
                 }
@@ -202,10 +212,18 @@ extension PageReader {
                 found.completeFrom = message.position
                 through = message.position - 1
             }
-            if messages.count < Self.chunk {
+            if messages.count < size {
                 found.completeFrom = 1
                 break
             }
+            if budget.isSpent {
+                // Others of the page may have spent it: alone on the next one it gets all of it.
+                guard cuts else { return nil }
+                // What lies below is left to FETCH.
+                found.completeFrom = through + 1
+                break
+            }
+            size = min(Self.chunk, size * 2)
         }
         if through <= reach.above { found.completeFrom = 1 }
         found.entries.reverse()
@@ -256,89 +274,5 @@ extension PageReader {
         var told: [SizedEntry] = []
         for row in rows { if let receipt = try receipt(row) { told.append(receipt) } }
         return told
-    }
-}
-
-// DIGEST (history.md, HIS-29 to HIS-36).
-extension PageReader {
-    /// `nil`: the store does not know the user.
-    func digest(
-        _ frame: DigestFrame, _ app: AppID, _ user: UserID, _ limits: RuleLimits
-    ) throws(StoreError) -> HistoryReading? {
-        guard let (epoch, head) = try standing(app, user) else { return nil }
-        let cursor = Cursor(epoch: epoch, seq: head)
-        var result = DigestResult(cursor: cursor)
-        guard frame.cursor == cursor else { return .digest(result) }
-        let asked = frame.positions == 0 ? UInt32(limits.digestPositions) : frame.positions
-        let positions = min(UInt64(asked), UInt64(limits.digestPositions))
-        var conversations = DigestSum()
-        var readMarks = DigestSum()
-        var messages = DigestSum()
-        var after: UInt64 = 0
-        while true {
-            let rows = try snapshot.records(
-                ParticipantRecord.self,
-                Scan(
-                    index: "participant_by_activity", prefix: [.app(app), .user(user)],
-                    after: [.unsigned(after)], limit: Self.chunk))
-            for row in rows {
-                after = row.activity
-                let isTooMuch = conversations.count >= UInt64(limits.digestConversations)
-                guard let reach = try reach(app, row.conversation, user) else { continue }
-                guard !isTooMuch, try !isOnItsWay(reach.conversation) else {
-                    return .digest(result)
-                }
-                for sized in try state(of: reach) {
-                    switch sized.entry.body {
-                    case .conversationState:
-                        conversations.add(
-                            .conversation, id: row.conversation.bytes,
-                            version: sized.entry.version)
-                    case .readMark:
-                        readMarks.add(
-                            .readMark, id: row.conversation.bytes, version: sized.entry.version)
-                    default: break
-                    }
-                }
-                try add(reach, positions, to: &messages)
-            }
-            if rows.count < Self.chunk { break }
-        }
-        result.comparable = true
-        result.conversations = conversations
-        result.readMarks = readMarks
-        result.messages = messages
-        return .digest(result)
-    }
-
-    /// A change of the conversation is not in all feeds yet: this user's may lack it.
-    private func isOnItsWay(_ conversation: ConversationRecord) throws(StoreError) -> Bool {
-        try !snapshot.records(
-            FanOutRecord.self,
-            Scan(
-                prefix: [.app(conversation.app), .identifier(conversation.conversation)], limit: 1)
-        ).isEmpty
-    }
-
-    /// From the newest message that is not deleted down (HIS-30).
-    private func add(
-        _ reach: HistoryReach, _ positions: UInt64, to sum: inout DigestSum
-    ) throws(StoreError) {
-        var lowest: UInt64?
-        var through = reach.through
-        while through > max(reach.above, lowest ?? 0) {
-            let messages = try self.messages(
-                of: reach, above: max(reach.above, lowest ?? 0), through: through,
-                ascending: false)
-            for message in messages {
-                through = message.position - 1
-                guard message.deletedAt == nil, try isShown(message, in: reach) else { continue }
-                let end = message.position > positions ? message.position - positions : 0
-                if lowest == nil { lowest = end }
-                guard message.position > lowest ?? 0 else { return }
-                sum.add(.message, id: message.message.bytes, version: message.version)
-            }
-            if messages.count < Self.chunk { return }
-        }
     }
 }

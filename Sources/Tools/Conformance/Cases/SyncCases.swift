@@ -119,7 +119,7 @@ extension Conformance {
             "sync.snapshot", "`to` is the last entry's number if there is more, else the head",
             [
                 "SYN-11: MUST come from one consistent snapshot",
-                "SYN-11: `to` MUST be the last entry's `seq`",
+                "SYN-11: `to` MUST be `head` if `more` is not set",
             ]
         ) { t in
             let (anna, _) = try stocked(t, messages: 8, bytes: 700)
