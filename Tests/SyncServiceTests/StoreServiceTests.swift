@@ -8,7 +8,8 @@ import Wire
 
 @testable import StoreService
 
-/// The store behind its two threads: what is answered when something fails.
+/// The store behind its two threads: whose turn it is, when the journal is emptied, and what is
+/// answered when something fails.
 @Suite struct StoreServiceTests {
     private static let app = AppID("chat")
 
@@ -37,6 +38,8 @@ import Wire
         }
 
         init(
+            limits: StoreServiceLimits = StoreServiceLimits(),
+            options: SQLiteOptions = SQLiteOptions(),
             onCommit: @escaping @Sendable (Committed) -> Void = { _ in }
         ) throws {
             let folder = FileManager.default.temporaryDirectory
@@ -48,10 +51,10 @@ import Wire
             let gates = GatedStore.Gates()
             self.gates = gates
             let service = try StoreService.start(
-                duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
+                limits: limits, duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
                 open: {
                     GatedStore(
-                        try SQLiteStore(path: path, tables: Schema.tables), gates
+                        try SQLiteStore(path: path, tables: Schema.tables, options: options), gates
                     )
                 }, onCommit: onCommit)
             self.service = service
@@ -83,12 +86,85 @@ import Wire
             return box.lock.withLock { box.replies }
         }
 
+        func journal() -> Int {
+            let path = folder.appendingPathComponent("rouse.db-wal").path
+            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+            return (attributes?[.size] as? Int) ?? 0
+        }
+
         func stop() {
             thread.stop()
             thread.join()
             service.stop()
             try? FileManager.default.removeItem(at: folder)
         }
+    }
+
+    private static func digest(_ user: String, of app: AppID = app) -> StoreQuery {
+        .history(.digest(app, UserID(user), DigestFrame()))
+    }
+
+    @Test("another app's query, and another user's, is answered in its turn")
+    func turns() throws {
+        var limits = StoreServiceLimits()
+        limits.queriesPerSnapshot = 4
+        let bench = try Bench(limits: limits)
+        defer { bench.stop() }
+        bench.gates.read.isArmed.value = true
+        bench.ask { _ = $0.read(Self.digest("greedy")) }
+        bench.gates.read.reached.wait()
+        // The reader is in its first snapshot: all of these wait for the next.
+        bench.ask { client in
+            for _ in 2...500 { client.read(Self.digest("greedy")) }
+            client.read(Self.digest("ben"))
+            client.read(Self.digest("zoe", of: AppID("other")))
+        }
+        bench.gates.read.opened.arrive()
+        let order = bench.answers(502).map(\.ticket)
+        let place = { (ticket: UInt64) in order.firstIndex(of: ticket) ?? .max }
+        // Behind the one under way: the greedy's next, and those of the others.
+        #expect(place(502) <= 2, "the other app's came at \(place(502))")
+        #expect(place(501) <= 4, "the other user's came at \(place(501))")
+        #expect(order.filter { $0 <= 500 } == Array(1...500), "a user's own keep their order")
+        #expect(bench.service.health.counts.snapshots >= 502 / 4)
+    }
+
+    @Test("a full journal is emptied though queries never cease, and no commit waits for that")
+    func journal() throws {
+        var options = SQLiteOptions()
+        options.journalStep = 64 << 10
+        options.journalLimit = 128 << 10
+        var limits = StoreServiceLimits()
+        limits.queriesPerSnapshot = 1
+        let bench = try Bench(limits: limits, options: options)
+        defer { bench.stop() }
+        bench.gates.read.isArmed.value = true
+        bench.ask { client in for _ in 0..<20 { client.read(Self.digest("anna")) } }
+        bench.gates.read.reached.wait()
+        // Each is a transaction of its own, and done while the reader holds its snapshot.
+        bench.ask {
+            $0.commit(
+                .administer(
+                    .putApp(AppRecord(app: Self.app, createdAt: Timestamp(milliseconds: 1)))))
+        }
+        for number in UInt64(1)...40 {
+            bench.ask { client in
+                client.commit(
+                    .createConversation(
+                        app: Self.app,
+                        CreateConversation(
+                            conversation: ConversationID(high: 1, low: number),
+                            participants: ["anna", "ben"]),
+                        idempotency: nil))
+            }
+            _ = bench.answers(Int(number) + 1)
+        }
+        #expect(bench.journal() > 128 << 10, "the load is too small to prove anything")
+        bench.gates.read.opened.arrive()
+        _ = bench.answers(61)
+        #expect(bench.service.health.counts.readerRests == 1)
+        #expect(bench.journal() <= 128 << 10, "\(bench.journal())")
+        #expect(bench.service.health.counts.failure == nil)
     }
 
     @Test("a refresh of the apps that fails fails only who changed them, and is made up for")

@@ -244,5 +244,14 @@ extension Server {
         metrics.reading("rouse_store_waiting_requests", "Requests waiting for the writer.") {
             [weak store] in Double(store?.waitingRequests ?? 0)
         }
+        metrics.reading("rouse_store_waiting_queries", "Queries waiting for the reader.") {
+            [weak store] in Double(store?.waitingQueries ?? 0)
+        }
+        metrics.reading(
+            "rouse_store_queries_total", "Queries, or parts of them, read.", isCounter: true
+        ) { Double(health.counts.queries) }
+        metrics.reading(
+            "rouse_store_query_rows_total", "Rows looked at for them.", isCounter: true
+        ) { Double(health.counts.rowsRead) }
     }
 }

@@ -4,15 +4,9 @@ import Model
 /// Items of several owners, taken in turns: one of each, as long as there are any. Within an
 /// owner they keep their order. So whoever asks for much waits for himself.
 public struct FairQueue<Owner: Hashable, Item> {
-    private struct Line {
-        var items: [Item] = []
-        /// Those before it are taken.
-        var start = 0
-    }
-
-    private var lines: [Owner: Line] = [:]
+    private var lines: [Owner: Line<Item>] = [:]
     /// Owners with items, in the order of their turns.
-    private var turns: [Owner] = []
+    private var turns = Line<Owner>()
     public private(set) var count = 0
 
     public init() {}
@@ -21,36 +15,52 @@ public struct FairQueue<Owner: Hashable, Item> {
 
     public mutating func append(_ item: Item, of owner: Owner) {
         if lines[owner] == nil { turns.append(owner) }
-        lines[owner, default: Line()].items.append(item)
+        lines[owner, default: Line()].append(item)
         count += 1
     }
 
     /// The next `limit` items.
     public mutating func take(_ limit: Int) -> [Item] {
-        if turns.count == 1, count <= limit, let line = lines[turns[0]] {
-            self = FairQueue()
-            return line.start == 0 ? line.items : Array(line.items[line.start...])
-        }
         var taken: [Item] = []
         taken.reserveCapacity(min(limit, count))
-        var turn = 0
-        while taken.count < limit, turn < turns.count {
-            let owner = turns[turn]
-            turn += 1
+        while taken.count < limit, let owner = turns.takeFirst() {
             guard var line = lines.removeValue(forKey: owner) else { continue }
-            taken.append(line.items[line.start])
-            line.start += 1
-            guard line.start < line.items.count else { continue }
-            if line.start > 1024 {
-                line.items.removeFirst(line.start)
-                line.start = 0
-            }
+            // Who is alone does not wait for anybody.
+            repeat {
+                guard let item = line.takeFirst() else { break }
+                taken.append(item)
+            } while turns.isEmpty && taken.count < limit
+            guard !line.isEmpty else { continue }
             lines[owner] = line
             turns.append(owner)
         }
-        turns.removeFirst(turn)
         count -= taken.count
         return taken
+    }
+}
+
+/// A line whose first is taken without moving all the others.
+struct Line<Element> {
+    private var elements: [Element] = []
+    /// Those before it are taken.
+    private var start = 0
+
+    var isEmpty: Bool { start == elements.count }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    mutating func takeFirst() -> Element? {
+        guard start < elements.count else { return nil }
+        let element = elements[start]
+        start += 1
+        if start == elements.count {
+            elements.removeAll(keepingCapacity: start <= 64)
+            start = 0
+        } else if start > 1024, start > elements.count / 2 {
+            elements.removeFirst(start)
+            start = 0
+        }
+        return element
     }
 }
 

@@ -12,6 +12,9 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public var waitingQueries = 65_536
     /// Requests in one transaction. More would only make the first of them wait longer.
     public var requestsPerCommit = 512
+    /// Queries answered from one snapshot, and rows after which no further one is begun.
+    public var queriesPerSnapshot = 64
+    public var rowsPerSnapshot = 4_096
 
     public init() {}
 }
@@ -59,6 +62,7 @@ public final class StoreService: Sendable {
             health.record { $0.unreadableRows += UInt64(rows.count) }
             onUnreadable(rows)
         }
+        let pause = ReaderPause()
         let (writerThread, opened) = try LoopThread.startReturning(name: "store") { loop in
             let store = try open()
             // Before anybody is served: the epoch exists, and sessions of an earlier process
@@ -69,13 +73,16 @@ public final class StoreService: Sendable {
             Failpoint.hit(.committed, start, outcomes)
             let writer = try StoreWriter(
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
-                apps: apps, zones: zones, onCommit: onCommit, onUnreadable: report)
-            return OpenedStore(writes: writer.mailbox, reader: HandedOver(try store.reader()))
+                apps: apps, pause: pause, zones: zones, onCommit: onCommit, onUnreadable: report)
+            return OpenedStore(
+                writes: writer.mailbox, rests: writer.restMailbox,
+                reader: HandedOver(try store.reader()))
         }
         let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
-            StoreReading.serve(
-                opened.reader.value, on: loop, limit: limits.waitingQueries,
-                onUnreadable: report)
+            StoreQueries(
+                opened.reader.value, on: loop, limits: limits, health: health, pause: pause,
+                writer: opened.rests, onUnreadable: report
+            ).mailbox
         }
         return StoreService(
             writerThread: writerThread, readerThread: readerThread, writes: opened.writes,
@@ -91,6 +98,9 @@ public final class StoreService: Sendable {
 
     /// How many requests wait for the writer. From any thread; for metrics.
     public var waitingRequests: Int { writes.count + health.counts.queuedRequests }
+
+    /// How many queries wait for the reader. From any thread; for metrics.
+    public var waitingQueries: Int { reads.count + health.counts.queuedQueries }
 
     /// Finishes the transaction at hand and closes the store. Requests that still wait are
     /// dropped without an answer: nothing of them was acknowledged.
@@ -152,6 +162,14 @@ public final class StoreHealth: Sendable {
         public var queuedRequests = 0
         /// Rows passed over, or set aside, because they cannot be read.
         public var unreadableRows: UInt64 = 0
+        /// Snapshots taken by the reader, and what was answered from them.
+        public var snapshots: UInt64 = 0
+        public var queries: UInt64 = 0
+        public var rowsRead: UInt64 = 0
+        /// Queries taken from the mailbox that wait for their snapshot.
+        public var queuedQueries = 0
+        /// Moments without a snapshot that the writer asked for.
+        public var readerRests: UInt64 = 0
         /// Why the last write failed; `nil` while writing works.
         public var failure: StoreError?
 
@@ -174,6 +192,7 @@ public final class StoreHealth: Sendable {
 
 private struct OpenedStore: Sendable {
     let writes: Mailbox<WriteJob>
+    let rests: Mailbox<ReaderRest>
     let reader: HandedOver<any StoreReader>
 }
 

@@ -20,6 +20,10 @@ final class StoreWriter {
     private var isTurnAsked = false
     private var hasUncheckpointed = false
     private var inbox: Mailbox<WriteJob>?
+    private var rests: Mailbox<ReaderRest>?
+    private let pause: ReaderPause
+    /// When the reader last held no snapshot because it was asked.
+    private var restedAt: UInt64?
     /// An administration is committed that the directory does not show yet.
     private var areAppsStale = false
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
@@ -35,12 +39,15 @@ final class StoreWriter {
     /// limit on its journal decides.
     private static let checkpointDelay: UInt64 = 500
 
+    /// Milliseconds from one rest of the reader to the next, at least.
+    private static let restInterval: UInt64 = 1_000
+
     /// Milliseconds from the start to the first turn of a duty, at most.
     private static let firstTurn: UInt64 = 1_000
 
     init(
         loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
-        health: StoreHealth, apps: AppDirectory, zones: any ZoneClock,
+        health: StoreHealth, apps: AppDirectory, pause: ReaderPause, zones: any ZoneClock,
         onCommit: @escaping @Sendable (Committed) -> Void,
         onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
     ) throws(StoreError) {
@@ -49,6 +56,7 @@ final class StoreWriter {
         self.limits = limits
         self.health = health
         self.apps = apps
+        self.pause = pause
         self.zones = zones
         self.onCommit = onCommit
         self.onUnreadable = onUnreadable
@@ -58,6 +66,7 @@ final class StoreWriter {
         }
         // Held by the mailbox until the loop ends.
         inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
+        rests = Mailbox(loop: loop, limit: nil) { rests in self.readerRests(rests) }
         timer = loop.timer { [unowned self] in self.turn() }
         try refreshApps()
         armTimer()
@@ -66,6 +75,12 @@ final class StoreWriter {
     var mailbox: Mailbox<WriteJob> {
         guard let inbox else { preconditionFailure("the mailbox is made in init") }
         return inbox
+    }
+
+    /// Where the reader says that it holds no snapshot.
+    var restMailbox: Mailbox<ReaderRest> {
+        guard let rests else { preconditionFailure("the mailbox is made in init") }
+        return rests
     }
 
     deinit { store.close() }
@@ -97,6 +112,7 @@ final class StoreWriter {
                 job.replies.post(StoreReply(ticket: job.ticket, result: result))
             }
             Failpoint.hit(.answered, requests, results)
+            moveJournal()
         }
         let waiting = queue.count
         health.record { $0.queuedRequests = waiting }
@@ -246,17 +262,41 @@ final class StoreWriter {
                 }
                 duties[index].due = next
             }
+            moveJournal()
         } else if hasUncheckpointed && mailbox.count == 0 && queue.isEmpty {
             hasUncheckpointed = false
-            do {
-                try store.checkpoint()
-            } catch {
-                health.record { $0.failure = error }
-            }
+            checkpoint()
         }
         _ = refreshStaleApps()
         if duties.contains(where: { $0.due <= now }) { askTurn() }
         armTimer()
+    }
+
+    // MARK: The journal
+
+    /// After the answers, where a transaction left the journal large.
+    private func moveJournal() {
+        if store.isCheckpointDue { checkpoint() }
+    }
+
+    private func readerRests(_ rests: [ReaderRest]) {
+        restedAt = loop.now
+        checkpoint()
+        health.record { $0.readerRests += 1 }
+        for rest in rests { rest.goesOn.post(rest) }
+    }
+
+    /// A reader that takes one snapshot after the other could keep a full journal from ever being
+    /// emptied: it is asked for a moment without one, and nobody waits for it. Where that does not
+    /// help, for a backup holds a snapshot, it is not asked again at once.
+    private func checkpoint() {
+        do throws(StoreError) {
+            try store.checkpoint()
+        } catch {
+            health.record { $0.failure = error }
+        }
+        let hasRested = restedAt.map { loop.now < $0 + Self.restInterval } ?? false
+        pause.ask(store.isJournalFull && !hasRested)
     }
 
     private func armTimer() {
@@ -275,41 +315,6 @@ extension StoreRequest {
         return switch administration {
         case .removeDevice, .revokeSessions, .suspendUser, .resumeUser: false
         default: true
-        }
-    }
-}
-
-extension StoreReading {
-    /// Serves queries on `loop`, each batch from one snapshot.
-    static func serve(
-        _ reader: any StoreReader, on loop: Loop, limit: Int,
-        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
-    ) -> Mailbox<ReadJob> {
-        Mailbox(loop: loop, limit: limit) { jobs in
-            var results: [StoreResult] = []
-            var unreadable: [UnreadableRow] = []
-            do throws(StoreError) {
-                try reader.read { snapshot throws(StoreError) in
-                    let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
-                    for job in jobs {
-                        do throws(StoreError) {
-                            results.append(
-                                .read(
-                                    try Rules.read(job.query, in: snapshot, now: now) {
-                                        unreadable.append($0)
-                                    }))
-                        } catch {
-                            results.append(.failed(error))
-                        }
-                    }
-                }
-            } catch {
-                results = jobs.map { _ in .failed(error) }
-            }
-            onUnreadable(unreadable)
-            for (job, result) in zip(jobs, results) {
-                job.replies.post(StoreReply(ticket: job.ticket, result: result))
-            }
         }
     }
 }
