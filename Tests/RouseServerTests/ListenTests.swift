@@ -33,9 +33,14 @@ import Testing
     func rates() throws {
         let rates = Server.deviceRates(
             try Configuration(
-                text: "limits.user_mutations = 7\nlimits.address_connections = 0",
+                text: """
+                    limits.user_mutations = 7
+                    limits.user_reads = 3
+                    limits.address_connections = 0
+                    """,
                 name: "rouse.conf", environment: [:]))
         #expect(rates.userMutations.perSecond == 7 && rates.userMutations.burst == 70)
+        #expect(rates.userReads.perSecond == 3 && rates.userReads.burst == 30)
         #expect(rates.addressConnections == .none)
         #expect(rates.appRequests == .none)
     }

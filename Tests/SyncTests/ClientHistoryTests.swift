@@ -276,6 +276,82 @@ import Wire
         #expect(phone.session.cursor?.seq == 10)
     }
 
+    @Test("CON-15: a FETCH that is told to wait is sent again when that time is over")
+    func limitedFetch() throws {
+        var phone = try Phone.inSync()
+        phone.run { $0.fetch(Fetch(conversation: self.room), ticket: 1, now: $1) }
+        #expect(phone.receive(.error(limited), request: 2) == [])
+        // Nor are others sent before.
+        #expect(phone.run { $0.fetch(Fetch(conversation: self.room), ticket: 2, now: $1) } == [])
+        #expect(!phone.pass(8_900).contains { $0.hasPrefix("send FETCH") })
+        #expect(
+            phone.pass(200).filter { $0.hasPrefix("send FETCH") } == [
+                "send FETCH @3", "send FETCH @4",
+            ])
+    }
+
+    private let limited = ErrorFrame(
+        code: Code.rateLimited.rawValue, retry: .retryAfter, retryAfterMs: 9_000)
+
+    @Test("CON-15: a DIGEST that is told to wait is summed up anew when that time is over")
+    func limitedDigest() throws {
+        var phone = try Phone.inSync()
+        #expect(phone.run { $0.checkDigest(now: $1) } == ["send DIGEST @2"])
+        #expect(phone.receive(.error(limited), request: 2) == [])
+        // Nor earlier because the app wishes it.
+        #expect(phone.run { $0.checkDigest(now: $1) } == [])
+        #expect(phone.pass(8_999).filter { $0.hasPrefix("send DIGEST") } == [])
+        #expect(phone.pass(1).filter { $0.hasPrefix("send DIGEST") }.count == 1)
+    }
+
+    @Test("CON-15: a SNAPSHOT that is told to wait goes on when that time is over")
+    func limitedSnapshot() throws {
+        var (phone, _) = try asking()
+        phone.receive(page(5...9, next: [7]), request: 2)
+        #expect(phone.receive(.error(limited), request: 3) == [])
+        #expect(phone.receive(.syncRequest(SyncRequest(head: 99))) == [])
+        #expect(phone.run { $0.userRefresh(now: $1) } == [])
+        #expect(phone.pass(8_999).filter { $0.hasPrefix("send S") } == [])
+        #expect(phone.pass(1) == ["send SNAPSHOT @4"])
+        #expect(phone.sentSnapshot?.continuation == [7])
+    }
+
+    @Test("CON-15: an extension's peek that is told to wait is sent again, as a peek")
+    func limitedPeek() throws {
+        var phone = try Phone(role: .extension)
+        phone.start(.background)
+        phone.connect()
+        phone.receive(Phone.welcome(live: false), request: 1)
+        phone.receive(.error(limited), request: 1)
+        #expect(phone.run { $0.peek(now: $1) } == [])
+        phone.pass(9_000)
+        guard case .sync(let sync) = phone.frames.last?.body else {
+            Issue.record("no SYNC: \(phone.frames)")
+            return
+        }
+        #expect(sync.mode == .peek)
+    }
+
+    @Test("SYN-11: a client goes on after a page that is empty and has more behind it")
+    func emptyPages() throws {
+        var phone = try Phone(at: 10)
+        phone.start()
+        phone.connect()
+        phone.receive(Phone.welcome(live: false), request: 1)
+        #expect(
+            phone.receive(Phone.delta(10, [], to: 2_000, head: 5_000), request: 1) == [
+                "apply [] to 2000", "send SYNC at 2000 syncRequest",
+            ])
+        #expect(
+            phone.receive(Phone.delta(2_000, [2_001], to: 4_000, head: 5_000), request: 2) == [
+                "apply [2001] to 4000", "send SYNC at 4000 syncRequest",
+            ])
+        #expect(
+            phone.receive(Phone.delta(4_000, [], to: 5_000), request: 3) == [
+                "apply [] to 5000", "send ACK 5000", "synced 5000",
+            ])
+    }
+
     @Test("HIS-2: a page moves no cursor, and what is newer stays")
     func noCursor() throws {
         var phone = try Phone.inSync()

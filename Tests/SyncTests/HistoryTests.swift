@@ -47,6 +47,27 @@ import Wire
         #expect(desk.tell(.refused(.notFound, detail: "")) == ["send ERROR 4004 @6"])
     }
 
+    @Test("CON-15: a read that is too much is told to wait, and only that one fails")
+    func limitedReads() {
+        var desk = Desk.open()
+        desk.receive(.fetch(Fetch(conversation: conversation)), request: 5)
+        let tag = desk.tag
+        #expect(
+            desk.run { $0.readLimited(tag, retryAfter: 700, now: $1) } == ["send ERROR 1002 @5"])
+        #expect(desk.receive(.digest(DigestFrame()), request: 6) == ["history DIGEST"])
+        var background = Desk.open(live: false)
+        let peek = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 10), applied: 10, mode: .peek)
+        background.receive(.sync(peek), request: 3)
+        let peeked = background.tag
+        #expect(
+            background.run { $0.readLimited(peeked, retryAfter: 700, now: $1) } == [
+                "send ERROR 1002 @3"
+            ])
+        // It may be asked again.
+        #expect(background.receive(.sync(peek), request: 4).first?.hasPrefix("read newest") == true)
+    }
+
     @Test("HIS-15: the first page of a snapshot is small, a client may ask for less")
     func snapshotPages() {
         var desk = Desk.open()

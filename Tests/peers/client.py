@@ -134,6 +134,15 @@ class Client:
             if isinstance(body, (pb.Error, pb.Close)):
                 raise RuntimeError(f"{kind.__name__} was expected: {body}")
 
+    def expect_error(self):
+        """The next ERROR."""
+        while True:
+            frame = self.read()
+            if frame is None:
+                raise EOFError("the server closed; an ERROR was expected")
+            if isinstance(frame[0], pb.Error):
+                return frame[0]
+
     def hello(self, **fields):
         hello = pb.Hello(
             version_min=1, version_max=1, app=self.app, device=self.device, role=pb.ROLE_APP,

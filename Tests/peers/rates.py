@@ -3,8 +3,9 @@
 
 usage: rates.py --port P --ca FILE --app APP --key FILE --kid KID [--host H]
 
-The server under test takes 4 connections of an address at once and one a second, and 2 mutations
-of a user at once and one a second.
+The server under test takes 4 connections of an address at once and one a second, 2 mutations of a
+user at once and one a second, and 12 reads of history at once and one a second: a DIGEST counts as
+ten.
 """
 import os
 import time
@@ -45,6 +46,24 @@ def main(given):
         code = limited.code
     assert code == 0, limited
     print("told to wait: ok")
+
+    # Two DIGESTs at once are more than the rate, and a FETCH with them soon is.
+    taken = 0
+    for _ in range(50):
+        anna.ask(pb.Digest(cursor=pb.Cursor(epoch=os.urandom(16), seq=1)))
+        answer = anna.read()[0]
+        while not isinstance(answer, (pb.Error, pb.DigestResult)):
+            answer = anna.read()[0]
+        if isinstance(answer, pb.Error):
+            break
+        taken += 1
+    assert answer.code == 1002 and 0 < answer.retry_after_ms <= 10_000, answer
+    assert 1 <= taken <= 3, taken
+    time.sleep(1)
+    anna.ask(pb.Fetch(conversation=os.urandom(16)))
+    answer = anna.expect_error()
+    assert answer.code == 4004, answer
+    print("reads told to wait: ok")
 
 
 if __name__ == "__main__":

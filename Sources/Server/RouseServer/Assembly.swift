@@ -132,6 +132,7 @@ extension Server {
         rates.addressConnections = rate(configuration.addressConnections)
         rates.addressHandshakes = configuration.addressHandshakes
         rates.userMutations = rate(configuration.userMutations)
+        rates.userReads = rate(configuration.userReads)
         rates.appRequests = rate(configuration.appRequests)
         return rates
     }

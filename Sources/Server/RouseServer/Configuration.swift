@@ -35,6 +35,7 @@ public struct Configuration: Equatable, Sendable {
     public var addressConnections = 50
     public var addressHandshakes = 32
     public var userMutations = 100
+    public var userReads = 20
     public var appRequests = 0
     public var appAPIRequests = 0
     public var keepaliveSeconds: UInt64 = 180
@@ -121,6 +122,10 @@ public struct Configuration: Equatable, Sendable {
             "limits.user_mutations",
             "mutations a second of one user; 10 times as many at once; 0: any number",
             \.userMutations, 0...1_000_000),
+        integer(
+            "limits.user_reads",
+            "reads of history a second of one user; 10 times as many at once; 0: any number",
+            \.userReads, 0...1_000_000),
         integer(
             "limits.app_requests",
             "logins, written SYNCs and mutations a second of one app's devices; 0: any number",

@@ -388,9 +388,8 @@ final class Connection {
             } else {
                 shell.commit(request, for: self, tag: tag)
             }
-        case .read(let tag, let query): shell.read(.page(query), for: self, tag: tag)
-        case .readHistory(let tag, let query):
-            shell.read(.history(query), for: self, tag: tag)
+        case .read(let tag, let query): read(.page(query), tag: tag)
+        case .readHistory(let tag, let query): read(.history(query), tag: tag)
         case .findAudience(let tag, let app, let user, let conversation):
             // Taken before the read: what changes after it shows.
             audienceMarks.removeAll { $0.conversation == conversation }
@@ -429,6 +428,15 @@ final class Connection {
             if endCode == nil { endCode = "\(code.rawValue)" }
             shell.metrics.closes["\(code.rawValue)"].add()
         case .log(let event): shell.log(event, connection: number)
+        }
+    }
+
+    private func read(_ query: StoreQuery, tag: RequestTag) {
+        if let wait = shell.options.gates.wait(query, now: shell.now) {
+            shell.metrics.rateLimited["reads"].add()
+            with { $0.readLimited(tag, retryAfter: wait, now: $1) }
+        } else {
+            shell.read(query, for: self, tag: tag)
         }
     }
 

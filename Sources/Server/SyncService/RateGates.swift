@@ -11,6 +11,9 @@ public struct DeviceRates: Equatable, Sendable {
     public var addressHandshakes = 32
     /// Mutations of one user, over all devices.
     public var userMutations = RateLimit(perSecond: 100, burst: 1_000)
+    /// FETCH, SNAPSHOT, peeks and DIGEST of one user, over all devices. A DIGEST, which looks at
+    /// everything, counts as ten.
+    public var userReads = RateLimit(perSecond: 20, burst: 200)
     /// Signals of one user, over all devices.
     public var userSignals = RateLimit(perSecond: 4, burst: 12)
     /// Logins, SYNCs that must be written, and mutations of all devices of one app.
@@ -36,6 +39,7 @@ final class RateGates: Sendable {
     private nonisolated(unsafe) var addresses: RateTable<[UInt8]>
     private nonisolated(unsafe) var networks: RateTable<PeerNetwork>
     private nonisolated(unsafe) var mutations: RateTable<User>
+    private nonisolated(unsafe) var reads: RateTable<User>
     private nonisolated(unsafe) var signals: RateTable<User>
     private nonisolated(unsafe) var apps: RateTable<AppID>
 
@@ -44,6 +48,7 @@ final class RateGates: Sendable {
         addresses = RateTable(holdersMax: rates.holdersMax)
         networks = RateTable(holdersMax: rates.holdersMax)
         mutations = RateTable(holdersMax: rates.holdersMax)
+        reads = RateTable(holdersMax: rates.holdersMax)
         signals = RateTable(holdersMax: rates.holdersMax)
         apps = RateTable(holdersMax: rates.holdersMax)
     }
@@ -86,6 +91,22 @@ final class RateGates: Sendable {
                 write.session.app, write.session.user, write.sync.mutations.count, now)
         case .mutate(let mutate): return wait(mutate.session.app, mutate.session.user, 1, now)
         default: return nil
+        }
+    }
+
+    /// After how long a read beside the feed may be asked for again; `nil`: now. The feed itself
+    /// is never refused: its cursor is the limit.
+    func wait(_ query: StoreQuery, now: Instant) -> Milliseconds? {
+        let (app, user, count): (AppID, UserID, UInt64)
+        switch query {
+        case .page(let page) where page.newestFirst: (app, user, count) = (page.app, page.user, 1)
+        case .history(.fetch(let of, let by, _, _)), .history(.snapshot(let of, let by, _, _)):
+            (app, user, count) = (of, by, 1)
+        case .history(.digest(let of, let by, _, _)): (app, user, count) = (of, by, 10)
+        default: return nil
+        }
+        return lock.withLock {
+            reads.take(of: User(app: app, user: user), rates.userReads, count: count, now: now)
         }
     }
 

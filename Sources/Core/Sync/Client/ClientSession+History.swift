@@ -48,9 +48,9 @@ extension ClientSession {
     /// Looks at the newest entries now; the cursor stays (SYN-12). For an app with little run time.
     public mutating func peek(now: Instant) -> [ClientAction] {
         var actions: [ClientAction] = []
-        guard phase == .open, openSync == nil, snapshot == nil, changesInFlight.isEmpty else {
-            return actions
-        }
+        guard phase == .open, openSync == nil, syncAt == nil, snapshot == nil,
+            changesInFlight.isEmpty
+        else { return actions }
         let request = nextRequest()
         if !awaitsAnswer { quietSince = now }
         openSync = request
@@ -75,7 +75,7 @@ extension ClientSession {
     // MARK: - FETCH
 
     mutating func sendFetches(now: Instant, _ actions: inout [ClientAction]) {
-        guard phase == .open, configuration.role == .app else { return }
+        guard phase == .open, configuration.role == .app, fetchAt == nil else { return }
         // One place is left for a SNAPSHOT or a DIGEST.
         var open = fetches.count { $0.request != nil }
         for index in fetches.indices where fetches[index].request == nil {
@@ -135,8 +135,11 @@ extension ClientSession {
         let isTemporary = retry == .retry || retry == .retryAfter
         if let index = fetches.firstIndex(where: { $0.request == request }) {
             if isTemporary {
-                // Sent again with the next connection, or when another is answered.
+                // Sent again when the time is over that the server asks for (CON-15), with all
+                // that wait, or with the next connection.
                 fetches[index].request = nil
+                let again = now + max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+                fetchAt = max(fetchAt ?? again, again)
             } else {
                 let refused = fetches.remove(at: index)
                 if let ticket = refused.ticket {
@@ -147,6 +150,10 @@ extension ClientSession {
         }
         if request == digestRequest?.request {
             digestRequest = nil
+            if retry == .retryAfter {
+                wantsDigest = true
+                digestAt = now + max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+            }
             return true
         }
         guard snapshot?.request == request else { return false }
@@ -322,7 +329,7 @@ extension ClientSession {
 
     /// Sums up what is stored, if nothing is under way: the sums must be those of the cursor.
     mutating func startDigest(_ actions: inout [ClientAction]) {
-        guard wantsDigest, isInSync, digestRequest == nil, cursor != nil,
+        guard wantsDigest, digestAt == nil, isInSync, digestRequest == nil, cursor != nil,
             configuration.role == .app
         else { return }
         wantsDigest = false

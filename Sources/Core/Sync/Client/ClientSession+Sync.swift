@@ -248,6 +248,11 @@ extension ClientSession {
             snapshot?.request == nil, snapshot?.inFlight == nil
         else { return }
         wantsSync = false
+        if configuration.role == .extension {
+            // All that it may do (SYN-12).
+            actions += peek(now: now)
+            return
+        }
         let request = nextRequest()
         if !awaitsAnswer { quietSince = now }
         openSync = request

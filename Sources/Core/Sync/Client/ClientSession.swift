@@ -107,6 +107,10 @@ public struct ClientSession: Sendable {
     var openSync: UInt16?
     var syncDeadline: Instant?
     var syncAt: Instant?
+    /// No FETCH before: the server asked this device to wait with them.
+    var fetchAt: Instant?
+    /// No DIGEST before.
+    var digestAt: Instant?
     /// No SNAPSHOT before: the server asked this device to wait for its turn.
     var snapshotAt: Instant?
     var wantsSync = false
@@ -189,7 +193,9 @@ public struct ClientSession: Sendable {
         case .open: break
         }
         var earliest = pingedAt.map { $0 + limits.pingTimeout } ?? pingAt
-        for moment in [syncDeadline, syncAt, snapshotAt, outboxRetryAt, slotAt] {
+        for moment in [
+            syncDeadline, syncAt, fetchAt, digestAt, snapshotAt, outboxRetryAt, slotAt,
+        ] {
             if let moment { earliest = min(earliest, moment) }
         }
         return earliest
@@ -382,6 +388,14 @@ public struct ClientSession: Sendable {
             self.snapshotAt = nil
             sendSnapshot(now: now, &actions)
         }
+        if let fetchAt, now >= fetchAt {
+            self.fetchAt = nil
+            sendFetches(now: now, &actions)
+        }
+        if let digestAt, now >= digestAt {
+            self.digestAt = nil
+            startDigest(&actions)
+        }
         if let syncAt, now >= syncAt {
             self.syncAt = nil
             if snapshot != nil {
@@ -538,6 +552,8 @@ public struct ClientSession: Sendable {
         takesSnapshots = false
         syncDeadline = nil
         syncAt = nil
+        fetchAt = nil
+        digestAt = nil
         snapshotAt = nil
         wantsSync = false
         askedHead = 0

@@ -100,6 +100,25 @@ extension Session {
         return actions
     }
 
+    /// The shell did not ask the store, for this user asks too much (CON-15): a FETCH, SNAPSHOT or
+    /// DIGEST, or a SYNC that peeks.
+    public mutating func readLimited(
+        _ tag: RequestTag, retryAfter: Milliseconds, now: Instant
+    ) -> [SessionAction] {
+        guard phase == .open else { return [] }
+        var actions: [SessionAction] = []
+        if let index = history.firstIndex(where: { $0.tag == tag }) {
+            let asked = history.remove(at: index)
+            refuse(
+                asked.type, .rateLimited, request: asked.request, retryAfter: retryAfter, &actions)
+        } else if let page, page.tag == tag, case .peek(let request) = page.purpose {
+            self.page = nil
+            refuse(.sync, .rateLimited, request: request, retryAfter: retryAfter, &actions)
+        }
+        settle(now: now, &actions)
+        return actions
+    }
+
     /// The cursor cannot be continued and the client takes a SNAPSHOT, or has to wait: it is told
     /// so, and sent nothing of the feed until it comes with a cursor that can be (HIS-13, SYN-26).
     mutating func sendSnapshotReset(
