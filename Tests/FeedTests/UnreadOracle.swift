@@ -42,13 +42,13 @@ struct UnreadOracle {
             guard let id = entry.conversation else { continue }
             var room = rooms[id] ?? Room()
             switch entry.body {
-            case .participant(let state) where state.user == user:
+            case .participant(let state) where state.user.isExactly(user):
                 room.joined = state.joinedPosition
                 room.takesPart = !state.removed
             case .message(let state):
                 room.messages[entry.object] = Message(
                     version: entry.version, position: state.position,
-                    counts: state.push != nil && state.sender != user)
+                    counts: state.push != nil && !state.sender.isExactly(user))
             case .tombstone(let state) where state.conversation:
                 room.isEnded = room.isEnded || state.forEveryone
                 room.cleared = max(room.cleared, state.position)
@@ -86,7 +86,7 @@ extension World {
         if view.unread != page.unread {
             return "\(user): DELTA says \(page.unread), the API \(view.unread)"
         }
-        let rows = try all(UnreadRecord.self).filter { $0.user.name == user }
+        let rows = try all(UnreadRecord.self).filter { $0.user == UserID(user) }
         let counts = Dictionary(uniqueKeysWithValues: rows.map { ($0.conversation, $0.count) })
         for id in try all(ConversationRecord.self).map(\.conversation) where !moving.contains(id) {
             let expected = oracle.unread(in: id)
