@@ -368,13 +368,7 @@ extension Work {
             }
             var feed = try self.openFeed(recipient.app, recipient.user)
             let told = isLeaving ? [recipient] : leaving
-            for leaver in told {
-                var object = FeedObject.participant(leaver)
-                // The feed keeps what came before: a device that begins with it has to learn,
-                // however late, that the user takes part no longer (MSG-30).
-                if isLeaving { object.isEnd = false }
-                try self.append(object, to: &feed)
-            }
+            for leaver in told { try self.append(.participant(leaver), to: &feed) }
             try self.close(feed)
             if recipient.leftRevision == revision { try self.endUnread(of: recipient) }
             return told.count
