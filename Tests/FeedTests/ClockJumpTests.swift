@@ -130,4 +130,38 @@ import Wire
         try pushes.run(62_000)
         #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
     }
+
+    @Test(arguments: [1_800, 86_400] as [UInt64])
+    func whatWaitsBehindAnotherPushIsNotForgotten(seconds: UInt64) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        try pushes.say("0", in: room)
+        try pushes.run(62_000)
+        try pushes.run(120_000)
+        // Five leave, and the rest waits for its minute.
+        for number in 1...8 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(1_000).count == 5)
+        pushes.world.store.clock = pushes.world.now - seconds * 1_000
+        // Its row is due now, for another reason, when it is seen that the clock was set back.
+        try pushes.say("fire", in: room, .urgent)
+        try pushes.run(62_000)
+        #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
+    }
+
+    @Test(arguments: [5, 1_800] as [UInt64])
+    func whoIsToBeLeftAloneIsSoByAClockThatWasSetBackToo(seconds: UInt64) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        try pushes.say("1", in: room)
+        let tooMany = PushReply.answered(
+            status: 429, reason: "TooManyRequests", timestamp: nil, retryAfter: 60_000)
+        #expect(try pushes.run(0, answering: { _ in tooMany }) == ["silent"])
+        pushes.world.store.clock = pushes.world.now - seconds * 1_000
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(59_000) == [])
+        // A clock that is slow by a little looks like a slow second.
+        #expect(try pushes.run(7_000) == ["silent"])
+    }
 }

@@ -52,12 +52,13 @@ extension Reachability {
     public static let setBackWait: Milliseconds = 5_000
 
     /// The store's clock was set back to `moment`: what waits for a time of the other clock is
-    /// decided again now. Answers to pushes in flight are waited for as long as ever.
+    /// decided again now. Answers to pushes in flight are waited for as long as ever, and who APNs
+    /// asked to leave alone is left alone as long as ever.
     public mutating func clockSetBack(to moment: Timestamp) {
         let soon = moment + Self.setBackWait
         row.wakeDue = min(row.wakeDue, moment)
         row.wakeNotBefore = min(row.wakeNotBefore, soon)
-        row.notBefore = min(row.notBefore, soon)
+        row.notBefore = min(row.notBefore, moment + row.notBefore.since(row.writtenAt))
         row.alertDue = min(row.alertDue, moment)
         row.alertNotBefore = min(row.alertNotBefore, soon)
         row.urgentDue = row.urgentDue.map { min($0, soon) }
@@ -65,6 +66,8 @@ extension Reachability {
         row.lease = row.lease.map { min($0, moment + WakePolicy.lease) }
         row.graceUntil = row.graceUntil.map { min($0, moment + policy.grace) }
         mendClock(now: moment)
+        // What stands here now is of this clock.
+        row.writtenAt = min(row.writtenAt, moment)
         reschedule()
     }
 

@@ -2,8 +2,8 @@ import Model
 import Wake
 
 // The store's clock was set back, by however much: what waits for a time of the other clock is
-// looked at again, a bounded number of rows a step. What is only remembered is mended when its
-// device is next looked at (`Reachability.mendClock`).
+// looked at again, a bounded number of rows a step. Found are those whose next push, or deadline,
+// is of the other clock; all else is mended when its device is next looked at (`WakeStep`).
 
 extension WakeRules {
     static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) {

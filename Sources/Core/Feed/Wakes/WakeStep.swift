@@ -48,7 +48,12 @@ struct WakeStep {
             applied: device.applied, budget: SilentBudget(encoded: device.lastSilentAt),
             habit: WakeHabit(encoded: device.wakeHabit), heardAt: device.lastSeenAt,
             row: row)
-        machine.mendClock(now: now)
+        // What a row says that nobody has looked at since is of the other clock, all of it.
+        if row.writtenAt > now + WakeRules.gapTolerance {
+            machine.clockSetBack(to: now)
+        } else {
+            machine.mendClock(now: now)
+        }
     }
 
     var row: WakeRecord { machine.row }
@@ -66,7 +71,9 @@ struct WakeStep {
         if machine.isIdle(now: now) {
             if before != nil { try transaction.delete(WakeRecord.self, device.wakeKey) }
         } else if machine.row != before {
-            try transaction.put(machine.row)
+            var row = machine.row
+            row.writtenAt = now
+            try transaction.put(row)
         }
     }
 

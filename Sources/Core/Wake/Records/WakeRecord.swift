@@ -33,6 +33,7 @@ public struct WakeRecord: Record, Equatable {
             Column("alert_not_before", .integer), Column("unanswered", .integer),
             Column("hour_since", .integer), Column("hour_alerts", .integer),
             Column("alerts_folded", .integer), Column("folded_through", .integer),
+            Column("written_at", .integer),
         ],
         indexes: [
             TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 41, 3], presentColumn: 3),
@@ -127,6 +128,8 @@ public struct WakeRecord: Record, Equatable {
     public var alertsFolded: UInt64 = 0
     /// The highest `seq` of these.
     public var foldedThrough: UInt64 = 0
+    /// When the row was written: a time to come says that the clock was set back since.
+    public var writtenAt: Timestamp = .zero
 
     /// A device that is owed nothing.
     public init(app: AppID, user: UserID, device: DeviceID) {
@@ -187,6 +190,7 @@ public struct WakeRecord: Record, Equatable {
         hourAlerts = try reader.unsigned()
         alertsFolded = try reader.unsigned()
         foldedThrough = try reader.unsigned()
+        writtenAt = try reader.timestamp()
     }
 
     public var row: [ColumnValue] {
@@ -240,6 +244,7 @@ public struct WakeRecord: Record, Equatable {
             .unsigned(hourAlerts),
             .unsigned(alertsFolded),
             .unsigned(foldedThrough),
+            .timestamp(writtenAt),
         ]
     }
 }
