@@ -161,6 +161,17 @@ import Wire
         #expect(machine.row.lane == .wake)
     }
 
+    @Test func whatAPNsAsksForTheOldTokenHoldsTheNewOneUpInNothing() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.say("1", in: room)
+        let job = try #require(try pushes.claim().first)
+        let session = try pushes.open("bob", phone, token: 9).session
+        try pushes.end(session, within: 0)
+        try pushes.finish(job, tooMany)
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(1_000) == ["silent"])
+    }
+
     @Test func anAlertToTheOldTokenIsNotOnTheNewOnesScreen() throws {
         let (pushes, room) = try unreachable()
         try pushes.nap("bob", phone)

@@ -49,6 +49,9 @@ extension Reachability {
         switch answer {
         case .accepted: actions += accepted(kind, unread: unread, now: now)
         case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
+        case .retryLater where reply.isAboutDevice && !isCurrent:
+            // It was said of a token that the device has no more.
+            actions += retry(kind, at: now, of: .notSent, now: now)
         case .retryLater(let after, _):
             // Only what APNs says of the device holds all of its pushes; a fault holds the one.
             if reply.isAboutDevice { row.notBefore = now + after }
