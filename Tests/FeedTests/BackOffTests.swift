@@ -172,6 +172,34 @@ import Wire
         #expect(try pushes.run(1_000) == ["silent"])
     }
 
+    @Test func anUrgentAlertThatIsReadLetsNoOtherPassTheWake() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let side = try pushes.world.converse(["anna", "bob"])
+        var app = try #require(try pushes.world.all(AppRecord.self).first)
+        app.silentWindow = 600_000
+        try pushes.world.expectDone(.putApp(app))
+        // Without a token left it alerts at once, and stays wakeable.
+        for number in 1...3 {
+            try pushes.say("\(number)", in: room)
+            #expect(try pushes.run(60_000).first == "silent")
+            try pushes.nap("bob", phone)
+        }
+        try pushes.say("4", in: room)
+        #expect(try pushes.run(0, answering: { _ in tooMany }).count == 1)
+        // The window is over while APNs still wants to be left alone by this phone.
+        for _ in 0..<11 {
+            let tries = try pushes.run(60_000, answering: { _ in tooMany })
+            #expect(tries.count <= 1)
+        }
+        try pushes.say("5", in: room)
+        let fire = try pushes.say("fire", in: side, .urgent)
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.acknowledge(
+            other, try pushes.head("bob"),
+            reads: [ReadReceipt(conversation: side, through: fire.position)])
+        #expect(try pushes.run(900_000).first == "silent")
+    }
+
     @Test func anAlertToTheOldTokenIsNotOnTheNewOnesScreen() throws {
         let (pushes, room) = try unreachable()
         try pushes.nap("bob", phone)

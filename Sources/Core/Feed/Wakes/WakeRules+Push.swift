@@ -121,6 +121,7 @@ extension WakeRules {
             try step.perform(
                 step.machine.claimAlert(nil, unread: unread, claim: claim, now: step.now))
             return nil
+        case .another: return nil
         case .later(let time):
             step.machine.putOffAlerts(until: time)
             return nil

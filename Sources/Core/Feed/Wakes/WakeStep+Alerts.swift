@@ -31,6 +31,8 @@ struct AlertContent {
 /// The alert of a claim.
 enum NextAlert {
     case none
+    /// What was urgent is not there any more: the device's need may be another.
+    case another
     /// Some wait, and none may leave before.
     case later(Timestamp)
     case take(AlertRecord, AlertContent, waitsSince: Timestamp)
@@ -64,7 +66,10 @@ extension WakeStep {
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         while true {
             let urgent = try express(.urgent, limit: 1)
-            if urgent.isEmpty { machine.noUrgentWaits() }
+            if urgent.isEmpty {
+                machine.noUrgentWaits()
+                if machine.need(now: now) != .alert { return .another }
+            }
             guard let oldest = try queue(limit: 1).first else { return .none }
             let chosen: AlertRecord
             // Beside a session only what has a time of its own leaves, wherever it stands.
