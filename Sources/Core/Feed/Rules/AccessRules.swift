@@ -50,6 +50,10 @@ extension Work {
         guard row.isSuspended else { return }
         row.isSuspended = false
         try put(row)
+        effects.note(
+            try waking { () throws(StoreError) in
+                try WakeRules.resumed(app, user, in: self.transaction, now: self.now)
+            })
         effects.hasBackgroundWork = true
     }
 

@@ -228,6 +228,9 @@ extension WakeRules {
             if let gap, let since = step.row.waitingSince, since <= gap {
                 try step.perform(step.machine.serviceWasAway(now: now))
             } else if let until = step.row.graceUntil, until <= now {
+                if try isShutOut(step.device, in: transaction) {
+                    return try step.perform(step.machine.serviceWasAway(now: now))
+                }
                 // Only what was found: nobody is given up for what may be there.
                 let pending = try transaction.pending(step.device, atMost: 1)
                 try step.perform(
@@ -235,6 +238,31 @@ extension WakeRules {
             }
         }
         return rows.count
+    }
+
+    /// The device would not be let in if it came.
+    private static func isShutOut(
+        _ device: DeviceRecord, in transaction: any StoreTransaction
+    ) throws(StoreError) -> Bool {
+        let user = try transaction.record(UserRecord.self, [.app(device.app), .user(device.user)])
+        if user?.isSuspended ?? false { return true }
+        return try transaction.record(AppRecord.self, [.app(device.app)])?.isSuspended ?? false
+    }
+
+    /// The user is let in again: a device that was woken meanwhile may have come and been turned
+    /// away.
+    static func resumed(
+        _ app: AppID, _ user: UserID, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
+            var step = try WakeStep(device, in: transaction, now: now)
+            guard step.hadRow else { continue }
+            try step.perform(step.machine.serviceWasAway(now: now))
+            try step.save()
+            effects += step.effects
+        }
+        return effects
     }
 
     private static func expireAlerts(

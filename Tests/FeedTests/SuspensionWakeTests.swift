@@ -1,0 +1,46 @@
+import Feed
+import Model
+import Testing
+import Wake
+
+/// A suspended user's phone is let in by nobody: that it does not come says nothing of it.
+@Suite struct SuspensionWakeTests {
+    private let phone = DeviceID(high: 2, low: 1)
+    private let bob = UserID("bob")
+
+    /// A phone that a silent push has just been sent to.
+    private func waking() throws -> Pushes {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+        return pushes
+    }
+
+    @Test func whoIsSuspendedMeanwhileIsNotGivenUp() throws {
+        let pushes = try waking()
+        try pushes.world.expectDone(.suspendUser(World.app, bob))
+        #expect(try pushes.run(300_000) == [])
+        #expect(try pushes.view(phone).reachability != .unreachable)
+        try pushes.world.expectDone(.resumeUser(World.app, bob))
+        #expect(try pushes.run(31_000) == ["silent"])
+        #expect(try pushes.run(62_000) == [#"alert "1" badge 1 stored"#])
+    }
+
+    @Test func whoWasSuspendedForAMomentIsWokenAgain() throws {
+        let pushes = try waking()
+        try pushes.world.expectDone(.suspendUser(World.app, bob))
+        try pushes.run(20_000)
+        try pushes.world.expectDone(.resumeUser(World.app, bob))
+        // It may have come and been turned away.
+        #expect(try pushes.run(59_000) == ["silent"])
+        #expect(try pushes.view(phone).reachability == .waking)
+    }
+
+    @Test func thePhonesOfASuspendedAppAreNotGivenUp() throws {
+        let pushes = try waking()
+        try pushes.world.expectDone(.suspendApp(World.app))
+        #expect(try pushes.run(300_000) == [])
+        try pushes.world.expectDone(.resumeApp(World.app))
+        #expect(try pushes.run(31_000) == ["silent"])
+    }
+}
