@@ -3,28 +3,52 @@ import Wake
 
 @Suite struct WakeModelTests {
     /// Random lives keep every promise of waking.
-    @Test(arguments: 1...10 as ClosedRange<UInt64>)
-    func randomSchedulesKeepThePromises(seed: UInt64) throws {
-        let model = try WakeModel(seed: seed)
-        try model.run(steps: 800)
-        #expect(model.violations == [])
-        // The schedule is worth something only if all of it happened.
-        for word in ["publish", "connect", "read", "silent"] {
-            #expect(model.counts[word, default: 0] > 0, "\(word)")
+    @Test func randomSchedulesKeepThePromises() throws {
+        var counts: [String: Int] = [:]
+        // In the last one a push is answered when its device has another token.
+        for seed in Array(1...9) + [23] {
+            let model = try WakeModel(seed: UInt64(seed))
+            try model.run(steps: 600)
+            #expect(model.violations == [], "seed \(seed)")
+            expectFewPushes(model)
+            counts.merge(model.counts) { $0 + $1 }
         }
-        // Pushes are bounded by what they are for.
-        let published = model.counts["publish", default: 0]
-        let read = model.counts["read", default: 0]
-        let connects = model.counts["connect", default: 0]
-        #expect(model.counts["alert", default: 0] <= 2 * published + 2 * published / 4 + 4)
+        // The schedules are worth something only if all of it happened.
+        for word in [
+            "publish", "connect", "read", "silent", "alert", "badge", "campaign", "summary",
+            "demotion", "crash", "no budget", "behind at the end", "in sync at the end",
+            "dead at the end", "timed at the end", "token death", "token change",
+            "unregistered", "bad token", "late burial", "old answer", "429", "not sent",
+            "edit by its sender", "edit by the backend", "deletion by its sender",
+            "deletion by the backend", "timed", "urgent", "passive", "range", "read range",
+            "refresh off", "suspension", "clock back", "clock ahead",
+        ] {
+            #expect(counts[word, default: 0] > 0, "\(word): \(counts)")
+        }
+    }
+
+    /// Pushes are bounded by what they are for.
+    private func expectFewPushes(_ model: WakeModel) {
+        func count(_ name: String) -> Int { model.counts[name, default: 0] }
+        // Three phones are told, and one in six pushes is repeated.
+        #expect(count("alert") <= 3 * count("publish") * 5 / 4 + 4)
         #expect(
-            model.counts["badge", default: 0]
-                <= 2 * read + model.counts["alert", default: 0] + connects + 4)
+            count("badge") <= 3 * (count("read") + count("deletion")) + count("alert")
+                + count("connect") + 4)
     }
 
     /// Nor do they depend on the policy: what a device learns is only when, not whether.
-    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    @Test(arguments: 1...2 as ClosedRange<UInt64>)
     func learningDevicesKeepThePromises(seed: UInt64) throws {
+        let model = try WakeModel(seed: seed, adaptive: Self.adaptive(seed: seed))
+        try model.run(steps: 600)
+        #expect(model.violations == [])
+        for word in ["publish", "connect", "read", "silent"] {
+            #expect(model.counts[word, default: 0] > 0, "\(word)")
+        }
+    }
+
+    static func adaptive(seed: UInt64) -> AdaptivePolicy {
         var adaptive = AdaptivePolicy()
         adaptive.graceQuantile = 90
         // Not below the classic one: the model holds demotions to it.
@@ -35,39 +59,32 @@ import Wake
         adaptive.budgetMax = 6
         adaptive.demotionMisses = seed % 2 + 1
         adaptive.demotionOf = 3
-        let model = try WakeModel(seed: seed, adaptive: adaptive)
-        try model.run(steps: 800)
-        #expect(model.violations == [])
-        for word in ["publish", "connect", "read", "silent"] {
-            #expect(model.counts[word, default: 0] > 0, "\(word)")
-        }
-    }
-
-    /// Over all seeds everything occurs.
-    @Test func theSchedulesReachEverything() throws {
-        var counts: [String: Int] = [:]
-        for seed in 1...4 {
-            let model = try WakeModel(seed: UInt64(seed))
-            try model.run(steps: 800)
-            counts.merge(model.counts) { $0 + $1 }
-        }
-        for word in ["demotion", "crash", "alert", "badge", "behind at the end"] {
-            #expect(counts[word, default: 0] > 0, "\(word): \(counts)")
-        }
+        return adaptive
     }
 
     /// Each rule that is taken away is missed by a check.
     @Test(arguments: [
         (Sabotage.sweepWritesNoWake, "was not told"), (.publishWritesNoWake, "was not told"),
-        (.gapIsNotSeen, "because we were down"), (.budgetIsForgotten, "silent push"),
-        (.claimSeesNoSession, "beside the session"), (.alertIsForgotten, "twice"),
-        (.flightIsForgotten, "in flight"), (.badgeIsForgotten, "shows"),
-        (.helloIsForgotten, "came and was demoted"),
+        (.deletionIsForgotten, "is deleted"),
+        (.badgeIsForgotten, "shows"),
+        (.unreadIsMiscounted, "is told"), (.timedAlertIsLost, "was not told"),
+        (.timedAlertIsEarly, "before its time"),
+        (.budgetIsForgotten, "silent push"), (.refundIsForgotten, "for want of more"),
+        (.burstIsNotRefunded, "got a summary"), (.claimSeesNoSession, "beside the session"),
+        (.claimSeesNoSuspension, "suspended user"), (.alertsOvertakeTheWake, "overtook"),
+        (.refreshIsTakenForOn, "ignores it"), (.restIsForgotten, "left alone"),
+        (.allRestForOne, "changed phone"), (.newTokenRests, "rests for the old one"),
+        (.alertIsForgotten, "twice"), (.flightIsForgotten, "in flight"),
+        (.campaignIsForgotten, "campaign twice"), (.helloIsForgotten, "came and was demoted"),
+        (.usefulNoShowDemotes, "for nothing to see"), (.deadTokenIsKept, "calls dead"),
+        (.presentedTokenIsDropped, "has presented since"), (.oldTokenIsKept, "old token"),
+        (.oldTokensAlertCounts, "about an old token"),
+        (.gapIsNotSeen, "because we were down"), (.setBackIsNotSeen, "waits for another clock"),
     ])
     func aMissingRuleIsNoticed(sabotage: Sabotage, sign: String) throws {
-        for seed in 1...40 {
+        for seed in sabotage.firstSeed...40 {
             let model = try WakeModel(seed: UInt64(seed), sabotage: sabotage)
-            try model.run(steps: 800)
+            try model.run(steps: 600)
             if model.violations.contains(where: { $0.contains(sign) }) { return }
         }
         Issue.record("nothing was noticed")
