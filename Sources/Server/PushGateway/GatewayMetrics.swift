@@ -42,7 +42,9 @@ final class GatewayMetrics: Sendable {
         waiting = metrics.gauges(
             "rouse_push_waiting", "Claimed pushes that wait for a stream.", labels: ["class"])
         queueDepth = metrics.gauges(
-            "rouse_push_queue_depth", "Devices with a push that is due and not claimed.",
+            "rouse_push_queue_depth",
+            "Devices with a push that is due now and not claimed; one that has to wait for a "
+                + "later moment is not counted, and 10,000 stands for more.",
             labels: ["class"])
         queueAge = metrics.gauges(
             "rouse_push_queue_oldest_seconds", "How long the oldest of them is due.",
