@@ -128,6 +128,18 @@ import Wire
         #expect(desk.receive(.sync(next), request: 5).first?.hasPrefix("read above 4,") == true)
     }
 
+    @Test("SYN-24: a SYNC that meets a new epoch of another device's making is answered with 3001")
+    func anotherDevicesEpoch() {
+        var desk = Desk.open()
+        let sync = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 10), applied: 10, mode: .advance,
+            reads: [ReadReceipt(conversation: nil, through: 1)])
+        desk.receive(.sync(sync), request: 6)
+        let other = Epoch(high: 1, low: 99)
+        let answer = Desk.position(head: 10, applied: 0, reset: .epochChanged, epoch: other)
+        #expect(desk.answer(.synced(answer)).contains("close 3001"))
+    }
+
     /// Who obeys is not closed, or it would come back behind all others.
     @Test("SYN-26: a client that was asked to wait owes nothing before its turn")
     func waitsForItsTurn() {

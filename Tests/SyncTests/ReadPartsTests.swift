@@ -81,11 +81,14 @@ import Wire
         let announcements = (1...40).map {
             ReadReceipt(announcement: MessageID(high: 0, low: $0))
         }
-        for (epoch, seq) in [(Epoch(high: 1, low: 1), UInt64(10)), (Desk.epoch, 11)] {
+        let others: [(Epoch, UInt64, ResetReason)] = [
+            (Epoch(high: 1, low: 1), 10, .epochChanged), (Desk.epoch, 11, .cursorAhead),
+        ]
+        for (epoch, seq, reason) in others {
             var desk = Desk.open()
             let reads = Array(receipts.prefix(100)) + announcements
             desk.receive(.sync(sync(reads, epoch: epoch, at: seq)), request: 2)
-            let (acknowledged, synced, _) = try writes(&desk, reset: .epochChanged)
+            let (acknowledged, synced, _) = try writes(&desk, reset: reason)
             #expect(acknowledged.map(\.count) == [16, 16, 8])
             #expect(Array(acknowledged.joined()) == announcements)
             #expect(synced == [Array(receipts.prefix(16))])

@@ -457,6 +457,12 @@ extension Session {
             answered(.sync(request: request, sync))
             if !synced.reset.isOfAnotherHistory { note(synced.results) }
             guard phase == .open else { break }
+            if synced.reset == .epochChanged, sync.cursor?.epoch == epoch {
+                // SYN-24: another device made the store draw a new epoch since this one was told
+                // its own.
+                close(.epochChanged, now: now, &actions)
+                break
+            }
             // The store lowers `applied` when the device came with an older cursor; an ACK that
             // came since the SYNC is newer than that.
             let newer = applied > before ? applied : 0
