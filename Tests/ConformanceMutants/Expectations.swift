@@ -21,6 +21,8 @@ enum Expectations {
             "sync.order",
             "sync.peek",
             "sync.snapshot",
+            "sync.unread-muted",
+            "sync.unread-own",
         ],
         "doubled-entry": [
             "sync.complete",
@@ -73,10 +75,16 @@ enum Expectations {
         "unread-too-high": [
             "messaging.read-beyond",
             "sync.unread",
+            "sync.unread-blocked",
+            "sync.unread-left",
+            "sync.unread-muted",
+            "sync.unread-own",
         ],
         "results-left-out": [
             "messaging.in-sync",
+            "messaging.number-taken",
             "messaging.unanswered",
+            "sync.other-epoch-mutations",
         ],
         "page-with-a-hole": [
             "history.object",
