@@ -422,7 +422,7 @@ import Wire
             world.pass(30 * 60_000)
             try campaigns.pushes.tick()
         }
-        // Who never said an offset is looked at with UTC.
+        // A device that never told an offset is looked at with UTC.
         #expect(told == [-60: ["u1", "u3", "u4", "u5"], 0: ["u2", "u6", "u7", "u8"]])
         #expect(try campaigns.state(id) == .finished)
         #expect(try campaigns.counts(id).seen == 8)

@@ -126,7 +126,7 @@ extension WakeModel {
                 false
             )
         case 5 where phones[index].jumpsThen == jumpCount && chance(0.3):
-            // Of the time before the app came with the very same token.
+            // The token is of a time before the app came with it again.
             guard job.request.token == phones[index].presented else {
                 return (Pushes.accepted, true)
             }

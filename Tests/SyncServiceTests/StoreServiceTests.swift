@@ -75,7 +75,7 @@ import Wire
             done.wait()
         }
 
-        /// The first so many answers, in the order in which they came.
+        /// The first `count` answers, in the order in which they came.
         func answers(_ count: Int) -> [(ticket: UInt64, result: StoreResult)] {
             let latch = Latch()
             box.lock.withLock {

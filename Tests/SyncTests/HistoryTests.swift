@@ -140,7 +140,7 @@ import Wire
         #expect(desk.answer(.synced(answer)).contains("close 3001"))
     }
 
-    /// Who obeys is not closed, or it would come back behind all others.
+    /// A client that obeys is not closed: it would come back behind all others.
     @Test("SYN-26: a client that was asked to wait owes nothing before its turn")
     func waitsForItsTurn() {
         var desk = Desk()

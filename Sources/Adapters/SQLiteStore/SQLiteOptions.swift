@@ -17,8 +17,8 @@ public struct SQLiteOptions: Sendable {
     public var cacheSize = 64 * 1024
     /// Page cache of each reader, in KiB.
     public var readerCacheSize = 8 * 1024
-    /// After so many bytes of journal a checkpoint is due; a write that finds twice as many since
-    /// the last one moves itself what no reader is in the way of.
+    /// The bytes of journal after which a checkpoint is due. A write that finds twice as many
+    /// since the last checkpoint moves, itself, the pages that no reader still needs.
     public var journalStep = 16 << 20
     /// Above this many bytes a checkpoint also empties the journal, if nobody reads from it: no
     /// write and no checkpoint ever waits for a reader. Readers are short: one that holds its

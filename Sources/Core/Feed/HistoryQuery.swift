@@ -22,8 +22,9 @@ public struct DigestProgress: Equatable, Sendable {
     var messages = DigestSum()
     /// Messages looked at, also such as do not count.
     var examined = 0
-    /// Of the conversation after it, if its messages were begun: up to where they are still to
-    /// be looked at, and above which they count, once a message was found that does.
+    /// The place inside the next conversation, if its messages were begun: the position up to
+    /// which they are still to be looked at, and the one above which they count, once a message
+    /// that counts was found.
     var inside: (through: UInt64, lowest: UInt64?)? {
         get { through.map { ($0, lowest) } }
         set { (through, lowest) = (newValue?.through, newValue?.lowest) }

@@ -25,7 +25,7 @@ public struct FairQueue<Owner: Hashable, Item> {
         taken.reserveCapacity(min(limit, count))
         while taken.count < limit, let owner = turns.takeFirst() {
             guard var line = lines.removeValue(forKey: owner) else { continue }
-            // Who is alone does not wait for anybody.
+            // An owner who is alone takes all turns.
             repeat {
                 guard let item = line.takeFirst() else { break }
                 taken.append(item)

@@ -199,7 +199,7 @@ public struct CampaignProgressRecord: Record, Equatable {
     public var finishedAt: Timestamp?
     /// It goes on by itself then.
     public var reviewUntil: Timestamp?
-    /// Of a local start: whose turn it is.
+    /// The turn of a campaign with a local start: whose clocks it is about.
     public var turn: CampaignTurn?
     public var isOffsetDone = false
     /// The last device looked at in this pass; an empty user: none yet.

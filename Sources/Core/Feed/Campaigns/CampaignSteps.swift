@@ -154,9 +154,9 @@ extension Work {
 
     // MARK: Clocks that have changed
 
-    /// Of a local start: devices that are next, and whose clock has been set back since they told
-    /// their offset, get the offset that is right, and with it the later turn. Before the
-    /// campaign is locked, as devices are.
+    /// Where the start is local, the devices that are next and whose clock has been set back
+    /// since they told their offset get the right offset, and with it the later turn. This
+    /// happens before the campaign is locked, for devices are locked before campaigns.
     private func putClocksRight(
         _ key: [ColumnValue], _ budget: Int
     ) throws(RuleFailure) {

@@ -97,9 +97,9 @@ public struct RuleLimits: Equatable, Sendable {
     /// With more conversations, or more messages to look at, no digest is made.
     public var digestConversations = 1000
     public var digestMessages = 65_536
-    /// Messages, or as much work, in one part of a digest; others get between the parts.
+    /// The work of one part of a digest, in messages; other queries get between the parts.
     public var digestPart = 1_024
-    /// So much of it is one conversation, whose state takes as many reads.
+    /// The share of a conversation's state in that work: it takes as many reads.
     public var digestConversation = 8
     /// Entries or messages that are not for the user which one page passes over before it ends
     /// with `more`.

@@ -235,8 +235,8 @@ extension Work {
             else { return 0 }
             // MSG-27: what came before the block stays, and changes; nobody is called to it.
             let isUnwanted = try self.isUnwanted(message, by: recipient.user)
-            // Locked in its turn also where nothing is written: who changes what he has deleted
-            // for himself has his mutation's number stored afterwards.
+            // The feed is locked in its turn also where nothing is written: a user who changes a
+            // message that is cleared on the own devices has the mutation's number stored after.
             var feed = try self.openFeed(message.app, recipient.user)
             guard recipient.clearedPosition < message.position else { return 0 }
             let object = FeedObject.present(message)

@@ -94,9 +94,9 @@ extension Work {
         guard let cursor = sync.cursor else { return .noCursor }
         if try cursor.epoch != epoch(of: user) { return .epochChanged }
         if cursor.seq > user.head { return .cursorAhead }
-        // Who began at 0 when all that is removed had been told has nothing of what it told to
-        // remove. What the device keeps with its cursor says so (SYN-34), and nothing that the
-        // server remembers of it: it may be any older copy of itself.
+        // A device that began at 0 after the removed entries were written holds nothing that they
+        // would have removed. Only what the device keeps with its cursor says so (SYN-34), not
+        // what the server remembers of it: it may be any older copy of itself.
         let isKnown = max(cursor.seq, sync.resetHead) >= user.compactedThrough
         return isKnown ? nil : .cursorTooOld
     }

@@ -140,7 +140,7 @@ public struct ClientSession: Sendable {
         var marks: [ReadMark]
         /// What the icon shows after it (SYN-27); `nil`: the page does not say.
         var unread: UInt32?
-        /// Of the first page of a reset.
+        /// The head named by the first page of a reset; `nil` with every other page.
         var resetHead: UInt64?
     }
 

@@ -130,8 +130,8 @@ extension Session {
         answerSync(sync, request: request, position, refused: [], now: now, &actions)
     }
 
-    /// Of more read receipts than one write takes the store gets those above it first, as an
-    /// ACK's: all are taken before the page is read (SYN-9).
+    /// Where a SYNC has more read receipts than one write takes, the store gets the surplus
+    /// first, like an ACK's: all are taken before the page is read (SYN-9).
     private mutating func setAsideReads(of sync: SyncFrame) -> SyncFrame {
         guard sync.reads.count > limits.readsPerWrite else { return sync }
         var rest = sync
