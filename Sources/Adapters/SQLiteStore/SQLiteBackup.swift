@@ -103,6 +103,7 @@ public enum SQLiteBackup {
         try target.execute("PRAGMA application_id = \(mark)")
     }
 
+    /// 0: there is none, or it cannot be looked at; then the copy goes on without this limit.
     private static func journalSize(of store: String) -> UInt64 {
         let size = try? FileSteps.size(of: "\(store)-wal")
         return UInt64(max(0, size ?? 0))

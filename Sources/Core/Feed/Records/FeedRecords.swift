@@ -28,8 +28,9 @@ public struct EntryRecord: Record, Equatable {
     public var object: [UInt8]
     public var version: UInt64
     public var isVisible: Bool
-    /// Of the message, also of its tombstone. Of a receipt up to where it tells of delivered; up
-    /// to where it tells of read is what `version` has above it. 0 for other kinds.
+    /// The position of the message, also in its tombstone. For a receipt, the position up to which
+    /// it tells of delivery; `version` holds, above it, how far it tells of reading. 0 for other
+    /// kinds.
     public var position: UInt64
     /// Where its object first stood in this feed; below `seq` if it was superseded since. The same
     /// as `seq` for kinds that nobody waits for.

@@ -236,7 +236,7 @@ extension Work {
             // MSG-27: what came before the block stays, and changes; nobody is called to it.
             let isUnwanted = try self.isUnwanted(message, by: recipient.user)
             // The feed is locked in its turn also where nothing is written: a user who changes a
-            // message that is cleared on the own devices has the mutation's number stored after.
+            // message which that user has cleared has the mutation's number stored afterwards.
             var feed = try self.openFeed(message.app, recipient.user)
             guard recipient.clearedPosition < message.position else { return 0 }
             let object = FeedObject.present(message)
