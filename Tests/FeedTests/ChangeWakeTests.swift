@@ -129,6 +129,33 @@ struct ChangeWakeTests {
         #expect(try world.all(AlertRecord.self).isEmpty)
     }
 
+    /// What is over for its user leaves the screen of a phone that was never alerted: the app shows
+    /// notifications of its own, and set the icon's number itself.
+    @Test(arguments: ["removed", "ended", "deleted for oneself", "muted", "edited"])
+    func whatIsOverWakesThePhoneThatMayShowIt(_ how: String) throws {
+        let id = try world.converse(["a", "b"])
+        let message = try world.publish("x", to: id, from: "a").message
+        _ = try asleep("b")
+        #expect(try pushes.run(60_000).isEmpty)
+        let tablet = try pushes.open("b", DeviceID(high: 2, low: 2), token: 2).session
+        switch how {
+        case "removed": try world.remove(["b"], from: id)
+        case "edited": try world.edit(message, "y", push: "")
+        case "ended": try world.end(id)
+        case "muted":
+            try world.mutate(
+                tablet, 1,
+                .muteConversation(MuteConversation(conversation: id, muted: true)))
+        default:
+            try world.mutate(
+                tablet, 1,
+                .deleteConversation(
+                    DeleteConversation(conversation: id, forEveryone: false)))
+        }
+        let sent = try pushes.run(60_000)
+        #expect(sent.count == 1 && sent.allSatisfy { $0.hasPrefix("silent") }, "\(sent)")
+    }
+
     /// A wake that is due is not forgotten by a page that ends below the edited message.
     @Test func aDueWakeFollowsTheEdit() {
         let now = Timestamp(milliseconds: 5_000)

@@ -110,12 +110,14 @@ extension Work {
                 let key: [ColumnValue] = [
                     .app(member.app), .user(member.user), .identifier(member.conversation),
                 ]
-                guard try self.transaction.record(UnreadRecord.self, key) != nil else {
+                guard let before = try self.transaction.record(UnreadRecord.self, key) else {
                     return WakeEffects()
                 }
                 try self.transaction.delete(UnreadRecord.self, key)
+                guard before.shown(now: self.now) > 0 else { return WakeEffects() }
                 return try WakeRules.unreadFell(
-                    member.app, member.user, in: self.transaction, now: self.now)
+                    member.app, member.user, member.conversation, in: self.transaction,
+                    now: self.now)
             })
     }
 }

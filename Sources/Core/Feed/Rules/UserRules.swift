@@ -28,7 +28,7 @@ extension Work {
                     session.app, session.user, id, now: self.now)
                 guard isLess else { return WakeEffects() }
                 return try WakeRules.unreadFell(
-                    session.app, session.user, in: self.transaction, now: self.now)
+                    session.app, session.user, id, in: self.transaction, now: self.now)
             })
     }
 

@@ -230,7 +230,8 @@ public enum WakeRules {
                 try step.cancelAlert(of: message)
             }
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
-            if older.isVisible, entry.kind == .tombstone, !read.contains(older.position) {
+            // Deleted, or without a text for alerts now: the app may be showing it.
+            if older.isVisible, entry.unreadPosition == nil, !read.contains(older.position) {
                 var change = older.change
                 change.seq = entry.seq
                 effects += try usefulCame(
@@ -288,19 +289,50 @@ public enum WakeRules {
         guard let all = PositionSet(through: through, rangeBytes: []) else {
             return WakeEffects()
         }
-        try transaction.recountUnread(member.app, member.user, member.conversation, now: now)
-        return try takeBack(member.app, member.user, in: transaction, now: now) {
+        let isLess = try transaction.recountUnread(
+            member.app, member.user, member.conversation, now: now)
+        var effects = try takeBack(member.app, member.user, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             try step.cancelAlerts(of: member.conversation, read: all)
         }
+        if isLess {
+            effects += try shownIsOver(
+                member.app, member.user, member.conversation, in: transaction, now: now)
+        }
+        return effects
     }
 
-    /// Messages are unread no more and nothing else says so: icons that show too much are owed a
-    /// badge push.
+    /// The icon shows less of the conversation now: the user left it, or has muted it. Icons that
+    /// show too much are owed a badge push, and an app that may be showing a message of the
+    /// conversation would like to know.
     static func unreadFell(
-        _ app: AppID, _ user: UserID, in transaction: any StoreTransaction, now: Timestamp
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        try takeBack(app, user, in: transaction, now: now) { _ in }
+        var effects = try takeBack(app, user, in: transaction, now: now) { _ in }
+        effects += try shownIsOver(app, user, conversation, in: transaction, now: now)
+        return effects
+    }
+
+    /// What came into the feed last ends what the screens of those may show who have the
+    /// conversation's messages.
+    private static func shownIsOver(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        guard
+            let newest = try transaction.records(
+                EntryRecord.self,
+                Scan(
+                    index: "entry_by_unread",
+                    prefix: [.app(app), .user(user), .identifier(conversation)],
+                    descending: true, limit: 1)
+            ).first, let row = try transaction.record(UserRecord.self, [.app(app), .user(user)])
+        else { return WakeEffects() }
+        var change = newest.change
+        change.seq = row.head
+        return try usefulCame(
+            app, user, change, shownFrom: newest.seq, in: transaction, now: now)
     }
 
     /// Messages are nothing to alert of any more, and what is unread was counted: cancels with
