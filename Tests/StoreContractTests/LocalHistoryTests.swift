@@ -18,9 +18,12 @@ import Wire
         }
     }
 
+    static let hello = PushText(title: "", body: "hello")
+
     func message(
         _ position: UInt64, version: UInt64 = 1, sender: String = "ben", sent: UInt64 = 0,
-        id: UInt64? = nil, room: ConversationID = Self.room
+        id: UInt64? = nil, room: ConversationID = Self.room,
+        push: PushText? = nil
     ) -> Entry {
         Entry(
             seq: position, conversation: room,
@@ -28,7 +31,7 @@ import Wire
             body: .message(
                 MessageState(
                     position: position, sender: sender, sentMs: sent,
-                    parts: [Part(mimeType: "a/b", content: [1])])))
+                    parts: [Part(mimeType: "a/b", content: [1])], push: push)))
     }
 
     func state(
@@ -321,13 +324,14 @@ import Wire
                 seq: 1, conversation: Self.room, object: MessageID(high: 1, low: 4).bytes,
                 version: 2, body: .tombstone(TombstoneState(position: 4)))
             try feed(
-                [state(), state(other)] + (1...5).map { message($0) }
+                [state(), state(other)] + (1...5).map { message($0, push: Self.hello) }
                     + [
-                        message(1, room: other), mark, deleted, news(90, isRead: false, version: 1),
+                        message(1, room: other, push: Self.hello), mark, deleted,
+                        news(90, isRead: false, version: 1),
                     ],
                 local)
             #expect(try (1...5).map { try standing($0) } == [.over, .shows, .over, .over, .shows])
-            #expect(try standing(9) == .unknown && standing(1, other) == .shows)
+            #expect(try standing(9) == .missing && standing(1, other) == .shows)
             #expect(try standing(90, nil) == .shows)
             let muted = Entry(
                 seq: 2, conversation: other, version: 1,
@@ -343,6 +347,42 @@ import Wire
                     TombstoneState(position: 1, conversation: true, forEveryone: true)))
             try feed([gone], local)
             #expect(try standing(1, other) == .over)
+        }
+    }
+
+    @Test("a notification goes whose message is unread no more", arguments: engines)
+    func standingByMembershipAndText(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try local.saveSession(token: [1], user: "anna")
+            func standing(_ position: UInt64) throws -> NotificationStanding {
+                try local.standing(
+                    of: MessageID(high: Self.room.low, low: position), in: Self.room,
+                    at: Timestamp(milliseconds: 5))
+            }
+            func own(_ version: UInt64, removed: Bool = false, joined: UInt64 = 0) -> Entry {
+                Entry(
+                    seq: version, conversation: Self.room, version: version,
+                    body: .participant(
+                        ParticipantState(
+                            user: "anna", joinedPosition: joined, removed: removed)))
+            }
+            #expect(try standing(1) == .missing, "nothing is known of the conversation")
+            try feed(
+                [state(), own(1), message(1, push: Self.hello), message(2, push: Self.hello)], local
+            )
+            #expect(try standing(1) == .shows)
+            #expect(try standing(7) == .missing, "the conversation is here, whole, without it")
+            try feed([message(1, version: 2)], local)
+            #expect(try standing(1) == .over, "its text for alerts was taken away")
+            try feed([own(2, removed: true)], local)
+            #expect(try standing(2) == .over, "the user left")
+            try feed([own(3, joined: 2), message(3, push: Self.hello)], local)
+            #expect(try standing(2) == .over, "from before the user came back")
+            #expect(try standing(3) == .shows)
+            _ = try local.applySnapshot(
+                snapshot([state(), own(4), message(3)], from: 3),
+                at: Timestamp(milliseconds: 5))
+            #expect(try standing(7) == .unknown, "it may be older than what is here")
         }
     }
 

@@ -51,6 +51,16 @@ extension TableLocalStore {
         }
     }
 
+    /// From which position on every message of the conversation within the user's reach is stored,
+    /// as far as this device has synced. Below it some may be missing, and what is there may be
+    /// outdated (HIS-19); FETCH gives the rest. 1: all are here.
+    public func wholeFrom(_ conversation: ConversationID) throws(LocalStoreError) -> UInt64 {
+        try read { snapshot throws(StoreError) in
+            let window = try snapshot.record(LocalWindowRecord.self, [.blob(conversation.bytes)])
+            return max(1, window?.from ?? 1)
+        }
+    }
+
     public func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
         try read { snapshot throws(StoreError) in
             try snapshot.records(LocalOrphanRecord.self, Scan(limit: limit)).compactMap {

@@ -3,13 +3,17 @@ internal import Wire
 
 /// What an app may show of a message or an announcement.
 public enum NotificationStanding: Equatable, Sendable {
-    /// It is not stored here: the app cannot tell.
+    /// It is not stored here, and may be older than what is: the app cannot tell.
     case unknown
+    /// It is not stored here, though the conversation is, whole, or nothing is of the conversation:
+    /// it has not been synced yet, or it is gone.
+    case missing
     /// Unread, and not in a conversation that the user has muted.
     case shows
     /// Unread, in a muted conversation: nothing new is shown, what stands may stand.
     case muted
-    /// Read or deleted on whichever device: a notification of it is removed.
+    /// It is not unread (SYN-27): read, deleted, without its text for alerts now, or of a
+    /// conversation that the user is no longer in. A notification of it is removed.
     case over
 }
 
@@ -26,11 +30,12 @@ extension TableLocalStore {
         let message = try entries(
             Scan(prefix: [.unsigned(2), .blob(conversation.bytes), .blob(object.bytes)], limit: 1)
         ).first
+        guard let above = try reach(in: conversation) else { return .over }
         guard let message else {
-            // MSG-36, MSG-37: deleted with its conversation.
-            return try isDeleted(conversation) ? .over : .unknown
+            return try wholeFrom(conversation) <= above + 1 ? .missing : .unknown
         }
-        guard case .message(let state) = message.body else { return .over }
+        guard case .message(let state) = message.body, state.push != nil, state.position > above
+        else { return .over }
         if let mark = try readMark(of: conversation) {
             let isRead =
                 state.position <= mark.through
@@ -52,12 +57,19 @@ extension TableLocalStore {
         return state.read ? .over : .shows
     }
 
-    private func isDeleted(_ conversation: ConversationID) throws(LocalStoreError) -> Bool {
+    /// Above which position the user may have unread messages; `nil`: the conversation was
+    /// deleted (MSG-36, MSG-37), or the user has left it or was removed from it.
+    private func reach(in conversation: ConversationID) throws(LocalStoreError) -> UInt64? {
         let state = try entries(
             Scan(prefix: [.unsigned(0), .blob(conversation.bytes)], limit: 1)
         ).first
-        if case .tombstone = state?.body { return true }
-        return false
+        if case .tombstone = state?.body { return nil }
+        let user = Array(try load().user.utf8)
+        let own = try entries(
+            Scan(prefix: [.unsigned(1), .blob(conversation.bytes), .blob(user)], limit: 1)
+        ).first
+        guard case .participant(let participant) = own?.body else { return 0 }
+        return participant.removed ? nil : participant.joinedPosition
     }
 
     private func isMuted(

@@ -36,6 +36,9 @@ final class SyncDeviceApp: DeviceApp {
     /// It runs because of a push and stops when it has synced.
     private var wasWoken = false
     private var lastEnd = ""
+    /// Notifications that stood before the connection was made, by identifier: what they are about
+    /// came into the feed before the sync over that connection.
+    private var stood: Set<String> = []
 
     init(loop: Loop, configuration: Configuration, hooks: DeviceAppHooks) {
         self.loop = loop
@@ -114,6 +117,7 @@ final class SyncDeviceApp: DeviceApp {
 
     private func start(wake: WakeID?) {
         isRunning = true
+        noteWhatStands()
         guard hasNetwork else { return }
         do {
             try makeClient().start(state, wake: wake)
@@ -177,7 +181,9 @@ final class SyncDeviceApp: DeviceApp {
             told.applied = cursor.seq
             hooks.tell(told)
             finishIfDone()
-        case .closed(let code): tellOffline(lastEnd, code: code)
+        case .closed(let code):
+            noteWhatStands()
+            tellOffline(lastEnd, code: code)
         case .syncRequested(let head):
             var told = SimulatorEvent(.syncRequest)
             told.head = head
@@ -276,13 +282,17 @@ final class SyncDeviceApp: DeviceApp {
         }
     }
 
+    private func noteWhatStands() { stood = Set(hooks.screen().map(\.identifier)) }
+
     /// What was read or deleted on another device goes from the screen, each by itself: by what is
-    /// stored, so that a process knows it that was started after the message came.
+    /// stored, so that a process knows it that was started after the message came. So does what
+    /// the whole feed does not hold: it was deleted long ago, or the server lost it.
     private func tidy() {
         for shown in hooks.screen() {
             guard let object = shown.object.flatMap({ MessageID(text: $0) }) else { continue }
             let conversation = shown.conversation.flatMap { ConversationID(text: $0) }
-            if standing(of: object, in: conversation) == .over {
+            let standing = standing(of: object, in: conversation)
+            if standing == .over || standing == .missing && stood.contains(shown.identifier) {
                 hooks.removeNotification(shown.identifier)
             }
         }

@@ -26,6 +26,7 @@ extension Coverage {
         "PSH-8": "notifications are the system's: SyncTests show what the app is told",
         "PSH-9": "notifications are the system's: FeedTests show what is marked, and when",
         "PSH-10": "notifications are the system's: CampaignTests show the push",
+        "PSH-11": "notifications are the system's: LocalHistoryTests, and the simulation's screens",
         "SES-13": "what is on the disk is not on the wire: SecretTests search store and log",
         "SES-25": "what it changes is the text and the hour of pushes: FeedTests, WakeTests",
         "SIG-6": "what may be dropped cannot be missed",
