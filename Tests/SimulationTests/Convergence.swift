@@ -39,19 +39,14 @@ extension Simulation {
     }
 
     private func newestUnseen(_ device: DeviceRecord) throws -> MessageID? {
-        let marks = try rows(ReadMarkRecord.self).filter { $0.user == device.user }
+        let truth = try UnreadTruth(self)
+        let user = device.user.name
         let muted = Set(
             try rows(SettingsRecord.self).filter { $0.user == device.user && $0.isMuted }
                 .map(\.conversation))
-        let entries = try rows(EntryRecord.self).filter {
-            $0.user == device.user && $0.isVisible && $0.firstSeq > device.applied
-        }
-        let unread = entries.filter { entry in
-            guard !muted.contains(entry.conversation) else { return false }
-            let mark = marks.first { $0.conversation == entry.conversation }
-            return (mark?.through ?? 0) < entry.position
-        }
-        return unread.max { $0.seq < $1.seq }.flatMap { MessageID($0.object) }
+        return truth.unread(of: user).filter {
+            !muted.contains($0.conversation) && truth.seq(of: $0, user) > device.applied
+        }.max { truth.seq(of: $0, user) < truth.seq(of: $1, user) }?.message
     }
 
     /// P1 and P3: everything acknowledged is stored, and every device holds what its user sees.
@@ -79,8 +74,12 @@ extension Simulation {
                 let id = membership.conversation
                 if deleted.contains(id) { continue }
                 let user = device.user
+                // What lies below a snapshot is missing, or may be outdated, until it is fetched
+                // (HIS-19).
+                let wholeFrom = try device.wholeFrom(id)
                 let wanted = messages.filter {
                     $0.conversation == id && $0.position > membership.joinedPosition
+                        && $0.position >= wholeFrom
                         && $0.position > membership.clearedPosition
                         && !hidden.contains("\(user) \($0.message)")
                         && !blocks.contains("\(user) \($0.sender)")
@@ -95,6 +94,7 @@ extension Simulation {
                 }
                 for message in messages
                 where message.conversation == id && message.position > membership.joinedPosition
+                    && message.position >= wholeFrom
                     && !blocks.contains("\(user) \(message.sender)")
                 {
                     let isHidden = hidden.contains("\(user) \(message.message)")

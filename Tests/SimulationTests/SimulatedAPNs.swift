@@ -5,6 +5,8 @@ import Wake
 /// without an answer.
 final class SimulatedAPNs {
     private unowned let simulation: Simulation
+    /// "device message" of alerts that it took and never delivered.
+    private(set) var lost: Set<String> = []
 
     init(_ simulation: Simulation) { self.simulation = simulation }
 
@@ -36,10 +38,15 @@ final class SimulatedAPNs {
         case 11..<16:
             simulation.reached.count("a push without an answer")
             // Taken or not: nobody knows.
-            if simulation.chance.once(in: 2) { deliver(request, to: device) }
+            if simulation.chance.once(in: 2) {
+                deliver(request, to: device)
+            } else {
+                lose(request, to: device)
+            }
             clock.after(10_000) { answer(.unanswered) }
         case 16..<26:
             simulation.reached.count("a push accepted and dropped")
+            lose(request, to: device)
             clock.after(30) { answer(.answered(status: 200, reason: "", timestamp: nil)) }
         default:
             deliver(request, to: device)
@@ -47,6 +54,11 @@ final class SimulatedAPNs {
                 answer(.answered(status: 200, reason: "", timestamp: nil))
             }
         }
+    }
+
+    private func lose(_ request: PushRequest, to device: SimulatedDevice) {
+        device.lostPush()
+        if let collapse = request.collapseID { lost.insert("\(device.id) \(collapse)") }
     }
 
     private func deliver(_ request: PushRequest, to device: SimulatedDevice) {

@@ -32,13 +32,19 @@ final class SimulatedDevice {
     private var timer: Instant?
     private var isOnline = true
     private var wokenUntil: Instant?
-    /// Notifications on the screen, by collapse id.
-    private(set) var screen: Set<String> = []
+    /// It outlives the app.
+    private(set) var screen = SimulatedScreen()
+    /// Notifications that stood before the connection was made, by identifier.
+    private var stood: Set<String> = []
+    /// Since when its user does not see the app.
+    private(set) var leftFrontAt = Timestamp(milliseconds: 0)
     /// How far each conversation was shown, by position: messages arrive in order.
     private var shown: [ConversationID: UInt64] = [:]
     /// What was new to this device: object and version.
     private var fresh: Set<String> = []
     private var resets = 0
+    /// A reset floods nobody (PSH-8): what came while it was out of sight is not shown.
+    private(set) var wasResetBehindTheFront = false
     private var waiting: [ClientAction] = []
     private var isRunning = false
     private var attempt = 0
@@ -82,7 +88,6 @@ final class SimulatedDevice {
     // MARK: The app's life
 
     func open() throws {
-        screen = []
         switch app {
         case .open: return
         case .woken:
@@ -100,6 +105,7 @@ final class SimulatedDevice {
     func sleep() throws {
         guard app == .open || app == .woken else { return }
         try run { $0.sleep(now: $1) }
+        leaveFront()
         app = .suspended
         endProcess()
     }
@@ -108,8 +114,15 @@ final class SimulatedDevice {
     func quit() {
         guard app != .forceQuit else { return }
         if app != .suspended { simulation.reached.count("an app killed while it runs") }
+        leaveFront()
         app = .forceQuit
         endProcess()
+    }
+
+    private func leaveFront() {
+        guard app == .open else { return }
+        leftFrontAt = clock.wall
+        wasResetBehindTheFront = false
     }
 
     private func endProcess() {
@@ -162,8 +175,8 @@ final class SimulatedDevice {
     }
 
     func receivePush(_ request: PushRequest) throws {
-        if request.pushType == .alert, let collapse = request.collapseID, collapse != "badge" {
-            if app != .open { screen.insert(collapse) }
+        try screen.receive(request, isInFront: app == .open)
+        if request.pushType == .alert, request.collapseID != "badge" {
             simulation.reached.count("an alert shown")
         }
         // Every push asks for the app; one swiped away is not started.
@@ -264,6 +277,10 @@ final class SimulatedDevice {
         return all
     }
 
+    func wholeFrom(_ conversation: ConversationID) throws -> UInt64 {
+        try store.wholeFrom(conversation)
+    }
+
     static func word(_ entry: Entry) -> String {
         let id = MessageID(entry.object)?.description ?? "?"
         return switch entry.body {
@@ -317,17 +334,16 @@ final class SimulatedDevice {
             link?.close(from: .device)
             link = nil
         case .apply(let change):
-            note(try store.apply(change), inOrder: true)
-            try run { $0.committed(now: $1) }
+            try tell(try store.apply(change), inOrder: true) { $0.committed(now: $1) }
         case .applyHistory(let change):
             simulation.reached.count("history applied")
-            note(try store.applyHistory(change), inOrder: false)
-            try run { $0.historyCommitted(now: $1) }
+            try tell(try store.applyHistory(change), inOrder: false) {
+                $0.historyCommitted(now: $1)
+            }
         case .applySnapshot(let change):
             simulation.reached.count("a page of a snapshot")
             let (applied, last) = try store.applySnapshot(change, at: clock.wall)
-            note(applied, inOrder: false)
-            try run { $0.snapshotCommitted(lastMutation: last, now: $1) }
+            try tell(applied, inOrder: false) { $0.snapshotCommitted(lastMutation: last, now: $1) }
         case .sumUp:
             let sums = try store.digest()
             try run { $0.digestComputed(sums, now: $1) }
@@ -352,7 +368,7 @@ final class SimulatedDevice {
                 let token = "\(self.user) \(base64URL(nonce))"
                 try self.run { $0.identityToken(token, now: $1) }
             }
-        case .report(let event): reported(event)
+        case .report(let event): try reported(event)
         }
     }
 
@@ -365,10 +381,11 @@ final class SimulatedDevice {
         simulation.userHears(thatIsStored: id)
     }
 
-    private func reported(_ event: ClientEvent) {
+    private func reported(_ event: ClientEvent) throws {
         switch event {
         case .reset(let reason):
             resets += 1
+            if app != .open { wasResetBehindTheFront = true }
             // Positions and versions are another history's.
             if reason != .cursorTooOld { (fresh, shown) = ([], [:]) }
             if resets > 1 { simulation.reached.count("a reset: \(reason)") }
@@ -387,7 +404,63 @@ final class SimulatedDevice {
             default: break
             }
         case .reauthenticated: simulation.reached.count("a session logged in anew in place")
+        case .unread(let count): screen.setIcon(UInt64(count))
+        case .synced: try tidy()
         default: break
+        }
+    }
+
+    // MARK: The screen
+
+    var name: String { "\(user) \(id)" }
+
+    /// As the client library does: the icon's number, then the entries, then what follows.
+    private func tell(
+        _ applied: [Entry], inOrder: Bool,
+        after commit: (inout ClientSession, Instant) -> [ClientAction]
+    ) throws {
+        note(applied, inOrder: inOrder)
+        guard var session else { return }
+        var actions = commit(&session, clock.now)
+        self.session = session
+        if case .report(.unread(let count)) = actions.first {
+            actions.removeFirst()
+            screen.setIcon(UInt64(count))
+        }
+        waiting += actions
+        try notify(applied)
+    }
+
+    /// A push to this phone was lost.
+    func lostPush() {
+        screen.doubtIcon()
+    }
+
+    /// Behind the front the app shows what is new by itself, under the identifier that an alert of
+    /// the same message would have (PSH-4, PSH-8).
+    private func notify(_ applied: [Entry]) throws {
+        guard app == .woken, let session else { return }
+        for entry in session.news(among: applied) {
+            guard case .message(let message) = entry.body, message.push != nil,
+                let id = MessageID(entry.object),
+                try store.standing(of: id, in: entry.conversation, at: clock.wall) == .shows
+            else { continue }
+            simulation.reached.count("a notification of the app's own")
+            screen.show(
+                id.description,
+                SimulatedScreen.Notification(message: id, conversation: entry.conversation))
+        }
+    }
+
+    /// What was read or deleted on another device goes from the screen.
+    private func tidy() throws {
+        for (identifier, shown) in screen.notifications.sorted(by: { $0.key < $1.key }) {
+            let standing = try store.standing(
+                of: shown.message, in: shown.conversation, at: clock.wall)
+            guard standing == .over || standing == .missing && stood.contains(identifier)
+            else { continue }
+            simulation.reached.count("a notification taken away")
+            screen.remove(identifier)
         }
     }
 
@@ -434,6 +507,7 @@ final class SimulatedDevice {
 
     private func connected() throws {
         guard let session, !session.isIdle else { return }
+        stood = Set(screen.notifications.keys)
         let link = simulation.makeLink(of: self)
         self.link = link
         decoder = FrameDecoder()

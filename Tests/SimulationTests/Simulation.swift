@@ -169,11 +169,13 @@ final class Simulation {
         // Who sleeps sleeps on: wakes, demotions and alerts come to their end.
         try pass(40 * 60_000)
         try checkWakes()
+        try checkTold()
         // Who was told to stay away looks again when its user does.
         for device in devices { try device.reopen() }
         try pass(120_000)
         try checkConvergence()
         try checkUnread()
+        try checkScreens()
         try checkRemovals()
         try checkTyping()
         for device in devices { try device.checkDigest() }
@@ -514,6 +516,8 @@ final class Simulation {
             reached.count("a number of another life")
             return
         }
+        // Of which nothing is kept (MSG-10): no result.
+        if result.code == Code.resultGone.rawValue { return }
         let key = "\(device) \(result.number)"
         if let earlier = results[key] {
             reached.count("a result given again")

@@ -17,32 +17,11 @@ extension Simulation {
     func checkUnread() throws {
         // The number of a change that is on its way may be the one before it.
         guard try rows(FanOutRecord.self).isEmpty else { return }
-        let messages = Dictionary(
-            uniqueKeysWithValues: try rows(MessageRecord.self).map { ($0.message.bytes, $0) })
-        let entries = try rows(EntryRecord.self).filter { $0.kind == .message }
-        let marks = try rows(ReadMarkRecord.self)
-        let ended = Set(
-            try rows(ConversationRecord.self).filter { $0.deletedAt != nil }.map(\.conversation))
+        let truth = try UnreadTruth(self)
         let settings = try rows(SettingsRecord.self)
         var icons: [UserID: UInt64] = [:]
-        for member in try rows(ParticipantRecord.self) {
-            let mark = marks.first {
-                $0.user == member.user && $0.conversation == member.conversation
-            }
-            let above = max(mark?.through ?? 0, member.joinedPosition, member.clearedPosition)
-            let alone = pairs(mark?.ranges ?? [])
-            let takesPart = member.leftRevision == nil && !ended.contains(member.conversation)
-            let unread = entries.count { entry in
-                guard takesPart, entry.user == member.user,
-                    entry.conversation == member.conversation,
-                    let message = messages[entry.object], message.deletedAt == nil
-                else { return false }
-                return message.position > above && message.sender != member.user.name
-                    && !(message.pushTitle + message.pushBody).isEmpty
-                    && !alone.contains {
-                        $0.first <= message.position && message.position <= $0.last
-                    }
-            }
+        for member in truth.members {
+            let unread = truth.unread(of: member).count
             let known = try rows(UnreadRecord.self).first {
                 $0.user == member.user && $0.conversation == member.conversation
             }
@@ -67,7 +46,7 @@ extension Simulation {
     }
 
     /// `unread` of a DELTA.
-    private func shown(to user: UserID) throws -> UInt64 {
+    func shown(to user: UserID) throws -> UInt64 {
         var reading = StoreReading.nothing
         let query = PageQuery(
             app: Self.app, user: user, device: DeviceID(high: 0, low: 0), after: .max >> 1,
@@ -79,8 +58,61 @@ extension Simulation {
         guard case .page(let page) = reading else { return 0 }
         return page.unread
     }
+}
 
-    private func pairs(_ bytes: [UInt8]) -> [InclusiveRange] {
+/// The rows that decide what is unread, read together.
+struct UnreadTruth {
+    let members: [ParticipantRecord]
+    private let messages: [[UInt8]: MessageRecord]
+    private let entries: [EntryRecord]
+    private let marks: [ReadMarkRecord]
+    private let ended: Set<ConversationID>
+
+    init(_ simulation: Simulation) throws {
+        members = try simulation.rows(ParticipantRecord.self)
+        messages = Dictionary(
+            uniqueKeysWithValues: try simulation.rows(MessageRecord.self).map {
+                ($0.message.bytes, $0)
+            })
+        entries = try simulation.rows(EntryRecord.self).filter { $0.kind == .message }
+        marks = try simulation.rows(ReadMarkRecord.self)
+        ended = Set(
+            try simulation.rows(ConversationRecord.self).filter { $0.deletedAt != nil }
+                .map(\.conversation))
+    }
+
+    /// The messages of one conversation that one participant has not read.
+    func unread(of member: ParticipantRecord) -> [MessageRecord] {
+        guard member.leftRevision == nil, !ended.contains(member.conversation) else { return [] }
+        let mark = marks.first {
+            $0.user == member.user && $0.conversation == member.conversation
+        }
+        let above = max(mark?.through ?? 0, member.joinedPosition, member.clearedPosition)
+        let alone = Self.pairs(mark?.ranges ?? [])
+        return entries.compactMap { entry in
+            guard entry.user == member.user, entry.conversation == member.conversation,
+                let message = messages[entry.object], message.deletedAt == nil,
+                message.position > above, message.sender != member.user.name,
+                !(message.pushTitle + message.pushBody).isEmpty,
+                !alone.contains(where: {
+                    $0.first <= message.position && message.position <= $0.last
+                })
+            else { return nil }
+            return message
+        }
+    }
+
+    /// All that one user has not read.
+    func unread(of user: String) -> [MessageRecord] {
+        members.filter { $0.user.name == user }.flatMap { unread(of: $0) }
+    }
+
+    /// When the message came into the user's feed.
+    func seq(of message: MessageRecord, _ user: String) -> UInt64 {
+        entries.first { $0.user.name == user && $0.object == message.message.bytes }?.firstSeq ?? 0
+    }
+
+    private static func pairs(_ bytes: [UInt8]) -> [InclusiveRange] {
         stride(from: 0, to: bytes.count, by: 16).compactMap { start in
             let pair = Identifier<Never>(bytes[start..<start + 16])
             return pair.map { InclusiveRange(first: $0.high, last: $0.low) }
