@@ -1,4 +1,5 @@
 import Foundation
+import Model
 import Testing
 import Wake
 
@@ -72,6 +73,35 @@ import Wake
         #expect(results[1].demotions < results[0].demotions)
         #expect(results[2].pushes.silent < results[0].pushes.silent)
         #expect(results[2].pushes.alert > results[0].pushes.alert)
+    }
+
+    @Test("what an app's devices learn together holds from the time at which it is known")
+    func sharedGrace() throws {
+        let policy = try PolicyChoice("adaptive/grace_min_seconds=1").policy
+        func minute(_ number: UInt64) -> Timestamp { fleetStart + number * 60_000 }
+        // Not in order, as users are lived one after the other.
+        let arrivals = (1...20).reversed().map { (number: UInt64) in
+            SharedGrace.Arrival(
+                at: minute(number), wake: WakeID(high: 0, low: number << 32),
+                latency: number <= 8 ? 4_000 : 9_000)
+        }
+        let shared = SharedGrace(arrivals, policy: policy)
+        #expect(shared.grace(at: fleetStart) == nil)
+        #expect(shared.grace(at: minute(8) - 1) == nil)
+        #expect(shared.grace(at: minute(8)) == 4_100)
+        #expect(shared.grace(at: minute(9)) == 4_100)
+        #expect(shared.grace(at: minute(20)) == 9_100)
+        #expect(shared.grace(at: .never) == 9_100)
+        #expect(SharedGrace([], policy: policy).grace(at: .never) == nil)
+    }
+
+    @Test("devices that learn tell no later than those that do not, where it is late")
+    func adaptiveIsNoLater() throws {
+        var options = try Self.options("classic", "adaptive")
+        options.devices = 300
+        let results = Fleet.run(options).policies
+        let (classic, adaptive) = (results[0].told, results[1].told)
+        #expect(try #require(adaptive.p95) <= #require(classic.p95))
     }
 
     @Test("a policy is one of the core's, with numbers changed")

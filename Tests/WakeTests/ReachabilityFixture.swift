@@ -210,6 +210,7 @@ extension WakeAction {
         case .note(_, .accepted): "accepted"
         case .note(_, .connected): "connected"
         case .note(_, .synced): "synced"
+        case .came(_, let latency): "came-\(latency / 1_000)"
         }
     }
 }

@@ -455,11 +455,13 @@ public struct DeviceView: Equatable, Sendable {
     public var isPresumedGone: Bool
     /// What it has of its own, or of the app.
     public var policy: WakePolicy
+    /// Whose wakes its grace is learned from.
+    public var graceSource: GraceSource
 
     public init(
         device: DeviceRecord, head: UInt64, visibleHead: UInt64, sessions: [SessionRecord],
         reachability: ReachabilityState, isPresumedGone: Bool = false,
-        policy: WakePolicy = WakePolicy()
+        policy: WakePolicy = WakePolicy(), graceSource: GraceSource = .policy
     ) {
         self.device = device
         self.head = head
@@ -468,6 +470,7 @@ public struct DeviceView: Equatable, Sendable {
         self.reachability = reachability
         self.isPresumedGone = isPresumedGone
         self.policy = policy
+        self.graceSource = graceSource
     }
 }
 

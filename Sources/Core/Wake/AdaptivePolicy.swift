@@ -4,6 +4,7 @@ public import Model
 /// classic policy: one missed wake demotes, grace and budget are the app's.
 public struct AdaptivePolicy: Equatable, Sendable {
     /// In per cent: the part of a device's wakes that came within its grace. 0: the app's grace.
+    /// A device that has too few of its own goes by those of all devices of its app.
     public var graceQuantile: UInt64 = 0
     /// Bounds of a learned grace.
     public var graceMin: Milliseconds = 20_000
@@ -32,6 +33,19 @@ public struct AdaptivePolicy: Equatable, Sendable {
     public static let goneInterval: Milliseconds = 7 * 86_400_000
 
     public var isBudgetAdaptive: Bool { budgetMax > 0 }
+
+    /// The quantile of latencies in tenths of a second, by nearest rank, within the bounds; `nil`:
+    /// nothing is to be learned, or they are too few. What took as long as the upper bound or
+    /// longer was held back by the phone, and says nothing of how long those take that come.
+    func learnedGrace(from latencies: [UInt16]) -> Milliseconds? {
+        guard graceQuantile > 0 else { return nil }
+        let sorted = latencies.filter { Milliseconds($0) * WakeHabit.unit < graceMax }.sorted()
+        guard UInt64(sorted.count) >= graceSamples else { return nil }
+        let rank = (UInt64(sorted.count) * graceQuantile + 99) / 100
+        let value = sorted[min(sorted.count, max(1, Int(rank))) - 1]
+        // A latency in tenths stands for all that begin with it.
+        return min(max((Milliseconds(value) + 1) * WakeHabit.unit, graceMin), graceMax)
+    }
 
     /// What makes no sense; `nil`: nothing.
     public var problem: String? {
@@ -105,7 +119,7 @@ public struct WakeHabit: Equatable, Sendable {
     public static let latenciesMax = 32
     public static let outcomesMax = 16
     /// Latencies are kept in these; longer ones than 65,535 of them as so many.
-    private static let unit: Milliseconds = 100
+    static let unit: Milliseconds = 100
 
     /// From APNs' acceptance to HELLO, in tenths of a second, oldest first.
     public private(set) var latencies: [UInt16] = []
@@ -124,24 +138,32 @@ public struct WakeHabit: Equatable, Sendable {
         misses = UInt16(encoded[0]) << 8 | UInt16(encoded[1])
         outcomes = min(encoded[2], UInt8(Self.outcomesMax))
         budget = encoded[3] == 0 ? nil : encoded[3]
-        let rest = encoded[4...]
-        for start in stride(from: 4, to: 4 + rest.count - rest.count % 2, by: 2) {
-            latencies.append(UInt16(encoded[start]) << 8 | UInt16(encoded[start + 1]))
-        }
-        latencies = latencies.suffix(Self.latenciesMax)
+        latencies = Self.latencies(in: encoded[4...]).suffix(Self.latenciesMax)
     }
 
     /// The form stored in a device's row; empty: nothing is known.
     public var encoded: [UInt8] {
         if self == WakeHabit() { return [] }
         let head = [UInt8(misses >> 8), UInt8(misses & 255), outcomes, budget ?? 0]
-        return head + latencies.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] }
+        return head + Self.bytes(of: latencies)
+    }
+
+    static func tenths(_ latency: Milliseconds) -> UInt16 { UInt16(clamping: latency / unit) }
+
+    static func bytes(of latencies: [UInt16]) -> [UInt8] {
+        latencies.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] }
+    }
+
+    /// A half at the end is left out.
+    static func latencies(in bytes: ArraySlice<UInt8>) -> [UInt16] {
+        stride(from: bytes.startIndex, to: bytes.endIndex - bytes.count % 2, by: 2).map {
+            UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1])
+        }
     }
 
     /// A wake brought the app, so long after APNs had taken it.
     mutating func came(after latency: Milliseconds) {
-        latencies = (latencies + [UInt16(clamping: latency / Self.unit)])
-            .suffix(Self.latenciesMax)
+        latencies = (latencies + [Self.tenths(latency)]).suffix(Self.latenciesMax)
     }
 
     mutating func ended(missed: Bool, policy: WakePolicy) {
@@ -177,19 +199,22 @@ public struct WakeHabit: Equatable, Sendable {
         return UInt64((misses & mask).nonzeroBitCount)
     }
 
-    /// How long an accepted wake may go unanswered: the quantile of the device's own latencies,
-    /// by nearest rank, within the app's bounds. What took as long as the upper bound or longer
-    /// was held back by the phone, and says nothing of how long those take that come.
-    public func grace(_ policy: WakePolicy) -> Milliseconds {
-        let adaptive = policy.adaptive
-        guard adaptive.graceQuantile > 0 else { return policy.grace }
-        let sorted = latencies.filter { Milliseconds($0) * Self.unit < adaptive.graceMax }.sorted()
-        guard UInt64(sorted.count) >= adaptive.graceSamples else { return policy.grace }
-        let rank = (UInt64(sorted.count) * adaptive.graceQuantile + 99) / 100
-        let value = sorted[min(sorted.count, max(1, Int(rank))) - 1]
-        // A latency in tenths stands for all that begin with it.
-        let latency = (Milliseconds(value) + 1) * Self.unit
-        return min(max(latency, adaptive.graceMin), adaptive.graceMax)
+    /// How long an accepted wake may go unanswered: as the device's own wakes say; until enough of
+    /// them are known, as those of its app do.
+    ///
+    /// - Parameter app: what `AppLatencies.grace` says; `nil`: too little is known of the app, too.
+    public func grace(_ policy: WakePolicy, app: Milliseconds? = nil) -> Milliseconds {
+        switch graceSource(policy, app: app) {
+        case .device: policy.adaptive.learnedGrace(from: latencies) ?? policy.grace
+        case .app: app ?? policy.grace
+        case .policy: policy.grace
+        }
+    }
+
+    public func graceSource(_ policy: WakePolicy, app: Milliseconds? = nil) -> GraceSource {
+        if policy.adaptive.graceQuantile == 0 { return .policy }
+        if policy.adaptive.learnedGrace(from: latencies) != nil { return .device }
+        return app == nil ? .policy : .app
     }
 
     public func silentBudget(_ policy: WakePolicy) -> UInt64 {

@@ -91,8 +91,14 @@ extension Reachability {
     }
 
     /// HELLO named a push whose grace was over: it came after all.
-    public mutating func cameLate(after latency: Milliseconds) {
+    public mutating func cameLate(_ wake: WakeID, after latency: Milliseconds) -> [WakeAction] {
+        came(wake, after: latency)
+    }
+
+    /// A wake brought the app: the device learns from it, and so may the others of its app.
+    mutating func came(_ wake: WakeID, after latency: Milliseconds) -> [WakeAction] {
         habit.came(after: latency)
+        return appPolicy.adaptive.graceQuantile > 0 ? [.came(wake, after: latency)] : []
     }
 
     /// No alert left in the minute before `time`.

@@ -40,11 +40,14 @@ public struct Reachability: Equatable, Sendable {
     /// The app's, with the grace and the budget that this device has.
     public var policy: WakePolicy {
         var own = appPolicy
-        own.grace = habit.grace(appPolicy)
+        own.grace = habit.grace(appPolicy, app: appGrace)
         own.silentBudget = habit.silentBudget(appPolicy)
         return own
     }
-    let appPolicy: WakePolicy
+    public let appPolicy: WakePolicy
+    /// What the app's devices have learned of grace, for one that knows too little itself; `nil`:
+    /// nothing. It need be known only where a wake is under way.
+    public var appGrace: Milliseconds?
     /// Of the token the device holds; `nil`: none.
     public var tokenGeneration: UInt64?
     /// When a HELLO last presented the token.
@@ -72,9 +75,11 @@ public struct Reachability: Equatable, Sendable {
         isRefreshOff: Bool = false,
         isSessionCounted: Bool = false, applied: UInt64 = 0,
         budget: SilentBudget = SilentBudget(), habit: WakeHabit = WakeHabit(),
+        appGrace: Milliseconds? = nil,
         heardAt: Timestamp = Timestamp(milliseconds: .max >> 1), row: WakeRecord
     ) {
         appPolicy = policy
+        self.appGrace = appGrace
         self.tokenGeneration = tokenGeneration
         self.tokenConfirmedAt = tokenConfirmedAt
         self.isTokenProven = isTokenProven
@@ -149,20 +154,21 @@ public struct Reachability: Equatable, Sendable {
     /// - Parameter cause: the push that HELLO says has caused it.
     public mutating func connected(cause: WakeID? = nil, now: Timestamp) -> [WakeAction] {
         heardAt = max(now, heardAt)
+        var actions: [WakeAction] = []
         if let cause, cause == row.wake, row.connectedAt == nil, row.phase != .none {
-            habit.came(after: row.waitingSince.map { now.since($0) } ?? 0)
+            actions = came(cause, after: row.waitingSince.map { now.since($0) } ?? 0)
         }
 
-        guard let wake = row.wake, row.connectedAt == nil else { return [] }
+        guard let wake = row.wake, row.connectedAt == nil else { return actions }
         switch row.phase {
-        case .none: return []
+        case .none: return actions
         case .due, .sending: row.connectedAt = now
         case .waiting:
             row.connectedAt = now
             row.graceUntil = now + policy.runTime
         }
         reschedule()
-        return [.note(wake, .connected)]
+        return actions + [.note(wake, .connected)]
     }
 
     /// The app's `applied` rose or a sync of it was completed.

@@ -94,6 +94,9 @@ public enum WakeAction: Equatable, Sendable {
     case recovered
     /// Into the record of this push.
     case note(WakeID, WakeNote)
+    /// Into what the app's devices know together: this push brought the app, so long after APNs
+    /// had taken it.
+    case came(WakeID, after: Milliseconds)
 }
 
 /// What the answer makes of an alert row.

@@ -18,6 +18,8 @@ public struct FleetOptions: Sendable {
     public var model = FleetModel()
     /// Devices that one thread takes at a time; another number draws other lives.
     var shardDevices = 1_000
+    /// Devices of which it is found out what an app's devices learn together.
+    static let trialDevices = 1_000
     /// Devices done, of all; called from any thread, one call at a time.
     public var progress: @Sendable (Int, Int) -> Void = { _, _ in }
 
@@ -48,31 +50,60 @@ public enum Fleet {
     }
 
     /// One shard: its users are drawn until it has its devices.
-    static func tallies(ofShard shard: Int, devices: Int, _ options: FleetOptions) -> [Tally] {
+    ///
+    /// - Parameter graces: for each policy what the app's devices learn together.
+    static func tallies(
+        ofShard shard: Int, devices: Int, graces: [SharedGrace?], _ options: FleetOptions
+    ) -> [Tally] {
+        let end = fleetStart + UInt64(options.days) * DeviceRules.day
+        var tallies = [Tally](repeating: Tally(), count: options.policies.count)
+        forEachLife(ofShard: shard, devices: devices, options) { life in
+            for (index, choice) in options.policies.enumerated() {
+                var world = UserWorld(
+                    life: life, policy: choice.policy, model: options.model,
+                    sharedGrace: graces[index])
+                world.run(until: end)
+                tallies[index] += world.tally
+            }
+        }
+        return tallies
+    }
+
+    private static func forEachLife(
+        ofShard shard: Int, devices: Int, _ options: FleetOptions, _ body: (UserLife) -> Void
+    ) {
         let maker = LifeMaker(
             model: options.model, recorded: options.traffic, seed: options.seed,
             days: options.days)
-        let end = fleetStart + UInt64(options.days) * DeviceRules.day
-        var tallies = [Tally](repeating: Tally(), count: options.policies.count)
         var left = devices
         var user = UInt64(shard) << 32
         while left > 0 {
             let life = maker.life(of: user, devicesMax: left)
-            for (index, choice) in options.policies.enumerated() {
-                var world = UserWorld(life: life, policy: choice.policy, model: options.model)
-                world.run(until: end)
-                tallies[index] += world.tally
-            }
+            body(life)
             left -= life.devices.count
             user += 1
         }
-        return tallies
+    }
+
+    /// What the app's devices learn together; `nil`: nothing, under this policy.
+    static func sharedGrace(_ policy: WakePolicy, _ options: FleetOptions) -> SharedGrace? {
+        guard policy.adaptive.graceQuantile > 0 else { return nil }
+        let end = fleetStart + UInt64(options.days) * DeviceRules.day
+        var arrivals: [SharedGrace.Arrival] = []
+        let devices = min(options.devices, FleetOptions.trialDevices)
+        forEachLife(ofShard: 0, devices: devices, options) { life in
+            var world = UserWorld(life: life, policy: policy, model: options.model)
+            world.run(until: end)
+            arrivals += world.arrivals
+        }
+        return SharedGrace(arrivals, policy: policy)
     }
 }
 
 /// The shards that are left, and the sums of those that are done.
 private final class FleetWork: Sendable {
     private let options: FleetOptions
+    private let graces: [SharedGrace?]
     let shards: Int
     // NSLock, because ThreadSanitizer reports false races around Synchronization's Mutex.
     private let lock = NSLock()
@@ -83,6 +114,7 @@ private final class FleetWork: Sendable {
 
     init(_ options: FleetOptions) {
         self.options = options
+        graces = options.policies.map { Fleet.sharedGrace($0.policy, options) }
         shards = (options.devices + options.shardDevices - 1) / options.shardDevices
         sums = [Tally](repeating: Tally(), count: options.policies.count)
     }
@@ -101,7 +133,8 @@ private final class FleetWork: Sendable {
         while let shard = take() {
             let first = shard * options.shardDevices
             let devices = min(options.shardDevices, options.devices - first)
-            let found = Fleet.tallies(ofShard: shard, devices: devices, options)
+            let found = Fleet.tallies(
+                ofShard: shard, devices: devices, graces: graces, options)
             lock.withLock {
                 for index in sums.indices { sums[index] += found[index] }
                 devicesDone += devices

@@ -83,7 +83,7 @@ struct FleetDevice {
             isUnreachable: machine.isUnreachable, wasAlerted: machine.wasAlerted,
             isRefreshOff: machine.isRefreshOff, isSessionCounted: machine.isSessionCounted,
             applied: machine.applied, budget: machine.budget, habit: machine.habit,
-            heardAt: machine.heardAt, row: Self.emptyRow)
+            appGrace: machine.appGrace, heardAt: machine.heardAt, row: Self.emptyRow)
     }
 
     var hasRow: Bool { machine.row != Self.emptyRow }

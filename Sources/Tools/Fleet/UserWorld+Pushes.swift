@@ -26,6 +26,7 @@ extension UserWorld {
             case .recovered: tally.recoveries += 1
             case .note(let wake, .outcome(let outcome)): note(wake, outcome, on: index)
             case .note: break
+            case .came(let wake, let latency): learn(wake, after: latency)
             }
         }
     }
@@ -53,8 +54,8 @@ extension UserWorld {
         else { return }
         devices[index].silents[place].outcome = .late
         tally.outcomes[Int(WakeOutcome.late.rawValue)] += 1
-        devices[index].machine.cameLate(
-            after: now.since(devices[index].silents[place].acceptedAt))
+        let latency = now.since(devices[index].silents[place].acceptedAt)
+        perform(devices[index].machine.cameLate(wake, after: latency), on: index)
     }
 
     // MARK: Alert rows

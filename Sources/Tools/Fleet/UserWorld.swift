@@ -38,14 +38,22 @@ struct UserWorld {
     /// Everything before it is told.
     var toldBelow = 0
     var wakes: UInt64 = 0
+    /// What all devices of the app have learned; `nil`: the app has this user alone.
+    private let sharedGrace: SharedGrace?
+    private var latencies = AppLatencies()
+    /// Wakes that brought the app, where that is to be found out.
+    private(set) var arrivals: [SharedGrace.Arrival] = []
     var events: [PhoneEvent] = []
     /// What the gateway sent, and when; kept if there is an array.
     var sent: [(at: Timestamp, push: PhonePush)]?
 
-    init(life: UserLife, policy: WakePolicy, model: FleetModel) {
+    init(
+        life: UserLife, policy: WakePolicy, model: FleetModel, sharedGrace: SharedGrace? = nil
+    ) {
         self.life = life
         self.policy = policy
         self.model = model
+        self.sharedGrace = sharedGrace
         for (number, traits) in life.devices.enumerated() {
             devices.append(FleetDevice(traits, policy: policy, number: number))
         }
@@ -76,11 +84,29 @@ struct UserWorld {
             }
         }
         finish()
+    }
 
+    // MARK: What devices learn together
+
+    /// Before the device is told anything, as the rules of the feed read its app's row.
+    private mutating func recallGrace(_ index: Int) {
+        guard policy.adaptive.graceQuantile > 0 else { return }
+        devices[index].machine.appGrace =
+            sharedGrace.map { $0.grace(at: now) } ?? latencies.grace(policy)
+    }
+
+    /// A wake brought the app of one of them.
+    mutating func learn(_ wake: WakeID, after latency: Milliseconds) {
+        guard sharedGrace == nil else { return }
+        // As random as the ids of a server are.
+        let named = WakeID(high: 0, low: Draws.mixed(life.seed ^ wake.low))
+        arrivals.append(SharedGrace.Arrival(at: now, wake: named, latency: latency))
+        latencies.came(after: latency, now: now)
     }
 
     /// What is due on one device, in a fixed order.
     private mutating func serve(_ index: Int) {
+        recallGrace(index)
         arrivals(index)
         if let at = devices[index].phone.nextDeadline, at <= now {
             devices[index].phone.expire(
@@ -119,6 +145,7 @@ struct UserWorld {
         case .lowPower(let isOn):
             devices[index].phone.setLowPower(isOn, rules: rules, now: now, into: &events)
         }
+        recallGrace(index)
         react(index)
         settle(index)
     }
@@ -142,6 +169,7 @@ struct UserWorld {
         newestMessage = head
         unread += 1
         for index in devices.indices {
+            recallGrace(index)
             switch devices[index].session {
             case .live: devices[index].ackAt = min(devices[index].ackAt, now + syncTime(index))
             case .broken:
@@ -227,6 +255,7 @@ struct UserWorld {
 
     /// As the rules of the feed do when a read mark moves.
     private mutating func readElsewhere(_ index: Int) {
+        recallGrace(index)
         if devices[index].hasRow {
             for place in devices[index].alerts.alerts.indices {
                 let alert = devices[index].alerts[place]

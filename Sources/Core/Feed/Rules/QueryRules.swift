@@ -160,13 +160,14 @@ extension PageReader {
                         .app(device.app), .user(device.user), .identifier(device.device),
                     ],
                     limit: 2))
+            let (policy, graceSource) = try WakeRules.policy(of: device, in: snapshot)
             views.append(
                 DeviceView(
                     device: device, head: user?.head ?? 0, visibleHead: user?.visibleHead ?? 0,
                     sessions: sessions,
                     reachability: try WakeRules.state(of: device, in: snapshot, now: now),
                     isPresumedGone: try WakeRules.isPresumedGone(device, in: snapshot, now: now),
-                    policy: try WakeRules.policy(of: device, in: snapshot)))
+                    policy: policy, graceSource: graceSource))
         }
         return views
     }

@@ -55,6 +55,7 @@ extension Work {
         }
         if count == 0 {
             try delete(MetaRecord.self, [.text(MetaRecord.resetsPrefix + app)])
+            try delete(MetaRecord.self, [.text(MetaRecord.latenciesPrefix + app)])
             try delete(MetaRecord.self, [.text(name)])
         }
         return (count, true)

@@ -427,15 +427,19 @@ public enum WakeRules {
 
     // MARK: Reading
 
-    /// The app's policy with the grace and the budget of this device.
+    /// The app's policy with the grace and the budget of this device, and where that grace is from.
     static func policy(
         of device: DeviceRecord, in snapshot: any StoreSnapshot
-    ) throws(StoreError) -> WakePolicy {
+    ) throws(StoreError) -> (WakePolicy, GraceSource) {
         let app = try snapshot.record(AppRecord.self, [.app(device.app)])
         var policy = app.map { WakePolicy($0) } ?? WakePolicy()
         let habit = WakeHabit(encoded: device.wakeHabit)
-        (policy.grace, policy.silentBudget) = (habit.grace(policy), habit.silentBudget(policy))
-        return policy
+        let shared = try snapshot.appGrace(device.app, policy, for: habit)
+        let source = habit.graceSource(policy, app: shared)
+        (policy.grace, policy.silentBudget) = (
+            habit.grace(policy, app: shared), habit.silentBudget(policy)
+        )
+        return (policy, source)
     }
 
     /// Whether the device is presumed gone: it has not been heard of for as long as its app's

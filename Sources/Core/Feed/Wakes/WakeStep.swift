@@ -37,17 +37,21 @@ struct WakeStep {
             before ?? WakeRecord(app: device.app, user: device.user, device: device.device)
         row.environment = device.pushEnvironment.rawValue
         row.topic = device.pushTopic
+        let policy = app.map { WakePolicy($0) } ?? WakePolicy()
+        let habit = WakeHabit(encoded: device.wakeHabit)
+        // A grace begins, or runs, only then.
+        let needsGrace = row.phase == .sending || row.phase == .waiting
+        let appGrace =
+            needsGrace ? try transaction.appGrace(device.app, policy, for: habit) : nil
         machine = Reachability(
-            policy: app.map { WakePolicy($0) } ?? WakePolicy(),
-            tokenGeneration: device.pushToken == nil ? nil : device.tokenGeneration,
+            policy: policy, tokenGeneration: device.pushToken == nil ? nil : device.tokenGeneration,
             tokenConfirmedAt: device.tokenConfirmedAt,
             isTokenProven: device.tokenProvenAt != nil, isUnreachable: device.isUnreachable,
             wasAlerted: device.wasAlerted,
             isRefreshOff: device.backgroundRefresh == .off,
             isSessionCounted: try transaction.isSessionCounted(of: device, now: now),
             applied: device.applied, budget: SilentBudget(encoded: device.lastSilentAt),
-            habit: WakeHabit(encoded: device.wakeHabit), heardAt: device.lastSeenAt,
-            row: row)
+            habit: habit, appGrace: appGrace, heardAt: device.lastSeenAt, row: row)
         // What a row says that nobody has looked at since is of the other clock, all of it.
         if row.writtenAt > now + WakeRules.gapTolerance {
             machine.clockSetBack(to: now)
@@ -102,6 +106,8 @@ struct WakeStep {
             case .demoted: effects.demotions += 1
             case .recovered: effects.recoveries += 1
             case .note(let wake, let note): try record(wake, note)
+            case .came(let wake, let latency):
+                try transaction.keepLatency(latency, of: wake, device.app, now: now)
             }
         }
     }
@@ -437,7 +443,9 @@ extension WakeStep {
         if record.outcome == .noShow {
             record.outcome = .late
             if record.kind == .silent { effects.outcomes.append(.late) }
-            if let accepted = record.acceptedAt { machine.cameLate(after: now.since(accepted)) }
+            if let accepted = record.acceptedAt {
+                try perform(machine.cameLate(wake, after: now.since(accepted)))
+            }
         }
         try transaction.put(record)
     }

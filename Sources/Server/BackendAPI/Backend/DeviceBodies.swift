@@ -59,8 +59,9 @@ struct DeviceBody: Encodable {
     let user: String
     let reachability: String
     let isPresumedGone: Bool
-    /// What holds for it now: learned, or the app's.
+    /// What holds for it now, and whose wakes it is learned from: its own, the app's, nobody's.
     let graceSeconds: UInt64
+    let graceSource: String
     let silentBudget: UInt64
     let feed: Feed
     let pushToken: PushToken
@@ -78,6 +79,7 @@ struct DeviceBody: Encodable {
         reachability = view.reachability.rawValue
         isPresumedGone = view.isPresumedGone
         graceSeconds = (view.policy.grace + 999) / 1_000
+        graceSource = view.graceSource.rawValue
         silentBudget = view.policy.silentBudget
         feed = Feed(
             applied: device.applied, head: view.head, visibleHead: view.visibleHead,

@@ -25,10 +25,10 @@ extension Rouse {
                 missed wake demotes, and a device that missed 3 of its last 4 is alerted at once,
                 until 12 h after its last silent push. The classic policy has 60 s of both and no
                 doubt: one grace and one silent budget for all devices. Beyond it a device may
-                have a grace of its own (a quantile of the latencies of its wakes, once enough are
-                known), a budget of its own (halved by a missed wake, one more for each that
-                synced), and k of n misses to its demotion; and one not heard of for long gets one
-                alert a week.
+                have a grace of its own (a quantile of the latencies of its wakes, or of those of
+                all devices of the app until enough of its own are known), a budget of its own
+                (halved by a missed wake, one more for each that synced), and k of n misses to its
+                demotion; and one not heard of for long gets one alert a week.
                 """),
         command(
             "app remove", "remove an app and everything of it", ["APP"],
