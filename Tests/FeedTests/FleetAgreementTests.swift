@@ -12,7 +12,9 @@ import Wire
 @Suite struct FleetAgreementTests {
     /// A push as both can tell it.
     struct Sent: Equatable, CustomStringConvertible {
-        let second: UInt64
+        /// Since the beginning.
+        let at: Milliseconds
+        let device: Int
         let kind: PushKind
         /// The position of the message it is of; 0: none.
         let message: UInt64
@@ -20,8 +22,9 @@ import Wire
         let isStored: Bool
 
         var description: String {
-            "\(second) s: \(kind) of \(message), badge \(badge.map { "\($0)" } ?? "-")"
-                + (isStored ? ", stored" : "")
+            let time = Double(at) / 1_000
+            return "\(time) s, device \(device): \(kind) of \(message), "
+                + "badge \(badge.map { "\($0)" } ?? "-")" + (isStored ? ", stored" : "")
         }
     }
 
@@ -82,6 +85,10 @@ import Wire
         var world = UserWorld(life: life, policy: policy, model: model)
         world.sent = []
         world.run(until: fleetStart + seconds * 1_000)
+        return pushes(of: world)
+    }
+
+    static func pushes(of world: UserWorld) -> [Sent] {
         // Positions among messages: read marks have a place in the feed, too.
         var positions: [UInt64: UInt64] = [:]
         for (index, entry) in world.entries.enumerated() where entry.conversation != nil {
@@ -95,17 +102,14 @@ import Wire
                 default: .alert
                 }
             return Sent(
-                second: sent.at.since(fleetStart) / 1_000, kind: kind,
+                at: sent.at.since(fleetStart), device: sent.device, kind: kind,
                 message: kind == .alert ? positions[sent.push.identifier] ?? 0 : 0,
                 badge: kind == .silent ? nil : UInt64(sent.push.badge),
                 isStored: sent.push.expires != 0)
         }
     }
 
-    static func served(_ script: Script, _ policy: WakePolicy) throws -> [Sent] {
-        let phone = DeviceID(high: 2, low: 1)
-        let pushes = try Pushes()
-        let world = pushes.world
+    static func put(_ policy: WakePolicy, in world: World) throws {
         var app = try #require(try world.all(AppRecord.self).first)
         app.grace = policy.grace
         app.silentBudget = policy.silentBudget
@@ -114,6 +118,13 @@ import Wire
         app.alertExpiration = policy.alertExpiration
         app.adaptive = policy.adaptive
         try world.expectDone(.putApp(app))
+    }
+
+    static func served(_ script: Script, _ policy: WakePolicy) throws -> [Sent] {
+        let phone = DeviceID(high: 2, low: 1)
+        let pushes = try Pushes()
+        let world = pushes.world
+        try put(policy, in: world)
         let rooms = try (1...3).map { _ in try world.converse(["anna", "bob"]) }
         var session: SessionKey? = try pushes.open("bob", phone).session
         if let session {
@@ -164,7 +175,7 @@ import Wire
             }
             try pushes.run(0)
             for job in pushes.sent[count...] {
-                found.append(try sent(job, second, places))
+                found.append(try sent(job, at: second * 1_000, places))
             }
             count = pushes.sent.count
             world.pass(1_000)
@@ -172,13 +183,13 @@ import Wire
         return found
     }
 
-    private static func sent(
-        _ job: PushJob, _ second: UInt64, _ places: [MessageID: UInt64]
+    static func sent(
+        _ job: PushJob, at time: Milliseconds, _ places: [MessageID: UInt64]
     ) throws -> Sent {
         let collapse = job.request.collapseID.flatMap { MessageID(text: $0) }
         let badge = job.word.firstMatch(of: #/badge (\d+)/#).flatMap { UInt64($0.1) }
         return Sent(
-            second: second, kind: job.kind,
+            at: time, device: Int(job.key.device.low) - 1, kind: job.kind,
             message: job.kind == .alert ? collapse.flatMap { places[$0] } ?? 0 : 0, badge: badge,
             isStored: job.request.expiration != 0)
     }

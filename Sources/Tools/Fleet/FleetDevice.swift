@@ -44,6 +44,8 @@ struct FleetDevice {
     var silents: [SilentPush] = []
     var session = Session.none
     var sessionEndsAt = Timestamp.never
+    /// When what was told over a dead connection makes it suspect: it counts as none from then on.
+    var suspectAt = Timestamp.never
     /// When HELLO reaches the server.
     var helloAt = Timestamp.never
     /// The push that started the app.
@@ -96,7 +98,7 @@ struct FleetDevice {
     }
 
     mutating func reschedule() {
-        var time = min(helloAt, ackAt, sessionEndsAt)
+        var time = min(helloAt, ackAt, sessionEndsAt, suspectAt)
         for delivery in deliveries { time = min(time, delivery.at) }
         if let at = phone.nextDeadline { time = min(time, at) }
         if let at = machine.row.due { time = min(time, at) }

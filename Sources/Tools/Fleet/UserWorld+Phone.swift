@@ -178,6 +178,7 @@ extension UserWorld {
         case .live:
             // It says that it goes to sleep, or its socket is gone.
             devices[index].session = .expected
+            heard?.append((now, isOrderly ? .slept(device: index) : .closed(device: index)))
             devices[index].sessionEndsAt = isOrderly ? now : now + Self.limits.returnTime
         case .broken:
             devices[index].sessionEndsAt = min(
@@ -194,15 +195,19 @@ extension UserWorld {
         }
         devices[index].helloAt = .never
         devices[index].ackAt = .never
-        if devices[index].session == .live { devices[index].session = .broken }
+        guard devices[index].session == .live else { return }
+        devices[index].session = .broken
+        heard?.append((now, .networkLost(device: index)))
     }
 
     // MARK: The connection
 
     mutating func hello(_ index: Int) {
         devices[index].helloAt = .never
+        heard?.append((now, .hello(device: index, wake: devices[index].cause)))
         devices[index].session = .live
         devices[index].sessionEndsAt = .never
+        devices[index].suspectAt = .never
         devices[index].machine.isSessionCounted = true
         let wake = devices[index].cause.map { WakeID(high: 0, low: $0) }
         perform(devices[index].machine.connected(cause: wake, now: now), on: index)
@@ -220,6 +225,7 @@ extension UserWorld {
         }
         devices[index].cause = nil
         let isInFront = devices[index].phone.state == .foreground
+        heard?.append((now, .acknowledged(device: index, isRead: isInFront)))
         if !isInFront { showNews(after: before, on: index) }
         let applied = head
         coverAlerts(through: applied, on: index)
@@ -260,6 +266,7 @@ extension UserWorld {
     mutating func sessionExpired(_ index: Int) {
         devices[index].session = .none
         devices[index].sessionEndsAt = .never
+        devices[index].suspectAt = .never
         devices[index].machine.isSessionCounted = false
         let behind = isBehind(index) ? change(newestMessage) : nil
         perform(

@@ -298,7 +298,7 @@ extension UserWorld {
     private mutating func deliver(
         _ push: PhonePush, after delay: Milliseconds, to index: Int
     ) {
-        sent?.append((now, push))
+        sent?.append((now, index, push))
         devices[index].deliveries.append(FleetDevice.Delivery(at: now + delay, push: push))
     }
 }

@@ -17,6 +17,21 @@ struct UserWorld {
         var isTold = false
     }
 
+    /// What a server hears, or no longer hears.
+    enum Word {
+        case message(conversation: UInt64)
+        /// - Parameter wake: the handle of the push that it names.
+        case hello(device: Int, wake: UInt64?)
+        /// Everything up to the head is applied, and read by a person who has the app in front.
+        case acknowledged(device: Int, isRead: Bool)
+        /// The app says that it goes to sleep.
+        case slept(device: Int)
+        /// The socket is closed, and nothing was said.
+        case closed(device: Int)
+        /// Nothing comes through any more; the server does not know.
+        case networkLost(device: Int)
+    }
+
     static let limits = SessionLimits()
     static let boot = BootID(high: 1, low: 1)
     /// What the notification of a badge push is called; those of messages are called as their
@@ -45,7 +60,9 @@ struct UserWorld {
     private(set) var arrivals: [SharedGrace.Arrival] = []
     var events: [PhoneEvent] = []
     /// What the gateway sent, and when; kept if there is an array.
-    var sent: [(at: Timestamp, push: PhonePush)]?
+    var sent: [(at: Timestamp, device: Int, push: PhonePush)]?
+    /// What reached the server, and when; kept if there is an array.
+    var heard: [(at: Timestamp, word: Word)]?
 
     init(
         life: UserLife, policy: WakePolicy, model: FleetModel, sharedGrace: SharedGrace? = nil
@@ -116,6 +133,10 @@ struct UserWorld {
         if devices[index].helloAt <= now { hello(index) }
         if devices[index].ackAt <= now { acknowledge(index) }
         if devices[index].sessionEndsAt <= now { sessionExpired(index) }
+        if devices[index].suspectAt <= now {
+            devices[index].suspectAt = .never
+            devices[index].machine.isSessionCounted = false
+        }
         if let deadline = devices[index].machine.row.deadline, deadline <= now {
             let isBehind = isBehind(index)
             perform(devices[index].machine.graceEnded(isBehind: isBehind, now: now), on: index)
@@ -168,17 +189,19 @@ struct UserWorld {
         }
         newestMessage = head
         unread += 1
+        heard?.append((now, .message(conversation: conversation.low)))
         for index in devices.indices {
             recallGrace(index)
             switch devices[index].session {
             case .live: devices[index].ackAt = min(devices[index].ackAt, now + syncTime(index))
-            case .broken:
+            case .broken where devices[index].machine.isSessionCounted:
                 // Told, and no sign of life: the server finds out.
+                let suspect = min(devices[index].suspectAt, now + Self.limits.suspectAfter)
+                devices[index].suspectAt = suspect
                 devices[index].sessionEndsAt = min(
-                    devices[index].sessionEndsAt,
-                    now + Self.limits.suspectAfter + Self.limits.suspectPing)
+                    devices[index].sessionEndsAt, suspect + Self.limits.suspectPing)
             case .expected: break
-            case .none:
+            case .none, .broken:
                 let change = change(head)
                 perform(
                     devices[index].machine.changed(change, now: now), on: index, entry: head)
@@ -266,7 +289,7 @@ struct UserWorld {
             }
             devices[index].machine.badgeMayBeWrong(unread: 0, now: now)
         }
-        if devices[index].session == .none, devices[index].machine.applied >= readSeq,
+        if !devices[index].machine.isSessionCounted, devices[index].machine.applied >= readSeq,
             devices[index].machine.row.badgeDue == nil
         {
             devices[index].machine.usefulCame(
