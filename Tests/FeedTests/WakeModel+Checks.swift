@@ -41,9 +41,10 @@ extension WakeModel {
             sentAt: time)
     }
 
+    /// - Parameter waits: the alert that waited longest before the claim.
     /// - Returns: the messages that a summary speaks for.
     func checkAlert(
-        _ job: PushJob, _ index: Int, waitsSince: Timestamp?
+        _ job: PushJob, _ index: Int, waits: AlertRecord?
     ) throws -> Set<MessageID> {
         checkShown(job, index)
         let phone = phones[index]
@@ -67,12 +68,16 @@ extension WakeModel {
         {
             fail("an alert of phone \(index) overtook its wake")
         }
-        checkPace(job, index, record.summary, waitsSince: waitsSince)
+        // The claim itself may have written an older one than waited before.
+        let oldest = [record, waits].compactMap(\.self).min { $0.seq < $1.seq }
+        checkPace(job, index, record.summary, waitsSince: oldest?.queuedAt)
         guard record.summary != .none else { return [] }
         count("summary")
-        let place = order.firstIndex(of: message) ?? 0
-        let waiting = order[..<place].filter {
-            counts($0, for: phone.user)
+        // An edit moves a message up: what is older is what stands below it in the feed.
+        let feed = seqs[phone.user] ?? [:]
+        let place = feed[message] ?? 0
+        let waiting = order.filter {
+            counts($0, for: phone.user) && feed[$0].map { $0 < place } ?? false
                 && (record.summary != .conversation || said[$0]?.room == known.room)
         }
         return Set(waiting)
@@ -186,8 +191,11 @@ extension WakeModel {
         let latest = now + 15 * 60_000 + 60_000
         let isUnreachable = try device(index)?.isUnreachable ?? true
         // Where useful changes alone are owed, or only those by silent pushes, that may take a day.
+        // While the session's row is there that is the record, also for a while after its end.
+        let session = try world.record(
+            SessionRecord.self, wakeKey(index) + [.unsigned(RoleKind.app.rawValue)])
         let isOwed =
-            row.phase == .due && phones[index].session == nil
+            row.phase == .due && phones[index].session == nil && session == nil
             && time.since(phones[index].lastConnected) > 30_000 && !isUnreachable
             && row.visibleTarget > phones[index].applied
             && !pending(index).isEmpty
@@ -239,7 +247,10 @@ extension WakeModel {
             counts($0, for: phone.user) && !isRead($0, by: phone.user)
                 && said[$0]?.moment.map { $0 > now } ?? false
         }
-        let isTrue = phone.icon <= unread && phone.icon + UInt64(waiting.count) >= unread
+        // Too low it is left, where the app has shown what it knew itself.
+        let isTrue =
+            phone.icon <= unread
+            && (phone.isIconOwn || phone.icon + UInt64(waiting.count) >= unread)
         if phone.wasAlerted, !isTrue {
             fail("phone \(index) shows \(phone.icon), not \(unread)")
         }

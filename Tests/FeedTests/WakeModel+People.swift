@@ -26,7 +26,7 @@ extension WakeModel {
 
     func livePeople() throws {
         if chance(0.05) { try publish() }
-        if chance(0.012) { try edit() }
+        if chance(isBusy ? 0.06 : 0.012) { try edit() }
         if chance(0.012) { try delete() }
         if chance(0.002) { try announceCampaign() }
         if suspended.isEmpty, chance(0.003) {

@@ -26,6 +26,7 @@ extension WakeModel {
                 }
             }
             phones[index].icon = job.badge ?? 0
+            phones[index].isIconOwn = false
             if job.kind == .alert { phones[index].wasAlerted = true }
         }
     }
@@ -106,7 +107,7 @@ extension WakeModel {
         let before = phones[index].applied
         let applied = isComplete ? head : before + random.below(head - before + 1)
         var ranges: [InclusiveRange] = []
-        if !isComplete, chance(0.3), head > applied + 2 {
+        if !isComplete, chance(isBusy ? 0.6 : 0.3), head > applied + 2 {
             // A page of the newest alone.
             let first = max(applied + 2, head - min(head, random.below(6)))
             if first <= head { ranges = [InclusiveRange(first: first, last: head)] }
@@ -133,6 +134,7 @@ extension WakeModel {
     /// The app counts what it has.
     private func showWhatItKnows(_ index: Int) {
         let phone = phones[index]
+        phones[index].isIconOwn = true
         phones[index].icon = UInt64(
             phone.has.filter { counts($0, for: phone.user) && !isRead($0, by: phone.user) }.count)
     }
@@ -202,9 +204,9 @@ extension WakeModel {
         if phone.session == nil || phone.cutAt != nil { return try liveAsleep(index) }
         if let at = phone.syncAt, at <= time {
             phones[index].syncAt = nil
-            try synchronize(index, isComplete: chance(0.9))
+            try synchronize(index, isComplete: chance(isBusy ? 0.4 : 0.9))
         } else if phone.sleepAt == nil, chance(0.15) {
-            try synchronize(index, isComplete: chance(0.7))
+            try synchronize(index, isComplete: chance(isBusy ? 0.2 : 0.7))
         }
         if chance(0.05) { try read(index) }
         if let at = phone.sleepAt, at <= time { return try sleep(index, cut: chance(0.2)) }

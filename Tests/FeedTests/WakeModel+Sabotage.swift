@@ -14,6 +14,10 @@ enum Sabotage: String, CaseIterable {
     case publishWritesNoWake
     /// A deletion is not carried out.
     case deletionIsForgotten
+    /// What is owed of a message stays where the message stood before an edit.
+    case editIsForgotten
+    /// After part of a sync the icon is taken to show what it was last sent.
+    case iconIsTakenForKnown
     /// A read elsewhere owes no badge.
     case badgeIsForgotten
     /// What is unread is counted wrongly.
@@ -84,6 +88,9 @@ enum Sabotage: String, CaseIterable {
         case .deletionIsForgotten: 8
         case .gapIsNotSeen: 15
         case .oldTokensAlertCounts: 23
+        // In busy lives.
+        case .editIsForgotten: 1_000
+        case .iconIsTakenForKnown: 1_033
         default: 1
         }
     }
@@ -98,9 +105,10 @@ extension Sabotage {
             [.publishWritesNoWake, .unreadIsMiscounted, .timedAlertIsLost, .timedAlertIsEarly]
                 .contains(self)
         case .deleteMessage: self == .deletionIsForgotten
+        case .editMessage, .mutate: self == .editIsForgotten
         case .acknowledge, .openSession:
             [
-                .badgeIsForgotten, .helloIsForgotten, .newTokenRests,
+                .badgeIsForgotten, .helloIsForgotten, .iconIsTakenForKnown, .newTokenRests,
                 .oldTokenIsKept,
             ].contains(self)
         case .claimPushes:
@@ -234,6 +242,7 @@ extension WakeModel {
         case .sweepWakes, .publish: try forgetOwed(request, before)
         case .deleteMessage(_, let id, _) where sabotage == .deletionIsForgotten:
             try undelete(id, before)
+        case .editMessage, .mutate: try stayBelow(before)
         case .acknowledge, .openSession: try forgetStanding(request, before)
         case .claimPushes: try forgetClaim()
         case .finishPush(let finish): try forgetAnswer(finish, before)
@@ -277,9 +286,38 @@ extension WakeModel {
         try put(before.wakes)
     }
 
+    /// Rows of alerts and wakes that an edit moved up the feed are put back.
+    private func stayBelow(_ before: Rows) throws {
+        let known = Set(before.alerts.map { wakeAlert($0) })
+        let now = try world.all(AlertRecord.self)
+        try delete(now.filter { $0.phase == .covered && !known.contains(wakeAlert($0)) })
+        for var alert in now {
+            guard let old = before.alerts.first(where: { wakeAlert($0) == wakeAlert(alert) })
+            else { continue }
+            alert.seq = old.seq
+            try put([alert])
+        }
+        for var row in try world.all(WakeRecord.self) {
+            guard let old = before.wake(like: row) else { continue }
+            row.target = old.target
+            row.visibleTarget = old.visibleTarget
+            try put([row])
+        }
+    }
+
+    private func wakeAlert(_ alert: AlertRecord) -> [ColumnValue] {
+        [.identifier(alert.device), .identifier(alert.message)]
+    }
+
     private func forgetStanding(_ request: StoreRequest, _ before: Rows) throws {
         let after = try world.all(WakeRecord.self)
         switch (sabotage, request) {
+        case (.iconIsTakenForKnown, .acknowledge):
+            for var row in after where row.badgeShown == WakePolicy.badgeUnknown {
+                guard let old = before.wake(like: row) else { continue }
+                row.badgeShown = old.badgeShown
+                try put([row])
+            }
         case (.badgeIsForgotten, .acknowledge):
             for var row in after where row.badgeDue != nil {
                 count("badge forgotten")

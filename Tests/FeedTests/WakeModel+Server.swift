@@ -44,13 +44,13 @@ extension WakeModel {
                 fail("a push to nobody's phone")
                 continue
             }
-            try send(job, to: index, waitsSince: waits[index], calm: calm)
+            try send(job, to: index, waits: waits[index], calm: calm)
         }
     }
 
-    /// When the oldest alert that waits was queued.
-    private func oldestWaits(_ index: Int) throws -> Timestamp? {
-        try alerts(index, .queued, limit: 1).first?.queuedAt
+    /// The alert that waits longest.
+    private func oldestWaits(_ index: Int) throws -> AlertRecord? {
+        try alerts(index, .queued, limit: 1).first
     }
 
     func alerts(_ index: Int, _ phase: AlertPhase, limit: Int = 1_000) throws -> [AlertRecord] {
@@ -67,7 +67,7 @@ extension WakeModel {
     }
 
     private func send(
-        _ job: PushJob, to index: Int, waitsSince: Timestamp?, calm: Bool
+        _ job: PushJob, to index: Int, waits: AlertRecord?, calm: Bool
     ) throws {
         if phones[index].inFlight != nil, let lease = phones[index].leaseOf, now < lease {
             fail("two pushes in flight to phone \(index)")
@@ -79,7 +79,7 @@ extension WakeModel {
         var covered: Set<MessageID> = []
         switch job.kind {
         case .silent: checkSilent(job, index)
-        case .alert: covered = try checkAlert(job, index, waitsSince: waitsSince)
+        case .alert: covered = try checkAlert(job, index, waits: waits)
         case .badge: checkShown(job, index)
         case .campaign: break
         }
@@ -206,7 +206,16 @@ extension WakeModel {
             if !isHeld { deaths[token] = Death(at: time, isTimed: false) }
             return
         }
-        if isHeld { return fail("phone \(index) keeps a token that APNs calls dead") }
+        if isHeld {
+            // By a clock that was set back since, the app came with it after APNs' time.
+            if case .answered(_, _, let died?, _) = flight.reply,
+                let confirmed = try device(index)?.tokenConfirmedAt, died <= confirmed,
+                phones[index].jumpsThen != jumpCount
+            {
+                return count("kept over a clock")
+            }
+            return fail("phone \(index) keeps a token that APNs calls dead")
+        }
         count("token death")
         buried.insert(token)
         phones[index].timed = []
@@ -288,7 +297,8 @@ extension WakeModel {
             phones[index].restUntil = phones[index].restUntil.map {
                 $0 - min(size, $0.milliseconds)
             }
-            phones[index].rings.last = min(phones[index].rings.last, now)
+            // The last alert stays where it was: the server takes it as of the moment at which it
+            // looks at the device again, and only if the clock is not right again by then.
             for ring in phones[index].rings.hour.indices {
                 phones[index].rings.hour[ring].at = min(phones[index].rings.hour[ring].at, now)
             }

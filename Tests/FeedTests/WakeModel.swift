@@ -39,6 +39,8 @@ final class WakeModel {
 
         // The screen.
         var icon: UInt64 = 0
+        /// The app itself has set it since a push did.
+        var isIconOwn = false
         /// An alert was shown since its last completed sync: the icon is the server's to mend.
         var wasAlerted = false
         var shown: Set<MessageID> = []
@@ -143,6 +145,8 @@ final class WakeModel {
 
     let pushes: Pushes
     let sabotage: Sabotage?
+    /// Messages are changed often, and phones sync in parts.
+    let isBusy: Bool
     /// Two that all are in, and one without the second user.
     let rooms: [ConversationID]
     let members: [ConversationID: [UserID]]
@@ -179,6 +183,9 @@ final class WakeModel {
     var counts: [String: Int] = [:]
     var position: [ConversationID: UInt64] = [:]
 
+    /// Lives from this one on are busy.
+    static let firstBusySeed: UInt64 = 1_000
+
     static let people = ["anna", "bob", "carl"].map { UserID($0) }
     static let anna = people[0]
     static let classic = AppRecord(
@@ -197,6 +204,7 @@ final class WakeModel {
         self.policy = policy
         pushes = try Pushes()
         self.sabotage = sabotage
+        isBusy = seed >= Self.firstBusySeed
         random = SeededGenerator(seed: seed)
         let world = pushes.world
         // Long enough ago for any clock that is set back.
