@@ -11,7 +11,7 @@ public struct AppLatencies: Equatable, Sendable {
     public static let samplesMax = 256
     /// About this lies between two samples of a busy app.
     public static let interval: Milliseconds = 60_000
-    /// At least every so manieth wake, as a power of 2, is looked at.
+    /// The most that `thinning` becomes: one wake of 16,777,216 is looked at then.
     private static let thinningMax: UInt8 = 24
 
     /// In tenths of a second, oldest first.
