@@ -141,6 +141,41 @@ import Testing
         #expect(!broken.errors.contains("unavailable("), "\(broken.errors)")
     }
 
+    /// Until it is so, half a minute at most.
+    private func wait(_ isSo: () throws -> Bool) throws {
+        for _ in 0..<600 {
+            if try isSo() { return }
+            usleep(50_000)
+        }
+        Issue.record("it did not come to that")
+    }
+
+    @Test(
+        "push status says that no connection to APNs comes about, and why",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func unreachable() throws {
+        let server = try RealServer()
+        defer { server.stop() }
+        /// The state and the reason in the line of the only credential.
+        func status() throws -> (state: String, reason: String) {
+            let lines = try server.rouse(["push", "status"]).split(separator: "\n")
+            let words = lines.last?.split(separator: " ", omittingEmptySubsequences: true) ?? []
+            guard lines.count == 2, words.prefix(4) == ["chat", "production", "default", "key"],
+                words.count > 4
+            else { return ("", "") }
+            return (String(words[4]), words.dropFirst(5).joined(separator: " "))
+        }
+        #expect(try server.rouse(["push", "status"]) == "no push credentials in use")
+        // Nothing listens there; nobody has tried.
+        try server.addKey(PrivateKey.generate(.p256).pem)
+        try wait { try status().state == "sending" }
+        let (output, code) = try server.runPeer("unreached.py")
+        try #require(code == 0, "\(output)\n\(server.log.suffix(2000))")
+        try wait { try status().state == "unreachable" }
+        let (state, reason) = try status()
+        #expect(state == "unreachable" && reason.contains("ECONNREFUSED"), "\(state): \(reason)")
+    }
+
     @Test(
         "explain says why a device was pushed to",
         .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
