@@ -154,4 +154,33 @@ extension GatewayTests {
         let wrong = fixture.desk.finished.filter { $0.reply != .accepted }
         #expect(wrong.map(\.id.low) == [5] && wrong.allSatisfy { !$0.keepsToken })
     }
+
+    /// A campaign counts what is written down: refusals that are all held for their time would
+    /// stand in a row there.
+    @Test("dead tokens strewn over a campaign are written down among the accepted, and stop it not")
+    func strewnVerdicts() throws {
+        let server = try Fixture.server { request in
+            request[":path"].hasSuffix("3") ? .refusal(400, "BadDeviceToken") : .answer(200)
+        }
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)]) {
+            $0.verdictDelay = 4_000
+        }
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        fixture.warmUp(server)
+        fixture.push(Fixture.jobs(640, from: 0x100, lane: .campaign))
+        eventually("not all were finished") { fixture.desk.finished.count == 640 }
+        var trend = RejectionTrend()
+        var (refused, hasJumped) = (0, false)
+        for push in fixture.desk.finished {
+            let isRejected = push.reply != .accepted
+            refused += isRejected ? 1 : 0
+            trend.add(isRejected: isRejected)
+            hasJumped = hasJumped || trend.isJump(percent: 25)
+        }
+        #expect(refused == 40 && !hasJumped, "\(refused) refused")
+        #expect(!fixture.log.contains("push.breaker_tripped"))
+    }
 }
