@@ -82,7 +82,11 @@ import Wire
         try pushes.say("4", in: room)
         #expect(try pushes.run(0) == [#"alert "4" badge 4 stored"#])
         try pushes.nap("bob", phone)
-        #expect(try pushes.hours(11) == [])
+        #expect(try pushes.hours(9) == [])
+        try pushes.say("not yet", in: room)
+        #expect(try pushes.run(0) == [#"alert "not yet" badge 5 stored"#])
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(2) == [])
         // Half a day after the last one it is tried again, and it comes.
         try pushes.say("5", in: room)
         #expect(try pushes.run(0) == ["silent"])
