@@ -85,6 +85,7 @@ import Wake
         let deep = [String](repeating: #"{"a":"#, count: 500).joined() + "1"
         let nested = deep + String(repeating: "}", count: 500)
         let siblings = (0..<8).map { #""s\#($0)":\#(nested)"# }.joined(separator: ",")
+        // No part has a type: nobody has looked, for nothing is decoded.
         let body = #"{"parts":[{"text":"x"}],"push":{"title":"t","data":{\#(siblings)}}}"#
         let answer = try server.send(
             "POST", "/v1/conversations/0190a1b2-c3d4-7123-8456-789abcdef012/messages", key: key,
