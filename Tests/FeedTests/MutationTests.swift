@@ -36,6 +36,20 @@ struct MutationTests {
         #expect(try world.mutate(next.session, 5, send) == first)
     }
 
+    /// MSG-1: 16 zero bytes are no id.
+    @Test func aMessageWithoutAnIdIsRefused() throws {
+        let id = try world.converse(["anna", "bert"])
+        let zeros = world.message0("hi", to: id, MessageID(high: 0, low: 0))
+        let result = try world.mutate(session, 1, .sendMessage(zeros))
+        #expect(result.code == Code.malformed.rawValue && result.position == 0)
+        let published = try world.ask(
+            .publish(
+                app: World.app, Publication(message: zeros, sender: "anna"), idempotency: nil))
+        #expect(published.refusal == .malformed)
+        #expect(try world.page("bert").entries.filter { $0.word.hasPrefix("message") }.isEmpty)
+        #expect(try world.all(MessageRecord.self).isEmpty)
+    }
+
     /// A restored phone gives a number again that its first life has used (MSG-10).
     @Test func aNumberIsNotTakenByTwoOperations() throws {
         let id = try world.converse(["anna", "bert"])

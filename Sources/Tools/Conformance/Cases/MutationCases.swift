@@ -285,6 +285,9 @@ extension Conformance {
             try refuses(
                 anna, "16 zero bytes", .malformed, create(ConversationID(high: 0, low: 0)))
             try refuses(
+                anna, "a message id of 16 zero bytes", .malformed,
+                send([text("x")], to: conversation, MessageID(high: 0, low: 0)))
+            try refuses(
                 anna, "a MIME type of 129 bytes", .malformed,
                 send(
                     [text("x", type: String(repeating: "m", count: 129))], to: conversation,
