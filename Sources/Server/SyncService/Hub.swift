@@ -25,7 +25,7 @@ enum HubMessage: Sendable {
 /// Who is connected, and on which loop. From any thread.
 ///
 /// A hint that gets lost (a full mailbox) costs latency only: each loop also looks at the heads of
-/// its connected users in turn (`TurnOverHeads`).
+/// its connected users in turn (`LoopSessions`).
 final class Hub: Sendable {
     /// Hints that may wait for one loop.
     static let mailboxLimit = 1 << 20

@@ -38,7 +38,7 @@ final class SyncLoop {
     /// The bytes of frames that have begun, by user, or by network before the login.
     private var receiving = Holdings<BytesOwner>()
     /// The sessions in the hub, by user.
-    private var sessionsOf: [Hub.UserKey: Set<UInt64>] = [:]
+    private var sessions = LoopSessions()
     /// When the drain's time is over; `nil`: there is none.
     private(set) var drainEnds: Instant?
     /// Connections that were told; each has the turn after the one before.
@@ -302,42 +302,29 @@ final class SyncLoop {
     /// The connection is logged in: it goes into the hub, and its place is not a stranger's.
     func entered(_ connection: Connection, _ key: SessionKey) {
         admission.left(connection.number)
-        sessionsOf[Hub.UserKey(key), default: []].insert(connection.number)
+        sessions.enter(connection.number, of: Hub.UserKey(key))
         hub.enter(key, at: ConnectionPlace(loop: index, number: connection.number))
     }
 
     func hasLeft(_ connection: Connection, _ key: SessionKey) {
-        let user = Hub.UserKey(key)
-        sessionsOf[user]?.remove(connection.number)
-        if sessionsOf[user]?.isEmpty == true { sessionsOf[user] = nil }
+        sessions.leave(connection.number, of: Hub.UserKey(key))
         hub.leave(key, at: ConnectionPlace(loop: index, number: connection.number))
     }
 
     /// Looks at the heads of all users connected here, and at the rows of their sessions.
     private func turnOverHeads() {
         log.tellLeftOut()
-        var users: [AppID: [UserID]] = [:]
-        for key in sessionsOf.keys { users[key.app, default: []].append(key.user) }
-        for (app, members) in users {
-            let sorted = members.sorted()
-            for start in stride(from: 0, to: sorted.count, by: 256) {
-                let chunk = Array(sorted[start..<min(start + 256, sorted.count)])
-                let sessions = chunk.flatMap { user in
-                    sessionsOf[Hub.UserKey(app: app, user: user), default: []].compactMap {
-                        connections[$0]?.key
-                    }
-                }
-                for query in [StoreQuery.heads(app, chunk), .standings(sessions)] {
-                    guard let ticket = store?.read(query) else { return }
-                    questions[ticket] = Question(connection: 0, tag: nil)
-                }
-            }
+        for query in sessions.queries({ connections[$0]?.key }) {
+            guard let ticket = store?.read(query) else { return }
+            questions[ticket] = Question(connection: 0, tag: nil)
         }
     }
 
     private func headsRead(_ heads: [FeedChange]) {
         for head in heads {
-            for number in sessionsOf[Hub.UserKey(app: head.app, user: head.user)] ?? [] {
+            for number in sessions.connections(
+                of: Hub.UserKey(app: head.app, user: head.user))
+            {
                 connections[number]?.headRead(head.head)
             }
         }
@@ -369,7 +356,7 @@ final class SyncLoop {
             headsRead(heads)
         } else if case .read(.standings(let standings)) = reply.result {
             for session in standings.keys {
-                for number in sessionsOf[Hub.UserKey(session)] ?? [] {
+                for number in sessions.connections(of: Hub.UserKey(session)) {
                     guard let connection = connections[number], connection.key == session
                     else { continue }
                     connection.standingDoubted()
