@@ -245,6 +245,31 @@ struct UserDeletionTests {
         #expect(try traces(of: "bob") == ["participant", "name_erasure"])
     }
 
+    /// Those of before were served meanwhile: what is decided later has another number.
+    @Test func anAnnouncementDecidedLaterIsNotWaitedFor() throws {
+        world.limits.directRecipients = 1
+        func announce() throws {
+            let announcement = Announcement(
+                announcement: world.fresh(), users: ["anna", "carl"],
+                parts: [Part(mimeType: "text/plain", content: [65])])
+            let answer = try world.ask(
+                .announce(app: World.app, announcement, idempotency: nil))
+            #expect(answer.refusal == nil)
+        }
+        try world.converse(["bob"])
+        try announce()
+        try delete()
+        try world.finishFanOut()
+        try announce()
+        for _ in 1...50 { try world.ask(.continueDeletions(rows: 1_000)) }
+        #expect(try world.all(UserDeletionRecord.self).isEmpty)
+        #expect(try world.head("anna") == 1, "the later one has not come yet")
+        // Nor does the number outlive its app.
+        try world.expectDone(.removeApp(World.app))
+        for _ in 1...50 { try world.retain() }
+        #expect(try world.all(MetaRecord.self).allSatisfy { !$0.name.contains("/") })
+    }
+
     @Test func aStepIsSmall() throws {
         let room = try world.converse(["anna", "bob"])
         for number in 1...200 { try world.publish("\(number)", to: room, from: "bob") }

@@ -73,7 +73,11 @@ extension Work {
         let oldest = try records(
             AnnouncementBatchRecord.self, Scan(prefix: app, limit: 1)
         ).first?.number
-        var number = newest ?? 0
+        // Numbers go on though all batches were served: the deletion of a user waits for those up
+        // to one of them, and not for any that is decided later.
+        let name = MetaRecord.batchesPrefix + announcement.app.name
+        let last = try record(MetaRecord.self, [.text(name)])?.number ?? 0
+        var number = max(newest ?? 0, last)
         if let oldest, number - oldest >= limits.announcementQueue {
             throw .refused(.rateLimited, "too many announcements wait")
         }
@@ -87,6 +91,7 @@ extension Work {
                     users: Array(rest.prefix(limits.directRecipients))))
             rest = rest.dropFirst(limits.directRecipients)
         }
+        try put(MetaRecord(name: name, number: number))
         effects.hasBackgroundWork = true
     }
 

@@ -56,6 +56,7 @@ extension Work {
         if count == 0 {
             try delete(MetaRecord.self, [.text(MetaRecord.resetsPrefix + app)])
             try delete(MetaRecord.self, [.text(MetaRecord.latenciesPrefix + app)])
+            try delete(MetaRecord.self, [.text(MetaRecord.batchesPrefix + app)])
             try delete(MetaRecord.self, [.text(name)])
         }
         return (count, true)

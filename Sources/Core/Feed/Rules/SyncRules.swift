@@ -12,6 +12,9 @@ extension MetaRecord {
 
     /// With an app's name: `number` is the time at which its last reset has its turn.
     static let resetsPrefix = "resets/"
+
+    /// With an app's name: `number` is the last that one of its batches of announcements had.
+    static let batchesPrefix = "announcement_batches/"
 }
 
 extension SyncedSession {
