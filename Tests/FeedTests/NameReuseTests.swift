@@ -94,4 +94,30 @@ struct NameReuseTests {
         #expect(try world.all(NameErasureRecord.self).isEmpty)
         #expect(try world.texts("bob") == told)
     }
+
+    /// MSG-27: whom somebody blocks stays blocked though another of the name was deleted before,
+    /// and what was kept away is shown by no snapshot (HIS-4).
+    @Test func aBlockOfTheNewUserStays() throws {
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        let anna = try world.login("anna", DeviceID(high: 1, low: 1)).session
+        let block = BlockUser(user: "bob", blocked: true)
+        #expect(try world.mutate(anna, 1, .blockUser(block)).code == 0)
+        try world.publish("kept away", to: id, from: "bob")
+        world.pass(world.limits.nameLifetime)
+        while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 50)) {}
+        #expect(try world.all(NameErasureRecord.self).isEmpty)
+        #expect(try world.texts("anna").contains("block bob"))
+        let query = HistoryQuery.snapshot(
+            World.app, UserID("anna"), SnapshotFrame(), bytes: 1 << 20)
+        guard case .snapshotPage(let page) = try world.history(query) else {
+            return #expect(Bool(false))
+        }
+        #expect(page.entries.map(\.text).contains("block bob"))
+        #expect(!page.conversations.flatMap(\.entries).contains { $0.text.hasPrefix("message") })
+        try world.publish("kept away too", to: id, from: "bob")
+        #expect(!(try world.texts("anna").contains { $0.hasPrefix("message") }))
+    }
 }

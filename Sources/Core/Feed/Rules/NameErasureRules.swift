@@ -126,10 +126,16 @@ extension Work {
         try close(feed)
     }
 
-    /// Who blocked the user blocks nobody any more.
+    /// Who blocked the user blocks nobody any more, unless there is another user of the name: a
+    /// block is of a name, and what it kept away of the second one's messages stays away (HIS-4).
     private func eraseBlocks(
         of erasure: NameErasureRecord, _ limit: Int
     ) throws(RuleFailure) -> Int {
+        let key: [ColumnValue] = [.app(erasure.app), .user(erasure.user)]
+        let members = try records(
+            ParticipantRecord.self, Scan(index: "participant_by_user", prefix: key, limit: 1))
+        let isUser = try record(UserRecord.self, key) != nil
+        if isUser || !members.isEmpty { return 0 }
         let blocks = try records(
             BlockRecord.self,
             Scan(
