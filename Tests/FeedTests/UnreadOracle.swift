@@ -35,34 +35,55 @@ struct UnreadOracle {
         }
     }
 
+    private let user: String
     private var rooms: [ConversationID: Room] = [:]
 
-    init(of user: String, _ entries: [Entry]) {
+    init(of user: String, _ entries: [Entry] = []) {
+        self.user = user
+        apply(entries)
+    }
+
+    /// What comes behind the entries before, of the same feed.
+    mutating func apply(_ entries: [Entry]) {
         for entry in entries {
             guard let id = entry.conversation else { continue }
-            var room = rooms[id] ?? Room()
-            switch entry.body {
-            case .participant(let state) where state.user.isExactly(user):
-                room.joined = state.joinedPosition
-                room.takesPart = !state.removed
-            case .message(let state):
-                room.messages[entry.object] = Message(
-                    version: entry.version, position: state.position,
-                    counts: state.push != nil && !state.sender.isExactly(user))
-            case .tombstone(let state) where state.conversation:
-                room.isEnded = room.isEnded || state.forEveryone
-                room.cleared = max(room.cleared, state.position)
-            case .tombstone: room.messages[entry.object] = nil
-            case .readMark(let state):
-                room.readThrough = state.through
-                room.readAlone = state.ranges
-            case .conversationSettings(let state):
-                room.mutedUntil =
-                    state.muted ? (state.mutedUntilMs == 0 ? .max : state.mutedUntilMs) : 0
-            default: break
-            }
-            rooms[id] = room
+            apply(entry, to: &rooms[id, default: Room()])
         }
+    }
+
+    private func apply(_ entry: Entry, to room: inout Room) {
+        switch entry.body {
+        case .participant(let state) where state.user.isExactly(user):
+            room.joined = state.joinedPosition
+            room.takesPart = !state.removed
+        case .message(let state):
+            room.messages[entry.object] = Message(
+                version: entry.version, position: state.position,
+                counts: state.push != nil && !state.sender.isExactly(user))
+        case .tombstone(let state) where state.conversation:
+            room.isEnded = room.isEnded || state.forEveryone
+            room.cleared = max(room.cleared, state.position)
+        case .tombstone: room.messages[entry.object] = nil
+        case .readMark(let state):
+            room.readThrough = state.through
+            room.readAlone = state.ranges
+        case .conversationSettings(let state):
+            room.mutedUntil =
+                state.muted ? (state.mutedUntilMs == 0 ? .max : state.mutedUntilMs) : 0
+        default: break
+        }
+    }
+
+    /// Whether the read mark covers the position.
+    func hasRead(_ position: UInt64, in conversation: ConversationID) -> Bool {
+        guard let room = rooms[conversation] else { return false }
+        return position <= room.readThrough
+            || room.readAlone.contains { $0.first <= position && position <= $0.last }
+    }
+
+    /// By conversation, where there is anything to read.
+    var counts: [ConversationID: UInt64] {
+        rooms.mapValues(\.unread).filter { $0.value > 0 }
     }
 
     func unread(in conversation: ConversationID) -> UInt64 { rooms[conversation]?.unread ?? 0 }

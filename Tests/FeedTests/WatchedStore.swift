@@ -1,0 +1,72 @@
+import Feed
+import MemoryStore
+import Model
+
+/// Notes when rows go that an entry of a feed may show.
+final class WatchedStore: Store {
+    private let base: MemoryStore
+    /// Since it was last looked at.
+    private var hasLost = false
+
+    /// What entries show.
+    private static let shown: Set<String> = [
+        ConversationRecord.table.name, ParticipantRecord.table.name, MessageRecord.table.name,
+        MetadataRecord.table.name, ReadMarkRecord.table.name, SettingsRecord.table.name,
+        ReceiptRecord.table.name, HiddenRecord.table.name, BlockRecord.table.name,
+        AnnouncementRecord.table.name,
+    ]
+
+    init(_ base: MemoryStore) { self.base = base }
+
+    /// Whether anything went since this was asked for the last time.
+    func hasLostRows() -> Bool {
+        defer { hasLost = false }
+        return hasLost
+    }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try base.write { transaction throws(StoreError) in
+            try body(Transaction(transaction, of: self))
+        }
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try base.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
+    func now() -> Timestamp { base.now() }
+    func checkpoint() throws(StoreError) { try base.checkpoint() }
+    func close() { base.close() }
+
+    private final class Transaction: StoreTransaction {
+        let base: any StoreTransaction
+        let store: WatchedStore
+
+        init(_ base: any StoreTransaction, of store: WatchedStore) {
+            self.base = base
+            self.store = store
+        }
+
+        func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
+            -> [ColumnValue]?
+        { try base.row(table, key: key, lock: lock) }
+
+        func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
+            try base.rows(table, scan)
+        }
+
+        func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+            try base.put(table, row)
+        }
+
+        func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+            if WatchedStore.shown.contains(table.name) { store.hasLost = true }
+            try base.delete(table, key: key)
+        }
+
+        func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+            try base.savepoint(body)
+        }
+    }
+}
