@@ -53,6 +53,36 @@ import Testing
         }
     }
 
+    @Test("the bytes written to the journal are counted, also where it begins anew")
+    func counted() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables)
+            defer { store.close() }
+            let before = store.effort
+            try fill(store, 0)
+            let filled = store.effort
+            // The file begins with a header of 32 bytes; the schema is in it, too.
+            #expect(before.journalBytes > 0)
+            #expect(filled.journalBytes == UInt64(size("\(path)-wal") - 32))
+            // Eight rows, BEGIN and COMMIT.
+            #expect(filled.statements - before.statements == 10)
+            try store.checkpoint()
+            // The journal is moved: the next write begins it anew, with fewer pages.
+            try store.write { transaction throws(StoreError) in
+                try transaction.put(thing, Sample.row("a", [9], due: 1, data: []))
+            }
+            let again = store.effort.journalBytes - filled.journalBytes
+            #expect(again == UInt64(store.journalSize / 4_096 * 4_120))
+            #expect(again > 0 && again < filled.journalBytes - before.journalBytes)
+            // What writes nothing leaves the journal as it is.
+            try store.write { transaction throws(StoreError) in
+                _ = try transaction.row(thing, key: [.text("a"), .blob([9])], lock: .none)
+            }
+            #expect(store.effort.journalBytes - filled.journalBytes == again)
+        }
+    }
+
     @Test("a reader that holds its snapshot makes the journal grow, and nothing fails")
     func heldSnapshot() throws {
         try withFolder { folder throws in

@@ -16,16 +16,18 @@ final class Connection {
     private var handle: OpaquePointer?
     private var statements: [ObjectIdentifier: Statement] = [:]
     /// Pages in the journal after the last commit; written by the C callback below.
-    private let journalPageCount: UnsafeMutablePointer<Int32>
+    private let journal: UnsafeMutablePointer<JournalCount>
     /// How long a statement waits for a lock; used by the C callback below.
     private let lockWait: UnsafeMutablePointer<LockWait>
     /// The failure after which the handle is not used again.
     private(set) var distrust: Failure?
+    /// Statements that were run.
+    var statementsRun: UInt64 = 0
 
     init(path: String, mode: Mode, busyTimeout: Int32) throws(StoreError) {
         self.path = path
-        journalPageCount = .allocate(capacity: 1)
-        journalPageCount.initialize(to: 0)
+        journal = .allocate(capacity: 1)
+        journal.initialize(to: JournalCount())
         lockWait = .allocate(capacity: 1)
         lockWait.initialize(to: LockWait(timeout: UInt64(max(0, busyTimeout))))
         let flags =
@@ -47,8 +49,8 @@ final class Connection {
 
     deinit {
         close()
-        journalPageCount.deinitialize(count: 1)
-        journalPageCount.deallocate()
+        journal.deinitialize(count: 1)
+        journal.deallocate()
         lockWait.deinitialize(count: 1)
         lockWait.deallocate()
     }
@@ -59,7 +61,10 @@ final class Connection {
     var isInTransaction: Bool { handle.map { sqlite3_get_autocommit($0) == 0 } ?? false }
 
     /// Pages in the journal after this connection's last commit, moved or not.
-    var journalPages: Int { Int(journalPageCount.pointee) }
+    var journalPages: Int { Int(journal.pointee.pages) }
+
+    /// Pages that this connection has ever written to the journal.
+    var journalPagesWritten: UInt64 { journal.pointee.written }
 
     /// How often a statement found a lock held and slept.
     var lockWaits: UInt64 { lockWait.pointee.waits }
@@ -67,7 +72,7 @@ final class Connection {
     /// Calls nothing at commit but counts the journal's pages, instead of the checkpoint that
     /// SQLite would run inside a commit.
     func countJournal() {
-        sqlite3_wal_hook(handle, journalGrew, journalPageCount)
+        sqlite3_wal_hook(handle, journalGrew, journal)
     }
 
     /// Leaves the journal as it is when this handle closes.
@@ -160,7 +165,7 @@ final class Connection {
         let code = sqlite3_wal_checkpoint_v2(handle, nil, raw, &pages, &moved)
         if code & 0xff == SQLITE_BUSY { return false }
         if code != SQLITE_OK { throw note(code) }
-        if mode != .passive { journalPageCount.pointee = 0 }
+        if mode != .passive { journal.pointee.pages = 0 }
         return pages == moved
     }
 
@@ -198,8 +203,20 @@ private func journalGrew(
     _ context: UnsafeMutableRawPointer?, _ database: OpaquePointer?,
     _ name: UnsafePointer<CChar>?, _ pages: Int32
 ) -> Int32 {
-    context?.assumingMemoryBound(to: Int32.self).pointee = pages
+    context?.assumingMemoryBound(to: JournalCount.self).pointee.grew(to: pages)
     return SQLITE_OK
+}
+
+private struct JournalCount {
+    var pages: Int32 = 0
+    var written: UInt64 = 0
+
+    /// Called only for a commit that wrote something: one that leaves no more pages than there
+    /// were has begun the journal anew.
+    mutating func grew(to newest: Int32) {
+        written += UInt64(max(0, newest > pages ? newest - pages : newest))
+        pages = newest
+    }
 }
 
 /// What a connection does about locks that others hold.

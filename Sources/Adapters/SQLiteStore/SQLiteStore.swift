@@ -94,6 +94,18 @@ public final class SQLiteStore: Store {
     /// Bytes in the journal after the last commit.
     public var journalSize: Int { (current?.connection.journalPages ?? 0) * pageSize }
 
+    /// What writing has taken since the connection was opened: statements, those that begin and
+    /// end transactions among them, and bytes of journal.
+    public var effort: SQLiteEffort {
+        SQLiteEffort(
+            statements: current?.connection.statementsRun ?? 0,
+            journalBytes: (current?.connection.journalPagesWritten ?? 0)
+                * UInt64(pageSize + Self.frameHeader))
+    }
+
+    /// Bytes before each page of the journal (sqlite.org/fileformat2.html, 4.1).
+    private static let frameHeader = 24
+
     // MARK: Transactions
 
     public func write(_ body: (any StoreTransaction) throws(StoreError) -> Void)
@@ -255,4 +267,10 @@ public final class SQLiteStore: Store {
         current = nil
         Failpoint.hit(.storeClosed)
     }
+}
+
+/// What a store's writing connection has done.
+public struct SQLiteEffort: Equatable, Sendable {
+    public var statements: UInt64
+    public var journalBytes: UInt64
 }

@@ -18,6 +18,7 @@ final class Statement {
 
     private func running() throws(StoreError) -> OpaquePointer {
         guard let handle else { throw .unavailable("\(connection.path): statement finalized") }
+        connection.statementsRun &+= 1
         return handle
     }
 
