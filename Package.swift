@@ -149,11 +149,17 @@ let package = Package(
                 "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Wake", "Wire", "Model",
             ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
+        tool(
+            "Bench",
+            [
+                "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
+                "Wire", "Model",
+            ]),
         .executableTarget(
             name: "rouse",
             dependencies: [
-                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Fleet", "Telemetry",
-                "EventLoop", "Crypto",
+                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Bench", "Fleet",
+                "Telemetry", "EventLoop", "Crypto",
             ],
             path: "Sources/Tools/rouse", swiftSettings: common),
 
@@ -230,6 +236,7 @@ let package = Package(
                 "Wake", "Model",
             ]),
         test("ConformanceTests", ["Conformance"]),
+        test("BenchTests", ["rouse", "Bench"]),
         // Servers with one defect each, for `rouse conform --mutants`; the shipped program holds
         // none of it.
         .executableTarget(

@@ -81,10 +81,17 @@ import Testing
             ["Crypto", "Wire", "Model", "Foundation", "Glibc"]
         ),
         (
+            "Tools/Bench",
+            [
+                "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
+                "Wire", "Model", "Foundation", "Glibc",
+            ]
+        ),
+        (
             "Tools/rouse",
             [
-                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Fleet", "Telemetry",
-                "EventLoop", "Crypto", "Foundation", "Glibc",
+                "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Bench", "Fleet",
+                "Telemetry", "EventLoop", "Crypto", "Foundation", "Glibc",
             ]
         ),
     ]

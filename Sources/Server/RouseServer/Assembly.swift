@@ -3,7 +3,7 @@ import EventLoop
 import Feed
 import Foundation
 import Model
-import StoreService
+public import StoreService
 import Sync
 import SyncService
 import Telemetry
@@ -12,7 +12,7 @@ import Webhooks
 // The numbers and facts a server is put together from.
 extension Server {
     /// What the store's writer does by itself.
-    static let duties: [StoreDuty] = [
+    public static let duties: [StoreDuty] = [
         StoreDuty(
             name: "fan-out", request: .continueFanOut(recipients: 512), interval: 1_000,
             followsCommits: true),

@@ -15,6 +15,7 @@ enum Rouse {
 
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
+        + benchCommands
         + conformCommands + conformClientCommands + backupCommands
         + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
         + fleetCommands + accessCommands

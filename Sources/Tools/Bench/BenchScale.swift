@@ -1,0 +1,36 @@
+/// How much is in the store, and how often each kind is driven.
+public struct BenchScale: Codable, Equatable, Sendable {
+    /// Sessions of all apps; messages of the user who is deleted.
+    public let sessions: Int
+    public let messages: Int
+    /// Of an app that is suspended or removed.
+    public let devicesOfApp: Int
+    /// In the large conversation.
+    public let participants: Int
+    /// Of the feed that is far behind.
+    public let entries: Int
+    /// Pairs of users who write to each other.
+    public let pairs: Int
+    /// Requests in one run of an ordinary kind, at most.
+    public let requests: Int
+
+    public static let small = BenchScale(2_000)
+    public static let full = BenchScale(1_000_000)
+    public static let range = 2_000...10_000_000
+
+    /// - Parameter size: sessions and messages; the rest is in proportion, between the least
+    ///   that shows the work and what the server allows.
+    public init(_ size: Int) {
+        sessions = size
+        messages = size
+        devicesOfApp = max(100, size / 10)
+        // Above 256 a change is a job.
+        participants = min(10_000, max(300, size / 100))
+        entries = max(2_000, size / 10)
+        pairs = min(1_000, max(8, size / 1_000))
+        requests = min(1_000, max(8, size / 1_000))
+    }
+
+    /// Messages of one of the conversations of the user who is deleted.
+    var messagesOfConversation: Int { min(1_000, messages / 2) }
+}

@@ -1,0 +1,113 @@
+import Feed
+import MemoryStore
+import Model
+import SQLiteStore
+
+/// A store whose clock can be set ahead: what is due later is due now.
+final class ClockedStore: Store {
+    private let engine: any Store
+    var ahead: Milliseconds = 0
+
+    init(_ engine: any Store) { self.engine = engine }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try engine.write(body)
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try engine.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try engine.reader() }
+
+    func now() -> Timestamp { Timestamp(milliseconds: BenchClock.wall() / 1_000_000 + ahead) }
+
+    func checkpoint() throws(StoreError) { try engine.checkpoint() }
+    var isCheckpointDue: Bool { engine.isCheckpointDue }
+    var isJournalFull: Bool { engine.isJournalFull }
+    func close() { engine.close() }
+}
+
+/// What one transaction, one checkpoint or one page cost.
+struct BenchSample {
+    /// In the transaction.
+    var requests = 1
+    /// Nanoseconds until all requests were carried out, and from there to the answer.
+    var held: UInt64 = 0
+    var commit: UInt64 = 0
+    /// Of the processor, both together.
+    var processor: UInt64 = 0
+    var rows = RowCount()
+    /// `nil`: the store counts none.
+    var statements: UInt64?
+    var journal: UInt64?
+}
+
+/// The writer's own way to the store: a group of requests is one transaction, on disk when it
+/// returns, and after it the journal is moved where it has grown by its step.
+final class BenchWriter {
+    let store: ClockedStore
+    private let file: SQLiteStore?
+    /// Of the checkpoints between transactions.
+    private(set) var checkpoints: [BenchSample] = []
+
+    /// - Parameter path: of the file to be made; `nil`: in memory.
+    init(path: String?) throws {
+        if let path {
+            let made = try SQLiteStore(path: path, tables: Schema.tables)
+            file = made
+            store = ClockedStore(made)
+        } else {
+            file = nil
+            store = ClockedStore(MemoryStore(tables: Schema.tables))
+        }
+    }
+
+    func commit(
+        _ requests: [StoreRequest]
+    ) throws -> (outcomes: [Result<StoreOutcome, StoreError>], sample: BenchSample) {
+        let before = file?.effort
+        let processor = BenchClock.processor()
+        let begun = BenchClock.monotonic()
+        var applied = begun
+        let outcomes = try store.commit(requests) { _ in applied = BenchClock.monotonic() }
+        let ended = BenchClock.monotonic()
+        var sample = BenchSample(requests: requests.count)
+        sample.held = applied - begun
+        sample.commit = ended - applied
+        sample.processor = BenchClock.processor() - processor
+        for case .success(let outcome) in outcomes { sample.rows += outcome.rows }
+        if let before, let after = file?.effort {
+            sample.statements = after.statements - before.statements
+            sample.journal = after.journalBytes - before.journalBytes
+        }
+        try moveJournal()
+        return (outcomes, sample)
+    }
+
+    private func moveJournal() throws {
+        guard store.isCheckpointDue else { return }
+        var sample = BenchSample()
+        let processor = BenchClock.processor()
+        let begun = BenchClock.monotonic()
+        try store.checkpoint()
+        sample.held = BenchClock.monotonic() - begun
+        sample.processor = BenchClock.processor() - processor
+        checkpoints.append(sample)
+    }
+
+    /// Writes many rows at once, which nobody measures.
+    func fill(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try store.write(body)
+        if store.isCheckpointDue { try store.checkpoint() }
+    }
+
+    func read<Value>(
+        _ body: (any StoreSnapshot) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        var value: Value?
+        try store.read { snapshot throws(StoreError) in value = try body(snapshot) }
+        guard let value else { preconditionFailure("a read that read nothing") }
+        return value
+    }
+}
