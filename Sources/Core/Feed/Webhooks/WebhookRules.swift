@@ -258,7 +258,8 @@ extension Work {
         var underWay = claim.underWay
         var claimed = ClaimedDeliveries(jobs: [], more: false, nextDue: nil)
         for var webhook in due {
-            guard let id = ids.last else {
+            // Batches of many events are many rows: those left are due as before.
+            guard let id = ids.last, claimed.jobs.isEmpty || !isSpent else {
                 claimed.more = true
                 break
             }
