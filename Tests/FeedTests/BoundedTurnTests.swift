@@ -19,6 +19,29 @@ struct BoundedTurnTests {
         }
     }
 
+    @Test("a user's messages are deleted some in each turn, and each is looked at once")
+    func deletedUser() throws {
+        let world = try World()
+        let count = 12 * 60
+        for place in 0..<12 {
+            let room = try world.converse(["anna-\(place)", "bob"])
+            for number in 0..<60 { try world.publish("\(number)", to: room, from: "bob") }
+        }
+        let before = try world.all(MessageRecord.self).filter { $0.deletedAt == nil }
+        #expect(before.count == count)
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        var rows: [Int] = []
+        while try !world.all(UserDeletionRecord.self).isEmpty {
+            rows += try turns(.continueDeletions(rows: 512), world)
+            try world.finishFanOut()
+        }
+        #expect(try #require(rows.max()) <= limits.rowsPerTurn + 1_024, "\(rows)")
+        // What a deletion for everyone costs by itself is about 20 rows.
+        #expect(rows.reduce(0, +) < count * 60, "\(rows.reduce(0, +))")
+        #expect(try world.all(MessageRecord.self).allSatisfy { $0.deletedAt != nil })
+    }
+
     @Test("a claim of webhooks' batches ends when its turn is spent; the rest is next")
     func webhooks() throws {
         let world = try World()

@@ -54,17 +54,14 @@ extension Work {
         var steps = 0
         let waiting = try records(UserDeletionRecord.self, Scan(limit: Self.deletionsMax))
         for deletion in waiting {
-            while budget > 0 {
-                let left = budget
-                let work = try workOfStep { () throws(RuleFailure) in
-                    try self.advance(deletion.app, deletion.user, left)
-                }
+            while budget > 0, steps == 0 || !isSpent {
+                let work = try advance(deletion.app, deletion.user, budget)
                 guard work > 0 else { break }
                 budget -= work
                 steps += 1
             }
         }
-        return .progressed(count: steps, more: budget <= 0)
+        return .progressed(count: steps, more: budget <= 0 || isSpent)
     }
 
     /// 0 also where the fan-out of a conversation has to catch up first.
@@ -84,6 +81,17 @@ extension Work {
         _ app: AppID, _ user: UserID, _ limit: Int
     ) throws(RuleFailure) -> Int {
         let key: [ColumnValue] = [.app(app), .user(user)]
+        guard let deletion = try record(UserDeletionRecord.self, key) else { return 0 }
+        if deletion.stage == .messages { return try deleteMessages(deletion, limit) }
+        return try workOfStep { () throws(RuleFailure) in
+            try self.advanceInOneStep(app, user, limit)
+        }
+    }
+
+    private func advanceInOneStep(
+        _ app: AppID, _ user: UserID, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        let key: [ColumnValue] = [.app(app), .user(user)]
         guard var deletion = try record(UserDeletionRecord.self, key) else { return 0 }
         switch deletion.stage {
         case .devices:
@@ -93,7 +101,8 @@ extension Work {
             try put(deletion)
             return max(1, dropped)
         case .memberships: return try endMemberships(&deletion)
-        case .messages: return try deleteMessages(&deletion)
+        // Each message is deleted in a step of its own.
+        case .messages: return 0
         case .settling: return try settle(&deletion)
         case .rows: return try deleteRows(of: deletion, limit)
         }
@@ -115,14 +124,14 @@ extension Work {
 
     /// The user's next memberships, those that ended too.
     private func memberships(
-        _ deletion: UserDeletionRecord
+        _ deletion: UserDeletionRecord, limit: Int = Work.lookedStep
     ) throws(RuleFailure) -> [ParticipantRecord] {
         try records(
             ParticipantRecord.self,
             Scan(
                 index: "participant_by_user",
                 prefix: [.app(deletion.app), .user(deletion.user)],
-                after: [.identifier(deletion.conversation)], limit: Self.lookedStep))
+                after: [.identifier(deletion.conversation)], limit: limit))
     }
 
     /// Ends one membership, and passes over those that ended.
@@ -153,14 +162,16 @@ extension Work {
         return max(1, rows.count)
     }
 
-    /// Deletes the user's next message for everyone, or looks at some of others.
+    /// Looks at the next messages of a conversation and deletes the user's own for everyone, each
+    /// in a step of its own, until about `limit` entries are written. If something goes wrong on
+    /// the way, what is deleted is passed over the next time.
     private func deleteMessages(
-        _ deletion: inout UserDeletionRecord
+        _ deletion: UserDeletionRecord, _ limit: Int
     ) throws(RuleFailure) -> Int {
-        guard let member = try memberships(deletion).first else {
-            deletion.begin(.settling)
-            try put(deletion)
-            return 1
+        var place = deletion
+        guard let member = try memberships(deletion, limit: 1).first else {
+            place.begin(.settling)
+            return try keep(place)
         }
         let conversation = try record(
             ConversationRecord.self, [.app(member.app), .identifier(member.conversation)])
@@ -172,21 +183,36 @@ extension Work {
                     index: "message_by_position",
                     prefix: [.app(member.app), .identifier(member.conversation)],
                     after: [.unsigned(deletion.position)], limit: Self.lookedStep)) : []
+        let each = Int(clamping: conversation?.participants ?? 0) + 1
+        var work = 0
+        var looked = 0
         for message in messages {
-            deletion.position = message.position
-            guard UserID(message.sender) == deletion.user, message.deletedAt == nil else {
-                continue
+            if UserID(message.sender) == deletion.user, message.deletedAt == nil {
+                guard work == 0 || (work < limit && !isSpent) else { break }
+                let done = try workOfStep { () throws(RuleFailure) in
+                    try self.deleteMessage(message.app, message.message, by: .backend)
+                    return each
+                }
+                guard done > 0 else { break }
+                work += done
             }
-            try deleteMessage(deletion.app, message.message, by: .backend)
-            try put(deletion)
-            return Int(clamping: conversation?.participants ?? 0) + 1
+            place.position = message.position
+            looked += 1
         }
-        if messages.count < Self.lookedStep {
-            deletion.conversation = member.conversation
-            deletion.position = 0
+        if looked == messages.count, looked < Self.lookedStep {
+            place.conversation = member.conversation
+            place.position = 0
+        } else if looked == 0 {
+            return 0
         }
-        try put(deletion)
-        return max(1, messages.count)
+        return max(try keep(place), work, looked)
+    }
+
+    private func keep(_ place: UserDeletionRecord) throws(RuleFailure) -> Int {
+        try workOfStep { () throws(RuleFailure) in
+            try self.put(place)
+            return 1
+        }
     }
 
     /// Waits until no job knows of the user any more. How far he got goes with the last one.
