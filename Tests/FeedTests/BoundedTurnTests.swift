@@ -19,6 +19,73 @@ struct BoundedTurnTests {
         }
     }
 
+    @Test("a removed app's rows go some in each turn, whatever the number of tables")
+    func removedApp() throws {
+        let world = try World()
+        let shop = AppID("shop")
+        try world.expectDone(.putApp(AppRecord(app: shop, createdAt: world.now)))
+        try world.tamper { transaction throws(StoreError) in
+            for number in 0..<1_200 as Range<UInt64> {
+                let user = UserID("u\(number)")
+                let device = DeviceID(high: 9, low: number)
+                try transaction.put(
+                    UserRecord(app: shop, user: user, epochHalf: 1, createdAt: world.now))
+                try transaction.put(
+                    DeviceRecord(
+                        app: shop, user: user, device: device, createdAt: world.now,
+                        lastSeenAt: world.now))
+                try transaction.put(
+                    SessionTokenRecord(
+                        app: shop, hash: device.bytes, user: user, device: device,
+                        issuedAt: world.now, expiresAt: world.now + 1_000_000))
+                try transaction.put(
+                    UnreadRecord(
+                        app: shop, user: user, conversation: ConversationID(high: 1, low: 1),
+                        count: 1))
+            }
+        }
+        try world.expectDone(.removeApp(shop))
+        let rows = try turns(.enforceRetention(rows: 1_000), world)
+        #expect(try #require(rows.max()) <= limits.rowsPerTurn + 512, "\(rows)")
+        // Nothing stays behind.
+        for table in Schema.tables where table.columns.first?.name == "app" {
+            try world.store.read { snapshot throws(StoreError) in
+                #expect(try snapshot.rows(table, Scan(prefix: [.app(shop)], limit: 1)).isEmpty)
+            }
+        }
+        #expect(
+            try world.ask(.administer(.putApp(AppRecord(app: shop, createdAt: world.now))))
+                == .done)
+    }
+
+    @Test("each part of retention has its turn, however much there is of the others")
+    func retention() throws {
+        let world = try World()
+        let room = try world.converse(["anna", "bob"])
+        for number in 0..<300 { try world.publish("\(number)", to: room, from: "anna") }
+        try world.tamper { transaction throws(StoreError) in
+            for number in 0..<4_000 {
+                try transaction.put(
+                    IdempotencyRecord(
+                        app: World.app, key: "\(number)", requestHash: [], status: 0,
+                        response: [], expiresAt: world.now))
+                try transaction.put(
+                    SessionTokenRecord(
+                        app: World.app, hash: Array("\(number)".utf8), user: UserID("x"),
+                        device: DeviceID(high: 1, low: 1), issuedAt: world.now,
+                        expiresAt: world.now))
+            }
+        }
+        try world.end(room)
+        world.pass(1)
+        let rows = try turns(.enforceRetention(rows: 1_000), world)
+        #expect(try #require(rows.max()) <= limits.rowsPerTurn + 1_024, "\(rows)")
+        #expect(try world.all(IdempotencyRecord.self).isEmpty)
+        #expect(try world.all(SessionTokenRecord.self).isEmpty)
+        #expect(try world.all(MessageRecord.self).isEmpty)
+        #expect(try world.all(PurgeRecord.self).isEmpty)
+    }
+
     @Test("a user's messages are deleted some in each turn, and each is looked at once")
     func deletedUser() throws {
         let world = try World()

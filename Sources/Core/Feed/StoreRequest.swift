@@ -40,8 +40,8 @@ public enum StoreRequest: Equatable, Sendable {
     case continueDeletions(rows: Int)
     /// Writes the receipts that are due, of at most `users` users.
     case coalesceReceipts(users: Int)
-    /// Deletes rows past their retention and what deletions left behind, at most `rows` of each
-    /// table.
+    /// Deletes rows past their retention and what deletions left behind, about `rows`, and no more
+    /// than one turn may take.
     case enforceRetention(rows: Int)
     /// Start of a process: makes the store's epoch half if there is none, and sets
     /// `expectedUntil` on the sessions of every other boot.

@@ -40,6 +40,7 @@ extension Work {
                 deleted += try purgeFeed(of: member, limit - deleted)
                 guard deleted < limit else { break }
                 purge.cursor = member.user.name
+                if isSpent { break }
             }
             try put(purge)
             return deleted
@@ -171,7 +172,9 @@ extension Work {
         }
         var feed: OpenFeed?
         var needed: UInt64 = 0
-        for entry in sorted {
+        var looked = 0
+        for entry in sorted where looked == 0 || !isSpent {
+            looked += 1
             if feed?.user.app != entry.app || feed?.user.user != entry.user {
                 if let feed { try close(feed) }
                 feed = try openFeed(entry.app, entry.user)
@@ -190,7 +193,7 @@ extension Work {
             }
         }
         if let feed { try close(feed) }
-        return (old.count, old.count == limit)
+        return (looked, looked < old.count || old.count == limit)
     }
 
     /// It says that a conversation is deleted, and the feed still holds some of that.

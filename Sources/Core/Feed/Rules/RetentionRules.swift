@@ -1,36 +1,59 @@
 import Model
 
+/// What retention does; each kind in a step of its own.
+private enum RetentionPart: CaseIterable {
+    case expired, removedApps, compaction, purges, erasures, events
+}
+
 extension Work {
+    /// So many shares are in the rows of one turn: every part of retention has one in it.
+    private static let sharesPerTurn = 16
+
     /// Deletes what is past its retention, what deletions left behind, and the rows of removed
-    /// apps, at most `rows` of each table; each kind in a step of its own.
+    /// apps: about `rows`, and no more than one turn may take. Each round gives every part its
+    /// share, so that none waits for all of another.
     func enforceRetention(rows: Int) throws(RuleFailure) -> StoreAnswer {
-        let limit = max(1, rows)
-        var (count, more) = try step { () throws(RuleFailure) in try self.deleteExpired(limit) }
-        let compacted = try step { () throws(RuleFailure) in try self.compact(limit) }
-        let purged = try step { () throws(RuleFailure) in try self.purge(limit) }
-        let erased = try step { () throws(RuleFailure) in try self.eraseNames(limit) }
-        let dropped = try step { () throws(RuleFailure) in try self.dropEvents(limit) }
-        for part in [compacted, purged, erased, dropped] {
-            count += part.deleted
-            more = more || part.isMore
+        let share = max(1, min(rows, limits.rowsPerTurn / Self.sharesPerTurn))
+        var count = 0
+        var more = true
+        while more, count == 0 || (count < rows && !isSpent) {
+            more = false
+            for part in RetentionPart.allCases {
+                let (deleted, isMore) = try step { () throws(RuleFailure) in
+                    try self.carryOut(part, share)
+                }
+                count += deleted
+                more = more || isMore
+            }
+            if count == 0 { break }
         }
         return .progressed(count: count, more: more)
+    }
+
+    private func carryOut(
+        _ part: RetentionPart, _ limit: Int
+    ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
+        switch part {
+        case .expired: try deleteExpired(limit)
+        case .removedApps: try deleteRemovedApp(limit)
+        case .compaction: try compact(limit)
+        case .purges: try purge(limit)
+        case .erasures: try eraseNames(limit)
+        case .events: try dropEvents(limit)
+        }
     }
 
     private func deleteExpired(
         _ limit: Int
     ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         var count = 0
-        var more = false
-        for table in Schema.tables {
+        for table in Schema.tables where count < limit {
             guard case .until(_, let index) = table.retention else { continue }
-            let deleted = try deleteRows(
-                of: table, Scan(index: index, through: [.timestamp(now)], limit: limit))
-            count += deleted
-            more = more || deleted == limit
+            count += try deleteRows(
+                of: table,
+                Scan(index: index, through: [.timestamp(now)], limit: limit - count))
         }
-        let (removed, isMore) = try deleteRemovedApp(limit)
-        return (count + removed, more || isMore)
+        return (count, count >= limit)
     }
 
     /// One removed app at a time.
@@ -50,8 +73,9 @@ extension Work {
             return (try continueSessionEnds().count, true)
         }
         var count = 0
-        for table in Schema.tables where table.columns.first?.name == "app" {
-            count += try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit))
+        for table in Schema.tables
+        where table.columns.first?.name == "app" && count < limit {
+            count += try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit - count))
         }
         if count == 0 {
             try delete(MetaRecord.self, [.text(MetaRecord.resetsPrefix + app)])

@@ -81,9 +81,8 @@ extension StoreRequest {
         case .webhooks, .schedules, .campaigns: return costs.turn + costs.queue
         case .continueFanOut: return costs.turn + costs.change
         case .coalesceReceipts: return costs.turn + costs.receipts
-        // Each of its parts deletes as many rows as it is told, of each table.
-        case .enforceRetention(let rows):
-            return costs.turn + Schema.tables.count * max(1, rows) * 4
+        // Each of its parts has a share of the turn, and the last step of each may exceed it.
+        case .enforceRetention: return 2 * costs.turn + costs.device
         case .continueDeletions(let rows): return costs.turn + costs.change + max(1, rows) * 16
         case .start: return costs.queue
         // A backup made into a store, before anybody is served.
