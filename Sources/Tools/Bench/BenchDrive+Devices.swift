@@ -235,7 +235,7 @@ extension StoreBench {
         sample.held = BenchClock.monotonic() - begun
         sample.processor = BenchClock.processor() - processor
         guard case .page(let page) = reading, !page.entries.isEmpty else {
-            throw BenchError("a page without entries")
+            throw BenchError("no page with entries after \(after) of \(phone.user): \(reading)")
         }
         note(sample)
         return page

@@ -49,6 +49,7 @@ extension StoreBench {
             _ = try world.ask(zip(numbers, ids).map { world.publishing(in: pair($0), $1) })
             made += ids
         }
+        try settle("fan-out")
         return made
     }
 

@@ -5,6 +5,8 @@ public struct BenchReport: Codable, Equatable, Sendable {
     public let store: String
     public let scale: BenchScale
     public let rows: [BenchRow]
+    /// Kinds that could not be driven to their end, and why.
+    public let failures: [String]
     /// Whether it was built without optimization: then the times say nothing.
     public let isDebug: Bool
 
@@ -52,6 +54,7 @@ public struct BenchReport: Codable, Equatable, Sendable {
             behind a colon is that of the duty whose turns followed, or of what came next.
             """
         if rows.contains(where: \.isCut) { text += "\n* cut short: its time was up." }
+        for failure in failures { text += "\nfailed: \(failure)" }
         if isDebug { text += "\nA debug build: the times say nothing." }
         return text
     }

@@ -35,6 +35,7 @@ public final class StoreBench {
     private var order: [BenchPlace] = []
     private var driven: [BenchPlace: Set<String>] = [:]
     private var cut: Set<BenchPlace> = []
+    private var failures: [String] = []
     private var deadline: UInt64 = 0
     /// What the kinds are driven on.
     var stock = BenchStock()
@@ -47,14 +48,18 @@ public final class StoreBench {
         world = BenchWorld(writer, options.scale)
     }
 
-    /// - Throws: `StoreError`; `BenchError` if a request was refused: figures of what was not
-    ///   carried out would be none.
+    /// A kind in which a request is refused ends there, and the report says so: figures of what was
+    /// not carried out would be none.
     public static func run(_ options: StoreBenchOptions) throws -> BenchReport {
         let bench = try StoreBench(options)
         defer { bench.writer.store.close() }
         try bench.fill()
         for kind in BenchKind.allCases where options.kinds.contains(kind) {
-            try bench.drive(kind)
+            do {
+                try bench.drive(kind)
+            } catch let error as BenchError {
+                bench.failures.append("\(kind.rawValue): \(error)")
+            }
         }
         return bench.report()
     }
@@ -64,6 +69,8 @@ public final class StoreBench {
         for run in 0..<(kind.isOnce ? 1 : max(1, options.runs)) {
             options.progress("\(kind.rawValue), run \(run + 1)")
             for place in order where place.kind == kind.rawValue { samples[place]?.append([]) }
+            // A change that a conversation still waits for makes the next one wait, too.
+            try settle("fan-out")
             deadline = BenchClock.monotonic() + UInt64(options.seconds * 1e9)
             try carryOut(kind, run: run)
         }
@@ -82,7 +89,8 @@ public final class StoreBench {
                     requests: [], isCut: false))
         }
         return BenchReport(
-            store: options.path == nil ? "memory" : "file", scale: scale, rows: rows,
+            store: options.path == nil ? "memory" : "file", scale: scale,
+            rows: rows.filter { $0.transactions > 0 }, failures: failures,
             isDebug: BenchReport.isDebugBuild)
     }
 

@@ -91,7 +91,7 @@ extension Rouse {
         } else {
             Terminal.print(report.text)
         }
-        return ExitStatus.success
+        return report.failures.isEmpty ? ExitStatus.success : ExitStatus.failure
     }
 
     private static func benchScale(_ text: String) throws -> BenchScale {
