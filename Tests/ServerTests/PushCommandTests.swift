@@ -150,21 +150,44 @@ import Testing
         Issue.record("it did not come to that")
     }
 
+    /// The state and the reason in the line of the only credential.
+    private func status(of server: RealServer) throws -> (state: String, reason: String) {
+        let lines = try server.rouse(["push", "status"]).split(separator: "\n")
+        let words = lines.last?.split(separator: " ", omittingEmptySubsequences: true) ?? []
+        guard lines.count == 2, words.prefix(4) == ["chat", "production", "default", "key"],
+            words.count > 4
+        else { return ("", "") }
+        return (String(words[4]), words.dropFirst(5).joined(separator: " "))
+    }
+
+    @Test(
+        "push status names the topic that rests, and says when it is tried again",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func restingTopic() throws {
+        let server = try RealServer()
+        let simulator = try simulator(of: server)
+        defer {
+            simulator.kill()
+            server.stop()
+        }
+        try server.addPush(simulator)
+        // The app is another team's by now: APNs refuses the topic, and not the key.
+        try simulator.tell(["cmd": "app_add", "topic": RealServer.topic, "team": "TEAM999999"])
+        let (output, code) = try server.runPeer("unreached.py")
+        try #require(code == 0, "\(output)\n\(server.log.suffix(2000))")
+        let rests = "\(RealServer.topic) rests: TopicDisallowed, tried again in "
+        try wait { try status(of: server).reason.hasPrefix(rests) }
+        let (state, reason) = try status(of: server)
+        #expect(state == "sending" && reason.hasPrefix(rests), "\(state): \(reason)")
+    }
+
     @Test(
         "push status says that no connection to APNs comes about, and why",
         .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
     func unreachable() throws {
         let server = try RealServer()
         defer { server.stop() }
-        /// The state and the reason in the line of the only credential.
-        func status() throws -> (state: String, reason: String) {
-            let lines = try server.rouse(["push", "status"]).split(separator: "\n")
-            let words = lines.last?.split(separator: " ", omittingEmptySubsequences: true) ?? []
-            guard lines.count == 2, words.prefix(4) == ["chat", "production", "default", "key"],
-                words.count > 4
-            else { return ("", "") }
-            return (String(words[4]), words.dropFirst(5).joined(separator: " "))
-        }
+        func status() throws -> (state: String, reason: String) { try self.status(of: server) }
         #expect(try server.rouse(["push", "status"]) == "no push credentials in use")
         // Nothing listens there; nobody has tried.
         try server.addKey(PrivateKey.generate(.p256).pem)

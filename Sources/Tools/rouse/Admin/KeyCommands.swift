@@ -50,8 +50,12 @@ extension Rouse {
             ], removePush),
         command(
             "push status", "tell how it stands with each push credential", [], [], pushStatus,
-            notes: "Of a running server. `tripped`: tokens that APNs accepted before are called\n"
-                + "wrong all at once; the credential is paused and no token is dropped."),
+            notes: """
+                Of a running server. `unreachable`: no connection to APNs comes about. `tripped`:
+                tokens that APNs accepted before are called wrong all at once; the credential is
+                paused and no token is dropped. A topic that APNs refuses rests by itself: it is
+                named beside the state, and the others are sent.
+                """),
     ]
 
     /// A file named by an option.
@@ -152,11 +156,28 @@ extension Rouse {
             [
                 credential["app"].words, credential["environment"].words,
                 credential["name"].words, credential["kind"].words, credential["state"].words,
-                credential["reason"].words,
+                reason(credential),
             ]
         }
         let head = ["APP", "ENVIRONMENT", "NAME", "KIND", "STATE", "REASON"]
         connection.say(rows.isEmpty ? "no push credentials in use" : textTable(head, rows))
+    }
+
+    /// Why a credential does not send, or which of its topics rest while it sends the others.
+    private static func reason(_ credential: JSONValue) -> String {
+        var reasons = [refusal(credential, after: "")]
+        for topic in credential["topics_paused"].items {
+            reasons.append(refusal(topic, after: "\(topic["name"].words) rests: "))
+        }
+        return reasons.filter { !$0.isEmpty }.joined(separator: "; ")
+    }
+
+    /// In words, with the time of the next try if there is one.
+    private static func refusal(_ paused: JSONValue, after name: String) -> String {
+        let reason = paused["reason"].words
+        let seconds = paused["paused_seconds"].words
+        if reason.isEmpty { return "" }
+        return name + reason + (seconds.isEmpty ? "" : ", tried again in \(seconds) s")
     }
 
     private static func removePush(_ arguments: Arguments) throws {
