@@ -267,9 +267,10 @@ extension Work {
             if isUntold { feed.user.awaitReceipt() }
         }
         if entry.unreadPosition != older.unreadPosition {
-            _ = try waking { () throws(StoreError) in
-                try self.transaction.recountUnread(
-                    entry.app, entry.user, entry.conversation, now: self.now)
+            try waking { () throws(StoreError) in
+                try self.transaction.entryChanged(
+                    entry.app, entry.user, entry.conversation, at: older.position,
+                    isToBeRead: entry.unreadPosition != nil, now: self.now)
             }
         }
         feed.replaced.append((older, entry))

@@ -72,6 +72,31 @@ extension StoreTransaction {
         try put(row)
     }
 
+    /// The entry at `position` has begun, or ceased, to be one that is to be read; nothing else
+    /// has changed. Counts by one where the number before is known, else anew.
+    func entryChanged(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, at position: UInt64,
+        isToBeRead: Bool, now: Timestamp
+    ) throws(StoreError) {
+        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
+        // At its most the number stands for more than it says; without a row there is little to
+        // count. Who left, or deleted the conversation, has nothing to read there.
+        guard var row = try record(UnreadRecord.self, key), row.count < UnreadRecord.countMax,
+            let member = try record(
+                ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)]),
+            member.leftRevision == nil, !member.isGone
+        else {
+            try recountUnread(app, user, conversation, now: now)
+            return
+        }
+        guard position > max(member.joinedPosition, member.clearedPosition),
+            try !readPositions(app, user, conversation).contains(position)
+        else { return }
+        row.count = isToBeRead ? row.count + 1 : row.count - 1
+        if row.count == 0 { return try delete(UnreadRecord.self, key) }
+        try put(row)
+    }
+
     /// Something changed that the number depends on: counts anew.
     ///
     /// - Returns: whether the icon shows less now.
