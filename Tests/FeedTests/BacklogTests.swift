@@ -34,6 +34,16 @@ import Wire
         return (pushes, room)
     }
 
+    /// As a gateway with many free streams does: claim upon claim while something is due.
+    private func claimAll(_ pushes: Pushes) throws -> [PushJob] {
+        var all: [PushJob] = []
+        while true {
+            let jobs = try pushes.claim(streams: 256)
+            if jobs.isEmpty { return all }
+            all += jobs
+        }
+    }
+
     @Test func withoutAnOutageABacklogLeavesAsFastAsThereAreStreams() throws {
         let (pushes, room) = try crowd(250)
         try pushes.world.publish("1", to: room, from: "anna")
@@ -43,7 +53,7 @@ import Wire
             pushes.world.pass(1_000)
             try pushes.tick()
         }
-        #expect(try pushes.claim(streams: 256).count == 250)
+        #expect(try claimAll(pushes).count == 250)
     }
 
     @Test func afterAnOutageOfOursOverdueRowsLeaveAtALimitedRate() throws {
@@ -53,10 +63,10 @@ import Wire
         // Nobody serves for ten seconds.
         pushes.world.pass(10_000)
         try pushes.tick()
-        #expect(try pushes.claim(streams: 250).count == 200)
+        #expect(try claimAll(pushes).count == 200)
         #expect(try pushes.claim(streams: 250).isEmpty)
         pushes.world.pass(1_000)
-        #expect(try pushes.claim(streams: 250).count == 50)
+        #expect(try claimAll(pushes).count == 50)
     }
 
     @Test func urgentAlertsDoNotWaitForTheRateAfterAnOutage() throws {
@@ -67,9 +77,9 @@ import Wire
         try pushes.say("fire", in: side, .urgent)
         pushes.world.pass(10_000)
         try pushes.tick()
-        let first = try pushes.claim(streams: 250)
-        #expect(first.count == 201)
-        #expect(first.count { $0.kind == .alert } == 1)
+        let all = try claimAll(pushes)
+        #expect(all.count == 201)
+        #expect(all.prefix(64).count { $0.kind == .alert } == 1)
     }
 
     @Test func urgentAlertsLeaveBeforeEveryWake() throws {

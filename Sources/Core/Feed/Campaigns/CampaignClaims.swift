@@ -82,6 +82,8 @@ struct CampaignClaims {
                     limit: campaignsMax - found.count)))
     }
 
+    var isEmpty: Bool { campaigns.isEmpty }
+
     /// Of so many streams, those kept for campaigns whatever the devices are owed.
     func reserve(of streams: Int) -> Int {
         campaigns.isEmpty ? 0 : min(PushQueues.reserve, streams / 8)
@@ -107,12 +109,18 @@ struct CampaignClaims {
         self.rooms = rooms
         let rows = try dueRows(atMost: ids.count)
         var ids = ids
+        let count = ids.count
         try transaction.savepoint { () throws(StoreError) in
             let ordered = rows.sorted {
                 $0.push.precedes($1.push, orInTie: $0.push.campaign < $1.push.campaign)
             }
             for row in ordered {
                 guard let id = ids.first else { break }
+                // Those left are due as before; one goes on in any case.
+                guard ids.count == count || !transaction.isSpent else {
+                    isMore = true
+                    break
+                }
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.push.app), .user(row.push.user)], lock: .wait)
                 if try claim(row, isKnown: user != nil, id) { ids = ids.dropFirst() }

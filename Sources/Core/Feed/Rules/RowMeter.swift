@@ -34,7 +34,9 @@ final class MeteredTransaction: StoreTransaction {
         self.turn = turn
     }
 
-    fileprivate func hasUsed(_ turns: Int) -> Bool { count.total >= turns * turn }
+    fileprivate func hasUsed(_ parts: Int, of all: Int) -> Bool {
+        count.total * all >= parts * turn
+    }
 
     func row(_ table: Table, key: [ColumnValue], lock: RowLock) throws(StoreError)
         -> [ColumnValue]?
@@ -66,9 +68,10 @@ final class MeteredTransaction: StoreTransaction {
 
 extension StoreTransaction {
     /// Whether the request that runs on it has used up what one turn may take.
-    var isSpent: Bool { hasSpent(turns: 1) }
+    var isSpent: Bool { hasSpent(1, of: 1) }
 
-    func hasSpent(turns: Int) -> Bool {
-        (self as? MeteredTransaction)?.hasUsed(turns) ?? false
+    /// Whether it has used up so many of the equal parts of a turn: what comes behind has the rest.
+    func hasSpent(_ parts: Int, of all: Int) -> Bool {
+        (self as? MeteredTransaction)?.hasUsed(parts, of: all) ?? false
     }
 }

@@ -6,8 +6,10 @@ extension WakeRules {
     /// Pushes that have waited for us, not for their moment: so many leave in a second after an
     /// outage of ours.
     static let overduePerSecond: UInt64 = 200
-    /// Devices looked at in one claim.
-    static let claimMax = 256
+    /// Devices looked at in one claim: what they mostly cost is within a turn.
+    static let claimMax = 64
+    /// Devices between which a claim looks whether its turn is spent.
+    private static let claimedAtOnce = 8
     /// How long a device waits whose credential is missing, or whose user or app is suspended.
     static let credentialDelay: Milliseconds = 30_000
 
@@ -29,30 +31,47 @@ extension WakeRules {
         if request.countsQueues {
             claimed.queues = try queues.depths() + [campaigns.depth].compactMap { $0 }
         }
-        try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
-                // Those left are due as before. Most devices cost few rows, so a claim is cut only
-                // where many are owed much.
-                guard !transaction.hasSpent(turns: 4) || claimed.jobs.isEmpty else {
-                    claimed.more = true
-                    break
-                }
-                // The user's row first: a publish holds it while it looks at the same device.
-                let user = try transaction.record(
-                    UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
-                let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
-                let (job, more) = try self.claim(
-                    row, claim, isSuspended: user?.isSuspended ?? false, in: transaction,
-                    now: now)
-                if let job { claimed.jobs.append(job) }
-                effects += more
+        var rest = rows[...]
+        while !rest.isEmpty {
+            // Those left are due as before. Campaigns have their part of the turn, as of streams.
+            if rest.count < rows.count, transaction.hasSpent(campaigns.isEmpty ? 8 : 6, of: 8) {
+                claimed.more = true
+                break
             }
+            try claim(
+                rest.prefix(claimedAtOnce), request, in: transaction, now: now, &claimed, &effects)
+            rest = rest.dropFirst(claimedAtOnce)
         }
         try campaigns.claim(
             rooms: queues.rooms, ids: request.ids[claimed.jobs.count..<streams])
         claimed.take(campaigns)
         effects += campaigns.effects
         return (claimed, effects)
+    }
+
+    /// In the lock order, in a savepoint of their own, whose locks are a sequence. They are few,
+    /// so that a claim that ends with its turn leaves those that were due last.
+    private static func claim(
+        _ rows: ArraySlice<DueRow>, _ request: ClaimPushes, in transaction: any StoreTransaction,
+        now: Timestamp, _ claimed: inout ClaimedPushes, _ effects: inout WakeEffects
+    ) throws(StoreError) {
+        var jobs = claimed.jobs
+        var found = WakeEffects()
+        try transaction.savepoint { () throws(StoreError) in
+            for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
+                // The user's row first: a publish holds it while it looks at the same device.
+                let user = try transaction.record(
+                    UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
+                let claim = Claim(owner: request.boot, id: request.ids[jobs.count])
+                let (job, more) = try self.claim(
+                    row, claim, isSuspended: user?.isSuspended ?? false, in: transaction,
+                    now: now)
+                if let job { jobs.append(job) }
+                found += more
+            }
+        }
+        claimed.jobs = jobs
+        effects += found
     }
 
     private static func claim(

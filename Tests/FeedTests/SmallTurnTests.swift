@@ -1,0 +1,79 @@
+import Feed
+import MemoryStore
+import Model
+import Testing
+import Wake
+import Wire
+
+/// Requests and turns that meet much at once, where a turn has few rows: each ends with its turn,
+/// and what is left is done in the next ones, all of it.
+struct SmallTurnTests {
+    private let campaigns: Campaigns
+    private var world: World { campaigns.world }
+    private let turn = 256
+
+    init() throws {
+        campaigns = try Campaigns()
+        world.limits.rowsPerTurn = turn
+    }
+
+    /// The turns of a duty until there is nothing more to do, and the rows of each.
+    private func turns(_ request: StoreRequest) throws -> [Int] {
+        var rows: [Int] = []
+        while true {
+            let answer = try world.ask(request)
+            rows.append(world.rows.total)
+            guard case .progressed(_, more: true) = answer else { return rows }
+            try #require(rows.count < 5_000, "it comes to no end")
+        }
+    }
+
+    /// Sleeping phones, each with a wake due at `due`, or that waits for its app since then.
+    private func wakes(_ numbers: Range<UInt64>, waitingSince: Timestamp? = nil) throws {
+        try world.tamper { transaction throws(StoreError) in
+            for number in numbers {
+                var row = WakeRecord(
+                    app: World.app, user: UserID("u\(number)"),
+                    device: DeviceID(high: 2, low: number))
+                row.environment = PushEnvironmentKind.development.rawValue
+                row.topic = "example.chess"
+                row.phase = waitingSince == nil ? .due : .waiting
+                row.due = waitingSince == nil ? self.world.now : nil
+                row.waitingSince = waitingSince
+                row.graceUntil = waitingSince.map { $0 + 60_000 }
+                row.usefulTarget = 5
+                try transaction.put(row)
+            }
+        }
+    }
+
+    @Test("a claim takes pushes until its turn is spent; the rest is due as before")
+    func claim() throws {
+        try campaigns.phones(0...199)
+        try wakes(0..<200)
+        var names: Set<String> = []
+        for _ in 0..<200 where names.count < 200 {
+            let jobs = try campaigns.pushes.claim(streams: 256)
+            // The rows that were found due are read once more than they are taken.
+            #expect(world.rows.total <= turn + 300, "\(world.rows)")
+            try #require(!jobs.isEmpty)
+            names.formUnion(jobs.map(\.key.user.name))
+        }
+        #expect(names.count == 200)
+    }
+
+    @Test("a claim of a campaign's pushes ends with its turn, too")
+    func claimOfCampaign() throws {
+        try campaigns.phones(0...199)
+        try campaigns.create { $0.plan.rate = 100_000 }
+        try campaigns.advance()
+        var names: Set<String> = []
+        for _ in 0..<200 where names.count < 200 {
+            let jobs = try campaigns.pushes.claim(streams: 256)
+            #expect(world.rows.total <= turn + 300, "\(world.rows)")
+            try #require(!jobs.isEmpty)
+            names.formUnion(jobs.map(\.key.user.name))
+        }
+        #expect(names.count == 200)
+    }
+}
