@@ -47,6 +47,62 @@ struct SmallTurnTests {
         }
     }
 
+    @Test("an announcement is in feeds until the turn is spent, and in the others' afterwards")
+    func announcement() throws {
+        let users = (0..<256).map { "user\($0)" }
+        let answer = try world.ask(
+            .announce(
+                app: World.app,
+                Announcement(
+                    announcement: world.fresh(), users: users,
+                    parts: [Part(mimeType: "text/plain", content: [1])],
+                    push: PushText(title: "News", body: "Sale")),
+                idempotency: nil))
+        #expect(answer.refusal == nil)
+        #expect(world.rows.total <= turn + 32, "\(world.rows)")
+        // Some have it at once.
+        #expect(try users.count { try world.head($0) == 1 } > 10)
+        let rows = try turns(.continueFanOut(recipients: 512))
+        #expect(try #require(rows.max()) <= turn + 64, "\(rows)")
+        #expect(try users.allSatisfy { try world.head($0) == 1 })
+        #expect(try world.all(AnnouncementBatchRecord.self).isEmpty)
+    }
+
+    @Test("announcements leave the conversations' changes their half of a turn")
+    func announcementsBesideMessages() throws {
+        world.limits.directRecipients = 64
+        let users = (0..<1_000).map { "user\($0)" }
+        let room = try world.converse((0..<100).map { "member\($0)" })
+        try world.finishFanOut()
+        for _ in 0..<4 {
+            try world.ask(
+                .announce(
+                    app: World.app,
+                    Announcement(
+                        announcement: world.fresh(), users: users,
+                        parts: [Part(mimeType: "text/plain", content: [1])], push: nil),
+                    idempotency: nil))
+        }
+        try world.publish("hello", to: room)
+        while try !world.all(FanOutRecord.self).isEmpty {
+            try world.ask(.continueFanOut(recipients: 512))
+            #expect(world.rows.total <= turn + 300, "\(world.rows)")
+        }
+        #expect(try !world.all(AnnouncementBatchRecord.self).isEmpty)
+        try world.finishFanOut()
+        #expect(try users.allSatisfy { try world.head($0) == 4 })
+    }
+
+    @Test("those who join are told of each other until the turn is spent, and then go on")
+    func join() throws {
+        let users = (0..<44).map { "user\($0)" }
+        try world.converse(users)
+        #expect(world.rows.total <= turn + 64 + 6 * users.count, "\(world.rows)")
+        let rows = try turns(.continueFanOut(recipients: 512))
+        #expect(try #require(rows.max()) <= turn + 128, "\(rows)")
+        for user in users { #expect(try world.head(user) == 45) }
+    }
+
     @Test("a claim takes pushes until its turn is spent; the rest is due as before")
     func claim() throws {
         try campaigns.phones(0...199)

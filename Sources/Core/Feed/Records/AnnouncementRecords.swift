@@ -58,8 +58,8 @@ public struct AnnouncementRecord: Record, Equatable {
     }
 }
 
-/// Users who have yet to get an announcement: served as a whole, in one step. A large
-/// announcement has several such rows.
+/// Users who have yet to get an announcement: a step serves them all, or as many as its turn
+/// allows. A large announcement has several such rows.
 public struct AnnouncementBatchRecord: Record, Equatable {
     public static let table = Table(
         "announcement_batch",

@@ -27,11 +27,11 @@ extension Work {
             pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "",
             recipients: UInt64(users.count), pushOptions: request.options.encoded)
         try put(made)
+        var rest = users[...]
         if users.count <= limits.directRecipients {
-            try serve(made, to: users)
-        } else {
-            try queue(made, for: users)
+            rest = try serve(made, to: rest) { self.isSpent }
         }
+        if !rest.isEmpty { try queue(made, for: rest) }
         return made
     }
 
@@ -49,22 +49,33 @@ extension Work {
         return users
     }
 
+    /// - Returns: those who are left for the next turn; one is served in any case.
     private func serve(
-        _ announcement: AnnouncementRecord, to users: [UserID]
-    ) throws(RuleFailure) {
-        for user in users {
-            var feed = try openFeed(announcement.app, user)
-            try append(
-                .announcement(announcement, isRead: false), to: &feed,
-                attention: announcement.attention)
-            try close(feed)
+        _ announcement: AnnouncementRecord, to users: ArraySlice<UserID>,
+        until isSpent: () -> Bool
+    ) throws(RuleFailure) -> ArraySlice<UserID> {
+        var rest = users
+        while let user = rest.popFirst() {
+            try serve(announcement, to: user)
+            if isSpent() { break }
         }
+        return rest
+    }
+
+    private func serve(
+        _ announcement: AnnouncementRecord, to user: UserID
+    ) throws(RuleFailure) {
+        var feed = try openFeed(announcement.app, user)
+        try append(
+            .announcement(announcement, isRead: false), to: &feed,
+            attention: announcement.attention)
+        try close(feed)
     }
 
     // MARK: many recipients
 
     private func queue(
-        _ announcement: AnnouncementRecord, for users: [UserID]
+        _ announcement: AnnouncementRecord, for users: ArraySlice<UserID>
     ) throws(RuleFailure) {
         let app: [ColumnValue] = [.app(announcement.app)]
         let newest = try records(
@@ -81,7 +92,7 @@ extension Work {
         if let oldest, number - oldest >= limits.announcementQueue {
             throw .refused(.rateLimited, "too many announcements wait")
         }
-        var rest = users[...]
+        var rest = users
         while !rest.isEmpty {
             number += 1
             try put(
@@ -98,13 +109,16 @@ extension Work {
     /// The name under which the app is kept whose batch was served last.
     private static let turn = "announcement_turn"
 
-    /// Serves batches, each in a step of its own, until `budget` users are served: apps take
-    /// turns. Every call serves one at least, if there is one.
+    /// The part of a turn that is announcements': the rest is for what happens in conversations.
+    private var isHalfSpent: Bool { transaction.hasSpent(1, of: 2) }
+
+    /// Serves batches, each in a step of its own, until `budget` users are served or half of the
+    /// turn is spent: apps take turns. Every call serves one user at least, if there is one.
     ///
     /// - Returns: how many steps it took.
     func continueAnnouncements(_ budget: inout Int) throws(RuleFailure) -> Int {
         var steps = 0
-        while budget > 0, let batch = try nextBatch() {
+        while budget > 0, steps == 0 || !isHalfSpent, let batch = try nextBatch() {
             budget -= try advance(batch)
             steps += 1
         }
@@ -129,24 +143,42 @@ extension Work {
     ) throws(RuleFailure) -> Int {
         let id: [ColumnValue] = [.app(batch.app), .identifier(batch.announcement)]
         try put(MetaRecord(name: Self.turn, bytes: Array(batch.app.name.utf8)))
-        try delete(AnnouncementBatchRecord.self, [.app(batch.app), .unsigned(batch.number)])
         guard
             let announcement = try readable({ () throws(RuleFailure) in
                 try self.record(AnnouncementRecord.self, id, lock: .wait)
             }) ?? nil
         else {
             noteUnreadable(batch, UserID(""), detail)
+            try keep([], of: batch)
             return 1
         }
-        for user in batch.listed {
+        let users = batch.listed
+        var rest = users[...]
+        while let user = rest.popFirst() {
             let served: Void? = try readable { () throws(RuleFailure) in
                 try self.savepoint { () throws(RuleFailure) in
-                    try self.serve(announcement, to: [user])
+                    try self.serve(announcement, to: user)
                 }
             }
             if served == nil { noteUnreadable(batch, user, detail) }
+            if isSpent { break }
         }
-        return max(1, 2 * batch.listed.count)
+        try keep(rest, of: batch)
+        return max(1, 2 * (users.count - rest.count))
+    }
+
+    /// Those who are left of a batch keep its place: it goes when all are served.
+    private func keep(
+        _ users: ArraySlice<UserID>, of batch: AnnouncementBatchRecord
+    ) throws(RuleFailure) {
+        guard !users.isEmpty else {
+            return try delete(
+                AnnouncementBatchRecord.self, [.app(batch.app), .unsigned(batch.number)])
+        }
+        try put(
+            AnnouncementBatchRecord(
+                app: batch.app, number: batch.number, announcement: batch.announcement,
+                users: Array(users)))
     }
 
     /// `nil`: something of it cannot be read.
@@ -189,12 +221,15 @@ extension Work {
         let announcement = try record(AnnouncementRecord.self, id, lock: .wait)
         guard let batch = try record(AnnouncementBatchRecord.self, key) else { return 1 }
         try put(MetaRecord(name: Self.turn, bytes: Array(next.app.name.utf8)))
-        try delete(AnnouncementBatchRecord.self, key)
         // The app is on its way out, and this row a little behind.
-        guard let announcement else { return 1 }
+        guard let announcement else {
+            try keep([], of: batch)
+            return 1
+        }
         let users = batch.listed
-        try serve(announcement, to: users)
-        return max(1, users.count)
+        let rest = try serve(announcement, to: users[...]) { self.isHalfSpent }
+        try keep(rest, of: batch)
+        return max(1, users.count - rest.count)
     }
 
     // MARK: reading

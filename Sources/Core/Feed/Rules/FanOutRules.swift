@@ -65,9 +65,11 @@ extension Work {
         let granted = share
         var steps = try continueAnnouncements(&share)
         budget = max(1, budget - (granted - share))
-        while budget > 0, steps == 0 || !isSpent, let row = try nextJob() {
+        var isFirst = true
+        while budget > 0, isFirst || !isSpent, let row = try nextJob() {
             budget -= try advance(row, by: min(budget, limits.fanOutStep))
             steps += 1
+            isFirst = false
         }
         var more = try nextJob() != nil
         if !more { more = try hasAnnouncements() }

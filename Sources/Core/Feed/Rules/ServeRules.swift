@@ -33,6 +33,9 @@ extension Work {
         }
     }
 
+    /// Read at a time: what a turn leaves of them is read again in the next.
+    private static let participantsAtOnce = 64
+
     private func participants(
         after user: String, in job: FanOutRecord, limit: Int
     ) throws(RuleFailure) -> [ParticipantRecord] {
@@ -61,7 +64,7 @@ extension Work {
         _ body: (ParticipantRecord) throws(RuleFailure) -> Int
     ) throws(RuleFailure) -> Bool {
         while budget > 0 {
-            let limit = min(budget, limits.fanOutStep)
+            let limit = min(budget, limits.fanOutStep, Self.participantsAtOnce)
             let recipients = try participants(after: job.cursor, in: job, limit: limit)
             for recipient in recipients {
                 guard budget > 0 else { return false }
@@ -281,7 +284,7 @@ extension Work {
                 ],
                 limit: limits.participantsPerRequest + 1))
         while budget > 0 {
-            let limit = min(budget, limits.fanOutStep)
+            let limit = min(budget, limits.fanOutStep, Self.participantsAtOnce)
             let recipients = try participants(after: job.cursor, in: job, limit: limit)
             for recipient in recipients {
                 guard budget > 0 else { return false }
@@ -298,6 +301,7 @@ extension Work {
                     budget -= 1
                 }
                 job.cursor = recipient.user.name
+                if isSpent { budget = 0 }
             }
             if recipients.count < limit { return true }
         }
@@ -321,10 +325,17 @@ extension Work {
             try moveToFront(recipient, in: &feed)
             try appendState(of: recipient, in: conversation, to: &feed)
         }
+        var isFirst = true
         while budget > 0 {
-            let limit = min(budget, limits.fanOutStep)
+            let limit = min(budget, limits.fanOutStep, Self.participantsAtOnce)
             let members = try participants(after: job.member, in: job, limit: limit)
             for member in members {
+                guard isFirst || !isSpent else {
+                    budget = 0
+                    try close(feed)
+                    return false
+                }
+                isFirst = false
                 job.member = member.user.name
                 budget -= 1
                 guard member.joinedRevision <= job.revision else { continue }
