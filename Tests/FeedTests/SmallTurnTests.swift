@@ -132,4 +132,54 @@ struct SmallTurnTests {
         }
         #expect(names.count == 200)
     }
+
+    @Test("a campaign goes through devices until the turn is spent, and leaves none out")
+    func campaign() throws {
+        try campaigns.phones(0...599)
+        let id = try campaigns.create()
+        let rows = try turns(.campaigns(.advance(devices: 256)))
+        #expect(try #require(rows.max()) <= turn + 128, "\(rows)")
+        let counts = try campaigns.counts(id)
+        #expect(counts.seen == 600 && counts.waiting == 600)
+        try campaigns.control(id, .cancel)
+        world.pass(3_000)
+        let back = try turns(.campaigns(.advance(devices: 256)))
+        #expect(try #require(back.max()) <= turn + 128, "\(back)")
+        #expect(try campaigns.counts(id).cancelled == 600)
+    }
+
+    @Test("a campaign whose queue is full does not count all of it at each look")
+    func fullQueue() throws {
+        world.limits.campaignQueue = 2_000
+        try campaigns.phones(0...2_099)
+        let id = try campaigns.create()
+        _ = try turns(.campaigns(.advance(devices: 256)))
+        #expect(try campaigns.counts(id).waiting == 2_000)
+        world.pass(3_000)
+        let rows = try turns(.campaigns(.advance(devices: 256)))
+        #expect(try #require(rows.max()) <= 640, "\(rows)")
+    }
+
+    @Test("what is due at one moment is published in small turns")
+    func schedule() throws {
+        let room = try world.converse(["anna", "bob"])
+        let moment = world.now + 60_000
+        for _ in 0..<64 {
+            try world.ask(
+                .schedules(
+                    .add(
+                        app: World.app,
+                        NewScheduled(
+                            .message(
+                                Publication(
+                                    message: world.message0("1", to: room, world.fresh()),
+                                    sender: "anna")),
+                            sendAt: moment), idempotency: nil)))
+        }
+        world.pass(60_000)
+        let rows = try turns(.schedules(.publishDue(rows: 64)))
+        #expect(try #require(rows.max()) <= turn + 200, "\(rows)")
+        try world.finishFanOut()
+        #expect(try world.all(MessageRecord.self).count == 64)
+    }
 }

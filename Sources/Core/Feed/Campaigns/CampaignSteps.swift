@@ -11,6 +11,10 @@ extension Work {
     private static let idleDelay: Milliseconds = 2_000
     /// How long one that waits for an hour sleeps: somebody may come whose clock is earlier.
     private static let hourDelay: Milliseconds = 10 * 60_000
+    /// Devices read at a time: what a turn leaves of them is read again in the next.
+    private static let devicesAtOnce = 64
+    /// Of a full queue, the pushes counted to see whether it is one.
+    private static let countedAtOnce = 256
 
     func advanceCampaigns(devices: Int) throws(RuleFailure) -> StoreAnswer {
         var budget = max(1, devices)
@@ -20,7 +24,7 @@ extension Work {
             Scan(
                 index: "campaign_by_due", through: [.timestamp(now)],
                 limit: limits.campaignsAtOnce))
-        for known in due where budget > 0 {
+        for known in due where budget > 0 && (count == 0 || !isSpent) {
             let work = try step { () throws(RuleFailure) in
                 try self.advance(known.app, known.campaign, budget)
             }
@@ -105,8 +109,11 @@ extension Work {
         _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
     ) throws(RuleFailure) -> Int {
         if progress.counts.waiting >= UInt64(limits.campaignQueue) {
-            // Rows that went with their users are not told to the count.
-            progress.counts.waiting = UInt64(try queued(progress, limit: limits.campaignQueue))
+            // Rows that went with their users are not told to the count. It is put right when
+            // few are left, and not before: more are not counted for it at each look.
+            let few = min(limits.campaignQueue, Self.countedAtOnce)
+            let found = try queued(progress, limit: few)
+            if found < few { progress.counts.waiting = UInt64(found) }
         }
         let room = limits.campaignQueue - Int(clamping: progress.counts.waiting)
         guard room > 0 else {
@@ -114,11 +121,11 @@ extension Work {
             return 0
         }
         guard try isTurn(&progress, campaign.plan) else { return 0 }
-        let limit = min(budget, room)
+        let limit = min(budget, room, Self.devicesAtOnce)
         let found = try devices(after: progress, limit: limit, campaign.plan)
         // Up to the first one whose turn is later: the next step puts it right.
         let isLocal = campaign.plan.isLocal
-        let devices = found.prefix { device in
+        var devices = found.prefix { device in
             guard isLocal, let turn = progress.turn, !turn.isEarly else { return true }
             return campaign.plan.clock(of: device, zones) >= turn.clock
         }
@@ -127,7 +134,12 @@ extension Work {
         try waking { () throws(StoreError) in
             var audience = CampaignAudience(
                 of: app, try campaign.decodedFilter(), in: self.transaction, now: self.now)
-            for device in devices {
+            for (index, device) in devices.enumerated() {
+                // The cursor stays where the turn ends.
+                if index > 0, self.isSpent {
+                    devices = devices.prefix(index)
+                    break
+                }
                 if isLocal, let turn = progress.turn,
                     !turn.takes(clock: campaign.plan.clock(of: device, zones))
                 {
@@ -165,7 +177,8 @@ extension Work {
             let turn = progress.turn, !turn.isEarly, !progress.isOffsetDone,
             let campaign = try record(CampaignRecord.self, key)
         else { return }
-        for device in try devices(after: progress, limit: budget, campaign.plan) {
+        let limit = min(budget, Self.devicesAtOnce)
+        for device in try devices(after: progress, limit: limit, campaign.plan) {
             let clock = campaign.plan.clock(of: device, zones)
             guard clock < turn.clock,
                 var known = try record(
@@ -248,7 +261,8 @@ extension Work {
             CampaignPushRecord.self,
             Scan(
                 index: "campaign_push_queued",
-                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: budget))
+                prefix: [.app(progress.app), .identifier(progress.campaign)],
+                limit: min(budget, Self.devicesAtOnce)))
         for var row in rows {
             row.settle(.cancelled, now: now)
             try put(row)

@@ -182,16 +182,25 @@ extension Work {
         let apps = try appsWithDue()
         var left = max(1, rows)
         var isMore = false
+        // What a turn leaves is the next one's, which begins with the next app.
         for (index, app) in apps.enumerated() where left > 0 {
+            if index > 0, isSpent {
+                isMore = true
+                break
+            }
             let share = (left - 1) / (apps.count - index) + 1
             let due = try records(
                 ScheduledRecord.self,
                 Scan(
                     index: "scheduled_by_due", prefix: [.app(app)], through: [.timestamp(now)],
                     limit: share))
-            for row in due { try publish(row) }
-            left -= due.count
-            isMore = isMore || due.count == share
+            var count = 0
+            for row in due where count == 0 || !isSpent {
+                try publish(row)
+                count += 1
+            }
+            left -= count
+            isMore = isMore || count == share || count < due.count
             try step { () throws(RuleFailure) in
                 try self.put(MetaRecord(name: Self.turn, bytes: Array(app.name.utf8)))
             }
