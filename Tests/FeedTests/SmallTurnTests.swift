@@ -160,6 +160,43 @@ struct SmallTurnTests {
         #expect(try #require(rows.max()) <= 640, "\(rows)")
     }
 
+    @Test("sessions of a suspended app end, and their devices are looked at, in small turns")
+    func suspendedApp() throws {
+        try campaigns.phones(0...599)
+        try world.tamper { transaction throws(StoreError) in
+            for number in 0..<600 as Range<UInt64> {
+                try transaction.put(
+                    SessionRecord(
+                        app: World.app, user: UserID("u\(number)"),
+                        device: DeviceID(high: 2, low: number), role: .app,
+                        boot: BootID(high: 9, low: 9), generation: 1, openedAt: self.world.now))
+            }
+        }
+        try world.expectDone(.suspendApp(World.app))
+        #expect(world.rows.total <= turn + 64, "\(world.rows)")
+        world.pass(1)
+        let rows = try turns(.sweepWakes(rows: 256))
+        #expect(try #require(rows.max()) <= turn + 64, "\(rows)")
+        #expect(try world.all(SessionRecord.self).isEmpty)
+        #expect(try world.all(SessionEndRecord.self).isEmpty)
+    }
+
+    @Test("after an outage, devices that waited are looked at in small turns, all of them")
+    func outage() throws {
+        try world.ask(.keepAlive)
+        try campaigns.phones(0...299)
+        try wakes(0..<300, waitingSince: world.now)
+        world.pass(60_000)
+        var left = 300
+        while left > 0 {
+            try world.ask(.keepAlive)
+            #expect(world.rows.total <= turn + 64, "\(world.rows)")
+            let now = try world.all(WakeRecord.self).count { $0.phase == .waiting }
+            try #require(now < left)
+            left = now
+        }
+    }
+
     @Test("what is due at one moment is published in small turns")
     func schedule() throws {
         let room = try world.converse(["anna", "bob"])

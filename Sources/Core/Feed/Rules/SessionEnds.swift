@@ -8,6 +8,8 @@ import Wire
 extension Work {
     /// Jobs that share one turn.
     private static let jobsMax = 4
+    /// Sessions read and ended before it is seen what is left of the turn.
+    private static let sessionsAtOnce = 32
 
     func endSessions(_ job: SessionEndRecord) throws(RuleFailure) {
         try put(job)
@@ -23,31 +25,37 @@ extension Work {
         var more = false
         for job in jobs {
             let share = max(1, limits.sessionsPerTurn / jobs.count)
-            let looked = try endSessions(job, atMost: share)
-            count += looked
-            more = more || looked == share
+            let ended = try endSessions(job, atMost: share)
+            count += ended.count
+            more = more || ended.more
         }
         return (count, more)
     }
 
     private func endSessions(
         _ job: SessionEndRecord, atMost most: Int
-    ) throws(RuleFailure) -> Int {
-        let sessions = try records(
-            SessionRecord.self,
-            Scan(
-                prefix: job.app.name.isEmpty ? [] : [.app(job.app)], after: job.after,
-                limit: most))
-        for session in sessions { try end(session, for: job) }
-        guard sessions.count == most, let last = sessions.last else {
-            try delete(SessionEndRecord.self, job.key)
-            return sessions.count
-        }
+    ) throws(RuleFailure) -> (count: Int, more: Bool) {
         var job = job
-        job.last = SessionPlace(last)
+        var count = 0
+        // What else is done in the turn has the other half of it.
+        while count < most, count == 0 || !transaction.hasSpent(1, of: 2) {
+            let limit = min(most - count, Self.sessionsAtOnce)
+            let sessions = try records(
+                SessionRecord.self,
+                Scan(
+                    prefix: job.app.name.isEmpty ? [] : [.app(job.app)], after: job.after,
+                    limit: limit))
+            for session in sessions { try end(session, for: job) }
+            count += sessions.count
+            guard sessions.count == limit, let last = sessions.last else {
+                try delete(SessionEndRecord.self, job.key)
+                return (count, false)
+            }
+            job.last = SessionPlace(last)
+        }
         try put(job)
         effects.hasBackgroundWork = true
-        return sessions.count
+        return (count, true)
     }
 
     private func end(

@@ -19,14 +19,15 @@ extension Work {
         return .pushFinished(answer)
     }
 
-    private static let sweptAtOnce = 32
+    private static let sweptAtOnce = 8
 
     func sweepWakes(rows: Int) throws(RuleFailure) -> StoreAnswer {
         let ended = try step { () throws(RuleFailure) in try self.continueSessionEnds() }
         var count = ended.count
         var more = true
         var left = max(1, rows)
-        // A device may be owed hundreds of alerts: after each few it is seen what is left to do.
+        // A device may be owed hundreds of alerts: after each few it is seen what is left to do,
+        // and each part goes on by one at least.
         while more, left > 0, left == max(1, rows) || !isSpent {
             let part = min(left, Self.sweptAtOnce)
             let (swept, isMore, wakes) = try waking { () throws(StoreError) in

@@ -6,6 +6,10 @@ import Wake
 // is of the other clock; all else is mended when its device is next looked at (`WakeStep`).
 
 extension WakeRules {
+    /// Rows of one kind in one step. Where there may be more, the whole step's number is taken for
+    /// used, and the next step goes on.
+    private static let mendedAtOnce = 32
+
     static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) {
         guard let record = try transaction.record(MetaRecord.self, [.text(setBackName)])
         else { return }
@@ -30,30 +34,32 @@ extension WakeRules {
         index: String, _ prefix: [ColumnValue], past bound: Timestamp, _ moment: Timestamp,
         limit: Int, in transaction: any StoreTransaction
     ) throws(StoreError) -> Int {
+        let few = min(limit, mendedAtOnce)
         let rows = try transaction.records(
             WakeRecord.self,
-            Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: limit))
-        _ = try onDevices(of: rows, in: transaction, now: moment) {
+            Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: few))
+        let (count, _) = try onDevices(of: rows, in: transaction, now: moment) {
             (step: inout WakeStep) throws(StoreError) in
             step.machine.clockSetBack(to: moment)
         }
-        return rows.count
+        return count < few ? count : limit
     }
 
     /// One look at each: it decides anew when it is due.
     private static func mendCampaigns(
         _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
     ) throws(StoreError) -> Int {
+        let few = max(0, min(limit, mendedAtOnce))
         let campaigns = try transaction.records(
             CampaignProgressRecord.self,
             Scan(
                 index: "campaign_by_due", after: [.timestamp(moment + gapTolerance)],
-                limit: max(0, limit)))
+                limit: few))
         for var campaign in campaigns {
             campaign.due = moment
             try transaction.put(campaign)
         }
-        return campaigns.count
+        return campaigns.count < few ? campaigns.count : limit
     }
 
     /// Sessions that ended: their devices are expected for as long as ever from now.
@@ -61,15 +67,16 @@ extension WakeRules {
         _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
     ) throws(StoreError) -> Int {
         let until = moment + WakePolicy.connectedDelay
+        let few = max(0, min(limit, mendedAtOnce))
         let sessions = try transaction.records(
             SessionRecord.self,
             Scan(
-                index: "session_by_expected", after: [.timestamp(until)], limit: max(0, limit)))
+                index: "session_by_expected", after: [.timestamp(until)], limit: few))
         for var session in sessions {
             session.expectedUntil = until
             try transaction.put(session)
         }
-        return sessions.count
+        return sessions.count < few ? sessions.count : limit
     }
 
     /// A batch under way is fenced by its claim; a repeat has the same delivery id.
@@ -77,15 +84,16 @@ extension WakeRules {
         _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
     ) throws(StoreError) -> Int {
         let soon = moment + Reachability.setBackWait
+        let few = max(0, min(limit, mendedAtOnce))
         let webhooks = try transaction.records(
             WebhookRecord.self,
-            Scan(index: "webhook_by_due", after: [.timestamp(soon)], limit: max(0, limit)))
+            Scan(index: "webhook_by_due", after: [.timestamp(soon)], limit: few))
         for var webhook in webhooks {
             webhook.due = soon
             webhook.leasedUntil = webhook.leasedUntil.map { min($0, soon) }
             webhook.failingSince = webhook.failingSince.map { min($0, moment) }
             try transaction.put(webhook)
         }
-        return webhooks.count
+        return webhooks.count < few ? webhooks.count : limit
     }
 }

@@ -13,6 +13,8 @@ extension WakeRules {
     static let gapTolerance: Milliseconds = 5_000
     /// Waiting wakes made due again in one step.
     static let gapStep = 500
+    /// Of these, looked at before it is seen what is left of the turn.
+    private static let gapAtOnce = 16
     /// Entries looked at for one that was not alerted.
     private static let pendingLook = 16
     private static let outageName = "outage_end"
@@ -103,7 +105,7 @@ extension WakeRules {
             // Too many to look at before anybody is served: they are treated as after a gap.
             return try transaction.put(MetaRecord(name: gapName, number: now.milliseconds))
         }
-        _ = try onDevices(of: rows, in: transaction, now: now) {
+        _ = try onDevices(of: rows, all: true, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             step.machine.serviceStarted(lastAlive: lastAlive, now: now)
         }
@@ -122,22 +124,32 @@ extension WakeRules {
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         guard let until = try gap(in: transaction) else { return effects }
-        let rows = try transaction.records(
-            WakeRecord.self,
-            Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: gapStep))
-        effects += try onDevices(of: rows, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
-            // Due since the outage: it leaves at the rate of what an outage held up.
-            try step.perform(step.machine.serviceWasAway(now: min(until, now)))
+        var left = gapStep
+        // What it is noticed by has the other half of the turn.
+        while left == gapStep || left > 0 && !transaction.hasSpent(1, of: 2) {
+            let limit = min(left, gapAtOnce)
+            let rows = try transaction.records(
+                WakeRecord.self,
+                Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: limit))
+            let (count, found) = try onDevices(of: rows, in: transaction, now: now) {
+                (step: inout WakeStep) throws(StoreError) in
+                // Due since the outage: it leaves at the rate of what an outage held up.
+                try step.perform(step.machine.serviceWasAway(now: min(until, now)))
+            }
+            effects += found
+            left -= count
+            if count == rows.count, count < limit {
+                try transaction.delete(MetaRecord.self, [.text(gapName)])
+                break
+            }
         }
-        if rows.count < gapStep { try transaction.delete(MetaRecord.self, [.text(gapName)]) }
         return effects
     }
 
     // MARK: Each second
 
     /// Sessions whose device did not come back, graces and leases that ended, and alerts past
-    /// their retention; at most `rows` of each.
+    /// their retention; at most `rows` of each, and no more than the turn allows, but one of each.
     ///
     /// - Returns: how many rows were looked at, and whether there may be more at once.
     public static func sweep(
@@ -149,29 +161,37 @@ extension WakeRules {
         let alerts = try expireAlerts(most, in: transaction, now: now)
         let timed = try releaseAlerts(most, in: transaction, now: now, &effects)
         try writeDown(&effects, in: transaction, now: now)
-        return (
-            sessions + deadlines + alerts + timed,
-            max(sessions, deadlines, alerts, timed) >= most, effects
-        )
+        let all = [sessions, deadlines, alerts, timed]
+        var more = all.contains(where: \.more)
+        // What follows from a gap, or from a clock set back, goes on at once, too.
+        if !more { more = try gap(in: transaction) != nil }
+        if !more { more = try transaction.record(MetaRecord.self, [.text(setBackName)]) != nil }
+        return (all.reduce(0) { $0 + $1.count }, more, effects)
     }
+
+    /// How many rows of a part were looked at, and whether there may be more.
+    private typealias Swept = (count: Int, more: Bool)
 
     /// The row that was the record of a device with a session goes: if it is behind, a wake is
     /// written in its place.
     private static func sweepSessions(
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
         _ effects: inout WakeEffects
-    ) throws(StoreError) -> Int {
+    ) throws(StoreError) -> Swept {
         let sessions = try transaction.records(
             SessionRecord.self,
             Scan(index: "session_by_expected", through: [.timestamp(now)], limit: most))
         var found = WakeEffects()
+        var count = 0
         try transaction.savepoint { () throws(StoreError) in
-            for session in sessions.sorted(by: { $0.precedes($1) }) {
+            for session in sessions.sorted(by: { $0.precedes($1) })
+            where count == 0 || !transaction.isSpent {
                 found += try expire(session, in: transaction, now: now)
+                count += 1
             }
         }
         effects += found
-        return sessions.count
+        return (count, count < sessions.count || count == most)
     }
 
     private static func expire(
@@ -217,12 +237,12 @@ extension WakeRules {
     private static func sweepDeadlines(
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
         _ effects: inout WakeEffects
-    ) throws(StoreError) -> Int {
+    ) throws(StoreError) -> Swept {
         let gap = try gap(in: transaction)
         let rows = try transaction.records(
             WakeRecord.self,
             Scan(index: "wake_by_deadline", through: [.timestamp(now)], limit: most))
-        effects += try onDevices(of: rows, in: transaction, now: now) {
+        let (looked, found) = try onDevices(of: rows, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             try step.perform(step.machine.leaseEnded(now: now))
             if let gap, let since = step.row.waitingSince, since <= gap {
@@ -237,7 +257,8 @@ extension WakeRules {
                     step.machine.graceEnded(isBehind: !pending.entries.isEmpty, now: now))
             }
         }
-        return rows.count
+        effects += found
+        return (looked, looked < rows.count || looked == most)
     }
 
     /// The device would not be let in if it came.
@@ -267,12 +288,16 @@ extension WakeRules {
 
     private static func expireAlerts(
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> Int {
-        if let end = try outageEnd(in: transaction, now: now), now < end + expiryPause { return 0 }
+    ) throws(StoreError) -> Swept {
+        if let end = try outageEnd(in: transaction, now: now), now < end + expiryPause {
+            return (0, false)
+        }
         let alerts = try transaction.records(
             AlertRecord.self,
             Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: most))
-        for alert in alerts {
+        var count = 0
+        for alert in alerts where count == 0 || !transaction.isSpent {
+            count += 1
             try transaction.delete(
                 AlertRecord.self, Array(alert.row.prefix(AlertRecord.table.keyCount)))
             guard
@@ -284,22 +309,25 @@ extension WakeRules {
             step.close(alert)
             try step.save()
         }
-        return alerts.count
+        return (count, count < alerts.count || count == most)
     }
 
     /// Alerts whose time has come join the others that wait to leave.
     private static func releaseAlerts(
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
         _ effects: inout WakeEffects
-    ) throws(StoreError) -> Int {
+    ) throws(StoreError) -> Swept {
         let rows = try transaction.records(
             AlertRecord.self,
             Scan(
                 index: "alert_by_moment", prefix: [.unsigned(AlertPhase.delayed.rawValue)],
                 through: [.timestamp(now)], limit: most))
         var found = WakeEffects()
+        var count = 0
         try transaction.savepoint { () throws(StoreError) in
-            for alert in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) }) {
+            for alert in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
+            where count == 0 || !transaction.isSpent {
+                count += 1
                 _ = try transaction.record(
                     UserRecord.self, [.app(alert.app), .user(alert.user)], lock: .wait)
                 guard
@@ -318,7 +346,7 @@ extension WakeRules {
             }
         }
         effects += found
-        return rows.count
+        return (count, count < rows.count || count == most)
     }
 
     // MARK: One device
@@ -333,14 +361,19 @@ extension WakeRules {
     }
 
     /// Runs `body` on the device of each row, in the lock order and in a savepoint of its own,
-    /// whose locks are a sequence.
+    /// whose locks are a sequence; of all of them, or of one and those that the turn allows.
+    ///
+    /// - Returns: of how many rows.
     static func onDevices(
-        of rows: [WakeRecord], in transaction: any StoreTransaction, now: Timestamp,
-        _ body: (inout WakeStep) throws(StoreError) -> Void
-    ) throws(StoreError) -> WakeEffects {
+        of rows: [WakeRecord], all isWhole: Bool = false, in transaction: any StoreTransaction,
+        now: Timestamp, _ body: (inout WakeStep) throws(StoreError) -> Void
+    ) throws(StoreError) -> (count: Int, effects: WakeEffects) {
         var effects = WakeEffects()
+        var count = 0
         try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: { $0.precedes($1) }) {
+            for row in rows.sorted(by: { $0.precedes($1) })
+            where isWhole || count == 0 || !transaction.isSpent {
+                count += 1
                 _ = try transaction.record(
                     UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
                 guard let device = try device(of: row, in: transaction) else { continue }
@@ -350,6 +383,6 @@ extension WakeRules {
                 effects += step.effects
             }
         }
-        return effects
+        return (count, effects)
     }
 }
