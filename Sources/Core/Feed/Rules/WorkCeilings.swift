@@ -69,15 +69,16 @@ extension StoreRequest {
         case .changeAppState, .reauthenticate, .finishPush:
             return costs.device
         // It is in feeds until the turn is spent; the rest of them follow in the background.
-        case .publish, .editMessage, .deleteMessage, .changeMetadata:
+        case .publish, .editMessage, .deleteMessage, .changeMetadata, .announce:
             return costs.turn + costs.recipient
         // The same, with what is named in the request or looked through for it.
         case .mutate, .createConversation, .addParticipants, .removeParticipants,
-            .deleteConversation, .announce:
+            .deleteConversation:
             return costs.turn + costs.change
         // Every device of the user is logged out.
         case .deleteUser: return costs.devices * costs.forget + costs.change
         case .administer: return costs.devices * costs.forget + costs.sessions
+        case .campaigns(.advance), .schedules(.publishDue): return costs.turn + costs.recipient
         case .webhooks, .schedules, .campaigns: return costs.turn + costs.queue
         case .continueFanOut: return costs.turn + costs.change
         case .coalesceReceipts: return costs.turn + costs.receipts
@@ -87,10 +88,10 @@ extension StoreRequest {
         case .start: return costs.queue
         // A backup made into a store, before anybody is served.
         case .restore: return nil
-        case .claimPushes: return 4 * costs.turn + costs.queue + costs.device
-        case .sweepWakes(let rows):
-            return costs.turn + costs.queue + costs.sessions + min(4 * max(1, rows), 128)
-                * costs.device
+        // The last few devices may exceed the turn.
+        case .claimPushes: return costs.turn + costs.queue + 2 * costs.device
+        // Each of its parts goes on by one device, whatever the others took.
+        case .sweepWakes: return costs.turn + costs.queue + 4 * costs.device
         case .keepAlive: return costs.queue
         case .keepProviderToken: return 16
         }
@@ -112,7 +113,6 @@ private struct RowCosts {
     init(_ limits: RuleLimits) {
         turn = limits.rowsPerTurn
         devices = 2 * limits.devicesPerUser
-        entries = limits.directEntries
         names = limits.participantsPerRequest
         step = limits.receiptStep
         conversations = limits.receiptConversations
@@ -121,7 +121,6 @@ private struct RowCosts {
         listed = limits.sessionsPerTurn
     }
 
-    private let entries: Int
     private let names: Int
     private let step: Int
     private let conversations: Int
@@ -132,8 +131,8 @@ private struct RowCosts {
     /// One recipient above the turn, all of whose devices are owed something; and the request
     /// itself.
     var recipient: Int { devices * 24 + 512 }
-    /// Users named in the request, each looked at and written, and entries of pairs.
-    var change: Int { recipient + names * 8 + entries * 4 }
+    /// Users named in the request, each looked at and written.
+    var change: Int { recipient + names * 8 }
     /// `applied`, ranges and what they close; the entries that count as delivered; one
     /// conversation read, with a recount and every device told.
     var report: Int { 4 * AlertRoom.rows + 8 * step + devices * 24 + 4_352 }
