@@ -236,7 +236,7 @@ let package = Package(
                 "Wake", "Model",
             ]),
         test("ConformanceTests", ["Conformance"]),
-        test("BenchTests", ["rouse", "Bench"]),
+        test("BenchTests", ["rouse", "Bench", "Scenario"]),
         // Servers with one defect each, for `rouse conform --mutants`; the shipped program holds
         // none of it.
         .executableTarget(

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    static func bench(_ arguments: [String]) throws -> Outcome {
+    static func bench(_ arguments: [String], command: String = "store") throws -> Outcome {
         let files = FileManager.default
         let folder = files.temporaryDirectory
             .appendingPathComponent("bench-test-\(UUID().uuidString.prefix(8))")
@@ -32,7 +32,7 @@ import Testing
         let process = Process()
         process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
             .deletingLastPathComponent().appendingPathComponent("rouse")
-        process.arguments = ["bench", "store"] + arguments
+        process.arguments = ["bench", command] + arguments
         process.currentDirectoryURL = folder
         process.environment = ProcessInfo.processInfo.environment
             .merging(["TMPDIR": folder.path]) { _, own in own }

@@ -149,6 +149,7 @@ public final class IdleLoad {
             ) { [unowned self] event in
                 switch event {
                 case .ready: self.loggedIn(tls, name)
+                case .entries: break
                 case .ended(let why): self.fail("\(name) \(number): \(why)")
                 }
             })

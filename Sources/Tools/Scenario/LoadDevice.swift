@@ -4,12 +4,14 @@ import EventLoop
 import Model
 import Wire
 
-/// A device that is there in thousands: it logs in, syncs once, and answers what the server asks.
-/// It keeps no store and never connects again. Loop-confined.
+/// A device that is there in thousands: it logs in, syncs once, takes what is new and answers what
+/// the server asks. It keeps no store and never connects again. Loop-confined.
 final class LoadDevice {
     enum Event {
         /// Logged in and in sync.
         case ready
+        /// What a page after that brought.
+        case entries([Entry])
         /// The connection has ended, which nobody here wants.
         case ended(String)
     }
@@ -17,12 +19,9 @@ final class LoadDevice {
     private let app: String
     private let user: String
     private let issuer: IdentityIssuer
+    private let socket: LoadSocket
     private let handler: (Event) -> Void
-    private var dialing: Dialing?
-    private var stream: EventLoop.Stream?
-    private var engine: TLSEngine?
     private var decoder = FrameDecoder(limits: .beforeWelcome)
-    private var isConnected = false
     private var isReady = false
     private var isGone = false
 
@@ -34,50 +33,19 @@ final class LoadDevice {
         self.user = user
         self.issuer = issuer
         self.handler = handler
-        dialing = EventLoop.Stream.connect(
-            loop: loop, host: "127.0.0.1", port: port, sourceAddress: source
-        ) { [unowned self] result in
-            self.dialing = nil
-            switch result {
-            case .success(let stream): self.dialled(stream, tls)
-            case .failure(let error): self.end("\(error)")
-            }
-        }
+        socket = LoadSocket(loop: loop, port: port, source: source, tls: tls)
+        socket.onConnected = { [weak self] in self?.sayHello() }
+        socket.onBytes = { [weak self] bytes in self?.received(bytes) }
+        socket.onEnded = { [weak self] why in self?.end(why) }
     }
 
-    private func dialled(_ stream: EventLoop.Stream, _ tls: TLSContext) {
-        self.stream = stream
-        stream.onBytes = { [unowned self] bytes in self.received(bytes) }
-        stream.onEnd = { [unowned self] in self.end("ended by the server") }
-        stream.onFailure = { [unowned self] error in self.end("\(error)") }
-        // The stream keeps this device until it is closed.
-        stream.onClosed = { self.engine = nil }
-        stream.setNoDelay(true)
+    private func received(_ bytes: [UInt8]) {
+        decoder.append(bytes)
         do {
-            let engine = try tls.makeEngine(serverName: "localhost")
-            self.engine = engine
-            try engine.startHandshake()
-            flush()
-            stream.startReading()
+            while !isGone, let frame = try decoder.next() { take(frame) }
         } catch {
             end("\(error)")
         }
-    }
-
-    private func received(_ bytes: UnsafeRawBufferPointer) {
-        guard let engine, !isGone else { return }
-        do {
-            try engine.received(bytes) { decoder.append($0) }
-            if engine.isHandshakeComplete, !isConnected {
-                isConnected = true
-                sayHello()
-            }
-            while !isGone, let frame = try decoder.next() { take(frame) }
-        } catch {
-            return end("\(error)")
-        }
-        flush()
-        if engine.peerClosed { end("ended by the server") }
     }
 
     private func sayHello() {
@@ -103,7 +71,9 @@ final class LoadDevice {
             send(.sync(SyncFrame(mode: .advance, reason: .connect)), request: 1)
         case .delta(let delta):
             send(.ack(Ack(applied: delta.to?.seq ?? 0)))
-            if !isReady {
+            if isReady {
+                handler(.entries(delta.entries))
+            } else {
                 isReady = true
                 handler(.ready)
             }
@@ -115,18 +85,8 @@ final class LoadDevice {
     }
 
     private func send(_ body: FrameBody, request: UInt16 = 0) {
-        guard let engine, !isGone else { return }
-        do {
-            try Frame(body, request: request).encoded.withUnsafeBytes { try engine.send($0) }
-            flush()
-        } catch {
-            end("\(error)")
-        }
-    }
-
-    private func flush() {
-        guard let engine, let stream else { return }
-        engine.takeOutput { _ = stream.write($0) }
+        guard !isGone else { return }
+        socket.send(Frame(body, request: request).encoded)
     }
 
     /// Says good-bye and goes.
@@ -138,9 +98,7 @@ final class LoadDevice {
     /// The socket just goes.
     func vanish() {
         isGone = true
-        dialing?.cancel()
-        dialing = nil
-        stream?.close()
+        socket.vanish()
     }
 
     private func end(_ why: String) {

@@ -1,8 +1,9 @@
 import Bench
 import Foundation
 import Glibc
+import Scenario
 
-/// `rouse bench`: parts of the server measured alone.
+/// `rouse bench`: the server measured, in parts and as a whole.
 extension Rouse {
     static let benchCommands: [Command] = [
         Command(
@@ -47,7 +48,48 @@ extension Rouse {
 
                     \(benchKinds)
                     """),
-            run: { try benchStore($0) })
+            run: { try benchStore($0) }),
+        Command(
+            description: CommandDescription(
+                name: "bench publish",
+                summary: "measure durable publishes to connected devices, over sockets",
+                options: [
+                    CommandOption("devices", "N", "connected, each of its own user (default 1000)"),
+                    CommandOption(
+                        "in-flight", "N", "publishes under way in the closed loop (default 256)"),
+                    CommandOption(
+                        "rate", "R[,R]", "publishes a second in open loops (default 500)"),
+                    CommandOption("runs", "N", "of each loop (default 3)"),
+                    CommandOption("seconds", "S", "publishing in one run (default 5)"),
+                    CommandOption("keep", "keep the folder with store and log"),
+                    CommandOption("json", "end with one JSON object on stdout"),
+                ],
+                examples: [
+                    "rouse bench publish",
+                    "rouse bench publish --devices 10000 --rate 500,2000 --json",
+                ],
+                notes: """
+                    It starts a server of its own, with free ports and a temporary folder, and logs
+                    devices in over TLS with identity tokens, from several addresses of 127.0.0.0/8.
+                    Then it publishes as a backend does, over keep-alive connections without TLS:
+                    100 bytes with an alert's text and an idempotency key to a random device, each
+                    in a conversation of its own. A publish is answered once it is on disk.
+
+                    closed  as many are always under way as --in-flight says, each until it is
+                            answered and the device has it: what the server can do
+                    open    they begin by a schedule, evenly spaced, whatever became of those
+                            before, and times count from the schedule: a stall shows in all that
+                            came meanwhile. At a rate above what the server can do, the times are
+                            those of a growing queue
+
+                    The server's processor time, memory and writing are read from /proc, commits and
+                    rows from its metrics, all until the last device has its message; what follows
+                    later is not in it. This tool and the server share the machine's processors, and
+                    the disk's speed changes between minutes: times of different days compare
+                    little, cpu more. In memory (tmpfs) nothing is written to disk. Exit status 1:
+                    not all came to its end. Measure with a release build.
+                    """),
+            run: { try benchPublish($0) }),
     ]
 
     private static var benchKinds: String {
@@ -92,6 +134,34 @@ extension Rouse {
             Terminal.print(report.text)
         }
         return report.failures.isEmpty ? ExitStatus.success : ExitStatus.failure
+    }
+
+    private static func benchPublish(_ arguments: Arguments) throws -> Int32 {
+        var options = PublishBenchOptions()
+        options.devices = try arguments.number("devices", in: 1...60_000) ?? options.devices
+        // The backend API takes 512 connections.
+        options.inFlight = try arguments.number("in-flight", in: 1...448) ?? options.inFlight
+        if let rates = arguments.string("rate") {
+            options.rates = try rates.split(separator: ",").map { text in
+                guard let rate = Int(text), (1...100_000).contains(rate) else {
+                    throw UsageError("--rate must be numbers from 1 to 100000, not `\(text)`")
+                }
+                return rate
+            }
+        }
+        options.runs = try arguments.number("runs", in: 1...100) ?? options.runs
+        options.seconds = try arguments.number("seconds", in: 1...600) ?? options.seconds
+        options.keepsFolder = arguments.has("keep")
+        options.executable = try ownExecutable()
+        options.progress = { Terminal.complain($0) }
+        let report = try PublishBench.run(options)
+        if arguments.has("json") {
+            Terminal.complain(report.text)
+            Terminal.print(report.json)
+        } else {
+            Terminal.print(report.text)
+        }
+        return report.isWhole ? ExitStatus.success : ExitStatus.failure
     }
 
     private static func benchScale(_ text: String) throws -> BenchScale {

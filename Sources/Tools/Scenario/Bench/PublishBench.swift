@@ -1,0 +1,273 @@
+import Crypto
+import EventLoop
+import Foundation
+
+/// How publishing over sockets is measured.
+public struct PublishBenchOptions: Sendable {
+    /// Connected devices, each of a user of its own.
+    public var devices = 1_000
+    /// Publishes under way in the closed loop, and connections of the backend.
+    public var inFlight = 256
+    /// Of open loops, publishes a second.
+    public var rates = [500]
+    public var runs = 3
+    /// Of one run.
+    public var seconds = 5
+    /// The floor to measure beside: C source that is compiled, or a program; `nil`: none.
+    public var floor: String?
+    public var keepsFolder = false
+    /// The `rouse` executable that runs the server.
+    public var executable = ""
+    public var progress: @Sendable (String) -> Void = { _ in }
+
+    public init() {}
+}
+
+/// Measures durable publishes to connected devices through the backend API of a server of its own,
+/// and of the floor beside it. Lives on the calling thread.
+public final class PublishBench {
+    static let loginsInFlight = 32
+    /// Connections of one source address, far from the ports it has.
+    static let connectionsPerAddress = 250
+
+    private let options: PublishBenchOptions
+    private let loop: Loop
+    private let folder: URL
+    private var targets: [any PublishTarget] = []
+    private var devices: [any TargetDevice] = []
+    private var drive: PublishDrive?
+    private var lastNumber: UInt64 = 0
+    private var failure: String?
+    private var isTidying = false
+
+    public static func run(_ options: PublishBenchOptions) throws -> PublishBenchReport {
+        let descriptors = Descriptors.raiseLimit()
+        // The server keeps 256 for other things (`limits.connections`).
+        let servers = options.floor == nil ? 1 : 2
+        guard options.devices * servers + options.inFlight + 256 <= descriptors else {
+            throw ScenarioError(
+                "\(options.devices) devices do not fit the descriptor limit of \(descriptors); "
+                    + "raise it (ulimit -n) or ask for fewer")
+        }
+        let bench = try PublishBench(options)
+        defer { bench.tidy() }
+        return try bench.measure()
+    }
+
+    private init(_ options: PublishBenchOptions) throws {
+        self.options = options
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-bench-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        loop = try Loop()
+    }
+
+    private func tidy() {
+        isTidying = true
+        for device in devices { device.vanish() }
+        for target in targets { target.stop() }
+        loop.close()
+        if options.keepsFolder {
+            options.progress("kept \(folder.path)")
+        } else {
+            try? FileManager.default.removeItem(at: folder)
+        }
+    }
+
+    private func measure() throws -> PublishBenchReport {
+        let made = try DevelopmentCertificates(names: ["localhost"])
+        try Data(made.server.certificatePEM.utf8)
+            .write(to: folder.appendingPathComponent("server.pem"))
+        try Data(made.server.privateKeyPEM.utf8)
+            .write(to: folder.appendingPathComponent("server.key"))
+        let tls = try TLSContext.client(
+            trustedCertificates: Array(made.authorityPEM.utf8), protocols: ["rouse/1"],
+            minimumVersion: .tls13)
+        targets.append(
+            try RouseTarget(
+                loop: loop, executable: options.executable, folder: folder, tls: tls))
+        var rows: [PublishRow] = []
+        for (index, target) in targets.enumerated() {
+            try prepare(target)
+            rows.append(try logIn(target, source: index))
+        }
+        for target in targets { _ = try drive(target, .closed(inFlight: options.inFlight), 1) }
+        var kinds: [Arrivals] = [.closed(inFlight: options.inFlight)]
+        kinds += options.rates.map { .open(perSecond: $0) }
+        for kind in kinds { rows += try measure(kind) }
+        return PublishBenchReport(
+            devices: options.devices, seconds: Double(options.seconds), rows: rows,
+            floorMissing: nil)
+    }
+
+    /// The servers take turns, so that what else the machine does meets all of them.
+    private func measure(_ arrivals: Arrivals) throws -> [PublishRow] {
+        var measures: [String: [PublishMeasure]] = [:]
+        for run in 1...options.runs {
+            for target in targets {
+                options.progress("\(arrivals.words): \(target.name), run \(run)")
+                measures[target.name, default: []].append(
+                    try drive(target, arrivals, Double(options.seconds)))
+            }
+        }
+        return targets.map { target in
+            var row = (inFlight: Int?.none, rate: Int?.none)
+            switch arrivals {
+            case .closed(let inFlight): row.inFlight = inFlight
+            case .open(let rate): row.rate = rate
+            }
+            return PublishRow(
+                kind: arrivals.kind, target: target.name, inFlight: row.inFlight, rate: row.rate,
+                measures: measures[target.name] ?? [])
+        }
+    }
+
+    // MARK: - Publishing
+
+    private func drive(
+        _ target: any PublishTarget, _ arrivals: Arrivals, _ seconds: Double
+    ) throws -> PublishMeasure {
+        let pool = HTTPPool(loop: loop, port: target.apiPort, limit: options.inFlight)
+        defer { pool.close() }
+        pool.open { [loop] in loop.stop() }
+        loop.run()
+        let drive = PublishDrive(
+            loop: loop, pool: pool, target: target, devices: options.devices, arrivals: arrivals,
+            seconds: seconds, firstNumber: lastNumber + 1)
+        self.drive = drive
+        defer { self.drive = nil }
+        let metricsBefore = try metrics(target, pool)
+        let before = try use(target)
+        let (outcome, begun) = try drive.run()
+        lastNumber += begun
+        if let failure = outcome.failure ?? failure {
+            throw ScenarioError("\(failure)\n\(target.lastLogLines())")
+        }
+        var measure = PublishMeasure(outcome: outcome, use: try use(target).since(before))
+        let metricsAfter = try metrics(target, pool)
+        for name in PublishMeasure.metricNames {
+            measure.metrics[name] = metricsAfter.change(name, since: metricsBefore)
+        }
+        return measure
+    }
+
+    private func use(_ target: any PublishTarget) throws(ScenarioError) -> ProcessUse {
+        guard let process = target.process, let use = ProcessUse(of: process) else {
+            throw ScenarioError("\(target.name) has ended:\n\(target.lastLogLines())")
+        }
+        return use
+    }
+
+    private func metrics(
+        _ target: any PublishTarget, _ pool: HTTPPool
+    ) throws(ScenarioError) -> ServerMetrics {
+        guard target.tellsMetrics else { return ServerMetrics() }
+        var text = ""
+        try exchange([BackendRequest.get("/metrics")], pool) { text = $0 }
+        return ServerMetrics(text)
+    }
+
+    /// Sends requests and runs the loop until all are answered.
+    private func exchange(
+        _ requests: [[UInt8]], _ pool: HTTPPool, _ take: @escaping (String) -> Void
+    ) throws(ScenarioError) {
+        var left = requests.count
+        var problem: String?
+        guard left > 0 else { return }
+        for request in requests {
+            pool.send(request) { [loop] result in
+                left -= 1
+                switch result {
+                case .success(let answer):
+                    let body = String(decoding: answer.body, as: UTF8.self)
+                    if answer.status < 300 {
+                        take(body)
+                    } else {
+                        problem = "\(answer.status) \(body)"
+                    }
+                case .failure(let error): problem = "\(error)"
+                }
+                if left == 0 || problem != nil { loop.stop() }
+            }
+        }
+        loop.updateNow()
+        while left > 0, problem == nil, failure == nil { loop.run() }
+        if let problem = problem ?? failure { throw ScenarioError(problem) }
+    }
+
+    private func prepare(_ target: any PublishTarget) throws(ScenarioError) {
+        let requests = (0..<options.devices).compactMap { target.preparation(of: $0) }
+        guard !requests.isEmpty else { return }
+        options.progress("\(target.name): making \(requests.count) conversations")
+        let pool = HTTPPool(loop: loop, port: target.apiPort, limit: 32)
+        defer { pool.close() }
+        try exchange(requests, pool) { _ in }
+    }
+
+    // MARK: - Logging in
+
+    /// - Parameter source: of the addresses 127.0.x.y, which part is this server's.
+    private func logIn(_ target: any PublishTarget, source: Int) throws -> PublishRow {
+        options.progress("\(target.name): logging \(options.devices) devices in")
+        var outcome = PublishDrive.Outcome()
+        var next = 0
+        let before = try use(target)
+        let started = monotonicNanoseconds()
+        func connectNext() {
+            guard next < options.devices, failure == nil else { return }
+            let number = next
+            next += 1
+            let dialled = monotonicNanoseconds()
+            let address = number / Self.connectionsPerAddress
+            let from = "127.\(source).\(1 + address / 250).\(1 + address % 250)"
+            let device = target.connect(number, from: from) { [unowned self] event in
+                switch event {
+                case .ready:
+                    outcome.answers.append(monotonicNanoseconds() - dialled)
+                    outcome.done += 1
+                    if outcome.done == self.options.devices { self.loop.stop() }
+                    connectNext()
+                case .message(let text): self.drive?.delivered(text)
+                case .ended(let why): self.fail("\(target.name), device \(number): \(why)")
+                }
+            }
+            devices.append(device)
+        }
+        loop.updateNow()
+        for _ in 0..<Self.loginsInFlight { connectNext() }
+        loop.run()
+        if let failure { throw ScenarioError("\(failure)\n\(target.lastLogLines())") }
+        outcome.nanoseconds = monotonicNanoseconds() - started
+        let after = try use(target)
+        return PublishRow(
+            kind: "login", target: target.name, inFlight: Self.loginsInFlight,
+            measures: [
+                PublishMeasure(
+                    outcome: outcome, use: after.since(before),
+                    residentGrowth: after.residentBytes - before.residentBytes)
+            ])
+    }
+
+    private func fail(_ why: String) {
+        guard !isTidying, failure == nil else { return }
+        failure = why
+        drive?.fail(why)
+        loop.stop()
+    }
+}
+
+extension Arrivals {
+    var kind: String {
+        switch self {
+        case .closed: "closed"
+        case .open: "open"
+        }
+    }
+
+    var words: String {
+        switch self {
+        case .closed(let inFlight): "closed loop, \(inFlight) in flight"
+        case .open(let rate): "open loop, \(rate) a second"
+        }
+    }
+}

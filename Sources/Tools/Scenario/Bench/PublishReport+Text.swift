@@ -1,0 +1,94 @@
+import Foundation
+
+/// The report as people read it.
+extension PublishBenchReport {
+    private static let heads = [
+        "kind", "server", "n", "per s", "answer p50", "p99", "worst", "device p50", "p99", "worst",
+        "cpu", "disk", "RSS",
+    ]
+
+    public var text: String {
+        var lines = [Self.heads]
+        for row in rows {
+            lines.append(Self.cells(of: row))
+            if row.target == rows.last?.target,
+                let ratio = ratios.first(where: { $0.kind == row.kind && $0.rate == row.rate })
+            {
+                lines.append(Self.cells(of: ratio))
+            }
+        }
+        let widths = Self.heads.indices.map { column in
+            lines.map { $0[column].count }.max() ?? 0
+        }
+        var text = lines.map { line in
+            line.enumerated().map { column, cell in
+                let gap = String(repeating: " ", count: widths[column] - cell.count)
+                return column < 2 ? cell + gap : gap + cell
+            }.joined(separator: "  ")
+        }.joined(separator: "\n")
+        text += "\n\n" + rows.map { Self.detail(of: $0) }.joined(separator: "\n")
+        text += """
+
+
+            Times are microseconds from the moment a publish was due until its answer, and until
+            the device has it; of a login, from dialling to being in sync. cpu is the server's
+            microseconds of the processor, disk the bytes it caused to be written, both of one. RSS
+            is the server's memory at the end, in KiB. Figures are medians of the runs.
+            """
+        if !ratios.isEmpty { text += "\nx floor: the server's figure divided by the floor's." }
+        if !isWhole { text += "\n* cut short: not all came to its end in time." }
+        if let floorMissing { text += "\nno floor: \(floorMissing)" }
+        if isDebug { text += "\nA debug build: the times say nothing." }
+        return text
+    }
+
+    private static func name(_ kind: String, rate: Int?, inFlight: Int?) -> String {
+        if let rate { return "\(kind) \(rate)/s" }
+        return inFlight.map { "\(kind) \($0)" } ?? kind
+    }
+
+    private static func short(_ value: Double?) -> String {
+        guard let value else { return "-" }
+        return value < 100 && value != value.rounded()
+            ? String(format: "%.1f", value) : String(format: "%.0f", value)
+    }
+
+    private static func cells(of row: PublishRow) -> [String] {
+        let kind = name(row.kind, rate: row.rate, inFlight: row.inFlight)
+        return [
+            row.isCut ? "\(kind) *" : kind, row.target, "\(row.count)", short(row.perSecond),
+            short(row.answer?.p50), short(row.answer?.p99), short(row.answer?.worst),
+            short(row.delivery?.p50), short(row.delivery?.p99), short(row.delivery?.worst),
+            short(row.processorMicroseconds), short(row.diskBytes),
+            short((row.residentBytes / 1_024).rounded()),
+        ]
+    }
+
+    private static func cells(of ratio: PublishRatio) -> [String] {
+        func times(_ value: Double?) -> String {
+            value.map { String(format: "%.2f", $0) } ?? "-"
+        }
+        return [
+            "", "x floor", "", times(ratio.perSecond), times(ratio.answerP50),
+            times(ratio.answerP99), "", times(ratio.deliveryP50), times(ratio.deliveryP99), "",
+            times(ratio.processor), times(ratio.diskBytes), times(ratio.residentBytes),
+        ]
+    }
+
+    private static func detail(of row: PublishRow) -> String {
+        let kind = name(row.kind, rate: row.rate, inFlight: row.inFlight)
+        let threads = row.threads.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .filter { $0.value >= 0.05 }
+            .map { "\($0.key) \(short($0.value))" }.joined(separator: ", ")
+        var text = "\(kind), \(row.target): cpu by thread \(threads)"
+        if let bytes = row.residentBytesPerLogin {
+            text += "; RSS grew by \(short(bytes.rounded())) B a login"
+        }
+        if let commits = row.commits, let read = row.rowsRead, let written = row.rowsWritten {
+            text +=
+                "; of one \(String(format: "%.2f", commits)) commits, "
+                + "\(short(read)) rows read, \(short(written)) written"
+        }
+        return text
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+
+/// Microseconds. Each run has percentiles of all its publishes; these are the medians of the runs.
+public struct PublishTimes: Codable, Equatable, Sendable {
+    public let p50: Double
+    public let p99: Double
+    /// The longest of a run.
+    public let worst: Double
+    /// The longest of all runs.
+    public let worstOfAll: Double
+
+    /// - Parameter runs: nanoseconds; `nil` comes of none.
+    init?(_ runs: [[UInt64]]) {
+        let sorted = runs.filter { !$0.isEmpty }.map { $0.sorted() }
+        guard let longest = sorted.compactMap(\.last).max() else { return nil }
+        func median(_ share: Double) -> Double {
+            PublishRow.median(
+                sorted.map { run in
+                    let place = Int((share * Double(run.count)).rounded(.up)) - 1
+                    return Double(run[min(run.count - 1, max(0, place))]) / 1_000
+                })
+        }
+        p50 = median(0.5)
+        p99 = median(0.99)
+        worst = median(1)
+        worstOfAll = Double(longest) / 1_000
+    }
+}
+
+/// A row of the table: what one server did in all runs of a kind. Figures are medians of the runs.
+public struct PublishRow: Codable, Equatable, Sendable {
+    /// `login`, `closed` or `open`.
+    public let kind: String
+    /// `rouse` or `floor`.
+    public let target: String
+    /// Publishes always under way, of a closed loop; logins under way.
+    public let inFlight: Int?
+    /// Publishes begun a second, of an open loop.
+    public let rate: Int?
+    public let runs: Int
+    /// Logins, or publishes that were answered and delivered, of all runs.
+    public let count: Int
+    public let perSecond: Double
+    /// From the moment it was due to the backend's answer; of a login from dialling to being in
+    /// sync.
+    public let answer: PublishTimes?
+    /// From the moment it was due until the device has it.
+    public let delivery: PublishTimes?
+    /// The server's processor time of one, and by its threads.
+    public let processorMicroseconds: Double
+    public let threads: [String: Double]
+    /// What the server caused to be written to disk, of one.
+    public let diskBytes: Double
+    /// The server's, at the end.
+    public let residentBytes: Double
+    /// What it grew by for one login.
+    public let residentBytesPerLogin: Double?
+    /// Of one, as the server's metrics tell.
+    public let commits: Double?
+    public let rowsRead: Double?
+    public let rowsWritten: Double?
+    /// Not all that began came to its end.
+    public let isCut: Bool
+
+    init(
+        kind: String, target: String, inFlight: Int? = nil, rate: Int? = nil,
+        measures: [PublishMeasure]
+    ) {
+        self.kind = kind
+        self.target = target
+        self.inFlight = inFlight
+        self.rate = rate
+        runs = measures.count
+        count = measures.reduce(0) { $0 + $1.outcome.done }
+        func ofOne(_ value: (PublishMeasure) -> Double) -> Double {
+            Self.median(
+                measures.filter { $0.outcome.done > 0 }
+                    .map { value($0) / Double($0.outcome.done) })
+        }
+        func told(_ name: String) -> Double? {
+            guard measures.contains(where: { $0.metrics[name] != nil }) else { return nil }
+            return ofOne { $0.metrics[name] ?? 0 }
+        }
+        perSecond = Self.median(
+            measures.map { Double($0.outcome.done) * 1e9 / Double(max(1, $0.outcome.nanoseconds)) })
+        answer = PublishTimes(measures.map(\.outcome.answers))
+        delivery = PublishTimes(measures.map(\.outcome.deliveries))
+        processorMicroseconds = ofOne { Double($0.use.nanoseconds) / 1_000 }
+        var threads: [String: Double] = [:]
+        for name in Set(measures.flatMap { $0.use.threads.keys }) {
+            let used = ofOne { Double($0.use.threads[name] ?? 0) / 1_000 }
+            if used > 0 { threads[name] = used }
+        }
+        self.threads = threads
+        diskBytes = ofOne { Double($0.use.diskBytes) }
+        residentBytes = Self.median(measures.map { Double($0.use.residentBytes) })
+        residentBytesPerLogin = kind == "login" ? ofOne { Double($0.residentGrowth) } : nil
+        commits = told("rouse_store_commits_total")
+        rowsRead = told("rouse_store_rows_read_total")
+        rowsWritten = told("rouse_store_rows_written_total")
+        isCut = measures.contains { $0.outcome.isCut }
+    }
+
+    /// 0 of none.
+    static func median(_ values: [Double]) -> Double {
+        let sorted = values.sorted()
+        guard let last = sorted.last else { return 0 }
+        let middle = sorted.count / 2
+        if sorted.count % 2 == 1 { return sorted[middle] }
+        return sorted.count > 1 ? (sorted[middle - 1] + sorted[middle]) / 2 : last
+    }
+}
+
+/// One run of a kind at one server.
+struct PublishMeasure {
+    static let metricNames = [
+        "rouse_store_commits_total", "rouse_store_rows_read_total",
+        "rouse_store_rows_written_total",
+    ]
+    var outcome: PublishDrive.Outcome
+    var use: ProcessUse
+    var residentGrowth = 0
+    var metrics: [String: Double] = [:]
+}
+
+/// A server's figures divided by those of the floor in the same run of the tool.
+public struct PublishRatio: Codable, Equatable, Sendable {
+    public let kind: String
+    public let rate: Int?
+    public let perSecond: Double
+    public let answerP50: Double?
+    public let answerP99: Double?
+    public let deliveryP50: Double?
+    public let deliveryP99: Double?
+    public let processor: Double
+    /// `nil`: the floor wrote nothing to a disk.
+    public let diskBytes: Double?
+    public let residentBytes: Double
+    public let residentBytesPerLogin: Double?
+
+    init(_ row: PublishRow, to floor: PublishRow) {
+        func ratio(_ value: Double?, _ base: Double?) -> Double? {
+            guard let value, let base, base > 0 else { return nil }
+            return value / base
+        }
+        kind = row.kind
+        rate = row.rate
+        perSecond = ratio(row.perSecond, floor.perSecond) ?? 0
+        answerP50 = ratio(row.answer?.p50, floor.answer?.p50)
+        answerP99 = ratio(row.answer?.p99, floor.answer?.p99)
+        deliveryP50 = ratio(row.delivery?.p50, floor.delivery?.p50)
+        deliveryP99 = ratio(row.delivery?.p99, floor.delivery?.p99)
+        processor = ratio(row.processorMicroseconds, floor.processorMicroseconds) ?? 0
+        diskBytes = ratio(row.diskBytes, floor.diskBytes)
+        residentBytes = ratio(row.residentBytes, floor.residentBytes) ?? 0
+        residentBytesPerLogin = ratio(row.residentBytesPerLogin, floor.residentBytesPerLogin)
+    }
+}
+
+/// What came of `rouse bench publish`.
+public struct PublishBenchReport: Codable, Equatable, Sendable {
+    public let devices: Int
+    public let seconds: Double
+    public let rows: [PublishRow]
+    /// The server's rows by the floor's, where there is one.
+    public let ratios: [PublishRatio]
+    /// Why there is no floor though it was asked for.
+    public let floorMissing: String?
+    /// Whether it was built without optimization: then the times say nothing.
+    public let isDebug: Bool
+
+    init(devices: Int, seconds: Double, rows: [PublishRow], floorMissing: String?) {
+        self.devices = devices
+        self.seconds = seconds
+        self.rows = rows
+        self.floorMissing = floorMissing
+        ratios = rows.filter { $0.target == "rouse" }.compactMap { row in
+            rows.first { $0.target == "floor" && $0.kind == row.kind && $0.rate == row.rate }
+                .map { PublishRatio(row, to: $0) }
+        }
+        #if DEBUG
+            isDebug = true
+        #else
+            isDebug = false
+        #endif
+    }
+
+    /// Nothing that began was lost.
+    public var isWhole: Bool { !rows.contains(where: \.isCut) }
+
+    /// One JSON object, in one line.
+    public var json: String { reportLine }
+}

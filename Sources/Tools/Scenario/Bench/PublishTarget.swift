@@ -1,0 +1,150 @@
+import APNsSimulator
+import Crypto
+import EventLoop
+import Foundation
+import Wire
+
+/// What a device of a measured server tells.
+enum TargetEvent {
+    /// Logged in, and nothing is due to it.
+    case ready
+    /// A message has come; its text.
+    case message([UInt8])
+    case ended(String)
+}
+
+/// A connected device of a measured server.
+protocol TargetDevice: AnyObject {
+    /// The socket just goes.
+    func vanish()
+}
+
+/// A server that is measured: what is its own in a run that is else the same for each.
+protocol PublishTarget: AnyObject {
+    var name: String { get }
+    /// Its process; `nil`: it has ended.
+    var process: Int32? { get }
+    var apiPort: UInt16 { get }
+    /// What makes a place for this device's messages; `nil`: nothing has to.
+    func preparation(of device: Int) -> [UInt8]?
+    func connect(
+        _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
+    ) -> any TargetDevice
+    /// An HTTP request that is answered once the message is on disk.
+    func publish(_ text: String, number: UInt64, to device: Int) -> [UInt8]
+    /// Whether `/metrics` is there.
+    var tellsMetrics: Bool { get }
+    func lastLogLines() -> String
+    /// Ends it at once.
+    func stop()
+}
+
+/// Requests to a backend API, HTTP/1.1 in bytes.
+enum BackendRequest {
+    static func get(_ path: String) -> [UInt8] {
+        Array("GET \(path) HTTP/1.1\r\nhost: localhost\r\n\r\n".utf8)
+    }
+
+    static func post(_ path: String, headers: String, body: String) -> [UInt8] {
+        Array(
+            """
+            POST \(path) HTTP/1.1\r
+            host: localhost\r
+            content-type: application/json\r
+            \(headers)content-length: \(body.utf8.count)\r
+            \r
+            \(body)
+            """.utf8)
+    }
+
+    /// A message to one device: a part of text and what an alert shows.
+    static func message(_ text: String) -> String {
+        #"{"parts":[{"mime_type":"text/plain","text":"\#(text)"}],"#
+            + #""push":{"title":"bench","body":"A message"}}"#
+    }
+}
+
+/// `rouse serve`, the same program as a child, with an app and a conversation for each device,
+/// which the backend alone writes to.
+final class RouseTarget: PublishTarget {
+    static let app = "bench"
+    static let keyID = "bench"
+    let name = "rouse"
+    let tellsMetrics = true
+    private let loop: Loop
+    private let server: ServerProcess
+    private let tls: TLSContext
+    private let issuer: IdentityIssuer
+    private let apiKey: String
+    /// Of idempotency keys: no run repeats another's.
+    private let run = UUID().uuidString.lowercased()
+
+    /// - Parameter folder: holds `server.pem` and `server.key`; the store comes into it.
+    init(loop: Loop, executable: String, folder: URL, tls: TLSContext) throws {
+        self.loop = loop
+        self.tls = tls
+        let key = PrivateKey.generate(.p256)
+        issuer = IdentityIssuer(
+            issuer: "rouse-scenario", keyID: Self.keyID, key: key, app: Self.app)
+        server = ServerProcess(executable: URL(fileURLWithPath: executable), folder: folder)
+        do {
+            try server.start()
+            let backend = AppBackend(loop: loop, app: Self.app, server: server)
+            try backend.setUp(issuer: key.publicKey, issuerKeyID: Self.keyID)
+            apiKey = backend.apiKey
+        } catch {
+            server.kill()
+            throw error
+        }
+    }
+
+    var process: Int32? { server.identifier }
+    var apiPort: UInt16 { server.apiPort }
+    func lastLogLines() -> String { server.lastLogLines() }
+    func stop() { server.kill() }
+
+    private func user(_ device: Int) -> String { "device-\(device)" }
+
+    private func conversation(_ device: Int) -> String {
+        let hex = String(device, radix: 16)
+        return "0190a1b2-c3d4-7123-8456-"
+            + String(repeating: "0", count: 12 - hex.count) + hex
+    }
+
+    private var authorization: String { "authorization: Bearer \(apiKey)\r\n" }
+
+    func preparation(of device: Int) -> [UInt8]? {
+        BackendRequest.post(
+            "/v1/conversations", headers: authorization,
+            body: #"{"id":"\#(conversation(device))","participants":["\#(user(device))"]}"#)
+    }
+
+    func publish(_ text: String, number: UInt64, to device: Int) -> [UInt8] {
+        BackendRequest.post(
+            "/v1/conversations/\(conversation(device))/messages",
+            headers: authorization + "idempotency-key: \(run)-\(number)\r\n",
+            body: BackendRequest.message(text))
+    }
+
+    func connect(
+        _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
+    ) -> any TargetDevice {
+        LoadDevice(
+            loop: loop, port: server.devicePort, source: source, tls: tls, app: Self.app,
+            user: user(device), issuer: issuer
+        ) { event in
+            switch event {
+            case .ready: handler(.ready)
+            case .ended(let why): handler(.ended(why))
+            case .entries(let entries):
+                for entry in entries {
+                    if case .message(let message) = entry.body, let part = message.parts.first {
+                        handler(.message(part.content))
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension LoadDevice: TargetDevice {}

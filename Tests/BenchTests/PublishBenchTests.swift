@@ -1,0 +1,67 @@
+import Foundation
+import Scenario
+import Testing
+
+/// `rouse bench publish` as a person runs it. No figure of time is judged.
+@Suite struct PublishBenchTests {
+    static let smallest = [
+        "--devices", "5", "--in-flight", "4", "--rate", "20", "--runs", "1", "--seconds", "1",
+        "--json",
+    ]
+
+    static func report(_ run: StoreBenchTests.Outcome) throws -> PublishBenchReport {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(PublishBenchReport.self, from: Data(run.output.utf8))
+    }
+
+    /// Every row says what was done, in an order that holds whatever the machine does.
+    static func check(_ rows: [PublishRow], of target: String) throws {
+        let own = rows.filter { $0.target == target }
+        #expect(own.map(\.kind) == ["login", "closed", "open"])
+        for row in own {
+            let answer = try #require(row.answer)
+            #expect(0 < answer.p50 && answer.p50 <= answer.p99 && answer.p99 <= answer.worst)
+            #expect(row.perSecond > 0 && row.residentBytes > 1_000_000 && !row.isCut, "\(row)")
+            #expect(row.processorMicroseconds > 0 && !row.threads.isEmpty)
+            let sum = row.threads.values.reduce(0, +)
+            #expect(row.runs > 1 || abs(sum / row.processorMicroseconds - 1) < 0.01)
+            guard row.kind != "login" else { continue }
+            let delivery = try #require(row.delivery, "no device got anything")
+            #expect(0 < delivery.p50 && delivery.p50 <= delivery.p99)
+        }
+        #expect(own.first?.count == 5 && own.first?.delivery == nil)
+        // More than the first ones: each that ends is followed by another.
+        #expect(own.dropFirst().first.map { $0.count > 4 && $0.inFlight == 4 } == true)
+        // A schedule of one second.
+        #expect(own.last.map { $0.count == 20 && $0.rate == 20 } == true)
+    }
+
+    @Test("each kind, as a table and as JSON, and nothing is left")
+    func everyKind() throws {
+        let run = try StoreBenchTests.bench(Self.smallest, command: "publish")
+        #expect(run.status == 0, "\(run.complaint)")
+        let report = try Self.report(run)
+        #expect(report.devices == 5 && report.ratios.isEmpty && report.floorMissing == nil)
+        #expect(report.rows.count == 3)
+        try Self.check(report.rows, of: "rouse")
+        for row in report.rows.dropFirst() {
+            #expect(Set(["store", "http"]).isSubset(of: row.threads.keys), "\(row.threads)")
+            #expect(row.threads.keys.contains { $0.hasPrefix("sync-") }, "\(row.threads)")
+            // Message, conversation, entry, key, unread and user; ACKs share their commits.
+            #expect(try #require(row.rowsWritten) >= 5)
+            #expect(try #require(row.rowsRead) >= 5 && #require(row.commits) > 0)
+        }
+        for name in ["login 32", "closed 4", "open 20/s"] {
+            #expect(run.complaint.contains("\n\(name) "), "no row \(name)")
+        }
+    }
+
+    @Test("numbers that cannot be")
+    func refused() throws {
+        for arguments in [["--rate", "fast"], ["--rate", "0"], ["--in-flight", "449"]] {
+            let run = try StoreBenchTests.bench(arguments, command: "publish")
+            #expect(run.status == 64 && run.complaint.contains(arguments[0]))
+        }
+    }
+}
