@@ -57,9 +57,49 @@ import Testing
         }
     }
 
-    @Test("numbers that cannot be")
+    static let floor = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("floor/floor.c").path
+
+    @Test("the floor beside it, and every figure as a ratio to the floor's")
+    func besideTheFloor() throws {
+        let run = try StoreBenchTests.bench(
+            Self.smallest + ["--floor", Self.floor], command: "publish")
+        #expect(run.status == 0, "\(run.complaint)")
+        let report = try Self.report(run)
+        #expect(report.floorMissing == nil && report.rows.count == 6)
+        for target in ["rouse", "floor"] { try Self.check(report.rows, of: target) }
+        #expect(report.ratios.map(\.kind) == ["login", "closed", "open"])
+        for ratio in report.ratios {
+            let rows = report.rows.filter { $0.kind == ratio.kind }
+            let (own, floor) = (try #require(rows.first), try #require(rows.last))
+            #expect(own.target == "rouse" && floor.target == "floor")
+            #expect(own.threads.keys.contains("store"))
+            #expect(floor.threads.keys.contains("log") || ratio.kind == "login")
+            let processor = own.processorMicroseconds / floor.processorMicroseconds
+            #expect(abs(ratio.processor / processor - 1) < 0.01)
+            #expect(ratio.perSecond > 0 && (ratio.answerP50 ?? 0) > 0)
+            #expect(ratio.kind == "login" || (ratio.deliveryP99 ?? 0) > 0)
+        }
+        #expect(run.complaint.components(separatedBy: "x floor ").count == 4)
+    }
+
+    @Test("without a compiler the floor is left out, and that is said")
+    func withoutCompiler() throws {
+        let run = try StoreBenchTests.bench(
+            Self.smallest + ["--floor", Self.floor], command: "publish",
+            variables: ["CC": "no-such-compiler"])
+        #expect(run.status == 0, "\(run.complaint)")
+        let report = try Self.report(run)
+        #expect(report.floorMissing?.contains("no-such-compiler") == true)
+        #expect(report.rows.count == 3 && report.ratios.isEmpty)
+        #expect(run.complaint.contains("no floor: "))
+    }
+
+    @Test("numbers that cannot be, and a floor that is not there")
     func refused() throws {
-        for arguments in [["--rate", "fast"], ["--rate", "0"], ["--in-flight", "449"]] {
+        for arguments in [
+            ["--rate", "fast"], ["--rate", "0"], ["--in-flight", "449"], ["--floor", "none.c"],
+        ] {
             let run = try StoreBenchTests.bench(arguments, command: "publish")
             #expect(run.status == 64 && run.complaint.contains(arguments[0]))
         }

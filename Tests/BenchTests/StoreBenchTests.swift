@@ -18,7 +18,9 @@ import Testing
         }
     }
 
-    static func bench(_ arguments: [String], command: String = "store") throws -> Outcome {
+    static func bench(
+        _ arguments: [String], command: String = "store", variables: [String: String] = [:]
+    ) throws -> Outcome {
         let files = FileManager.default
         let folder = files.temporaryDirectory
             .appendingPathComponent("bench-test-\(UUID().uuidString.prefix(8))")
@@ -36,6 +38,7 @@ import Testing
         process.currentDirectoryURL = folder
         process.environment = ProcessInfo.processInfo.environment
             .merging(["TMPDIR": folder.path]) { _, own in own }
+            .merging(variables) { _, own in own }
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = try FileHandle(forWritingTo: complaint)
         try process.run()

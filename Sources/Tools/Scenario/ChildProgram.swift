@@ -10,13 +10,15 @@ final class ChildProgram {
 
     /// Starts `executable` with `arguments`; standard error is appended to `logFile`. Settings in
     /// the environment are not passed on, a scenario is not to be changed by them; `settings` are
-    /// the variables it has itself.
+    /// the variables it has itself. `isRouse`: it has to be told to end with its standard input;
+    /// another program does so by itself.
     init(
-        executable: URL, arguments: [String], logFile: URL, settings: [String: String] = [:]
+        executable: URL, arguments: [String], logFile: URL, settings: [String: String] = [:],
+        isRouse: Bool = true
     ) throws {
-        name = arguments.first ?? "program"
+        name = isRouse ? "rouse \(arguments.first ?? "")" : executable.lastPathComponent
         process.executableURL = executable
-        process.arguments = arguments + ["--with-parent"]
+        process.arguments = arguments + (isRouse ? ["--with-parent"] : [])
         process.standardInput = input
         var environment = ProcessInfo.processInfo.environment
         for key in environment.keys where key.hasPrefix("ROUSE_") { environment[key] = nil }
@@ -40,7 +42,7 @@ final class ChildProgram {
             let chunk = output.fileHandleForReading.availableData
             if chunk.isEmpty {
                 process.waitUntilExit()
-                throw ScenarioError("rouse \(name) ended before it was ready")
+                throw ScenarioError("\(name) ended before it was ready")
             }
             line += chunk
         }

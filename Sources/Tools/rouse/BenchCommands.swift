@@ -61,12 +61,15 @@ extension Rouse {
                         "rate", "R[,R]", "publishes a second in open loops (default 500)"),
                     CommandOption("runs", "N", "of each loop (default 3)"),
                     CommandOption("seconds", "S", "publishing in one run (default 5)"),
+                    CommandOption(
+                        "floor", "FILE", "a bare server to measure beside: C source, or a program"),
                     CommandOption("keep", "keep the folder with store and log"),
                     CommandOption("json", "end with one JSON object on stdout"),
                 ],
                 examples: [
                     "rouse bench publish",
                     "rouse bench publish --devices 10000 --rate 500,2000 --json",
+                    "rouse bench publish --floor Tests/floor/floor.c",
                 ],
                 notes: """
                     It starts a server of its own, with free ports and a temporary folder, and logs
@@ -81,6 +84,12 @@ extension Rouse {
                             before, and times count from the schedule: a stall shows in all that
                             came meanwhile. At a rate above what the server can do, the times are
                             those of a growing queue
+
+                    --floor Tests/floor/floor.c is compiled with cc and serves the same devices and
+                    publishes with a framing of its own: TLS, one log that is synced in groups
+                    before an answer, and sending, without users, feeds, alerts or history. The two
+                    take turns, run by run, and what Rouse costs is also told as a ratio. Without a
+                    compiler it is left out, and that is said.
 
                     The server's processor time, memory and writing are read from /proc, commits and
                     rows from its metrics, all until the last device has its message; what follows
@@ -151,6 +160,10 @@ extension Rouse {
         }
         options.runs = try arguments.number("runs", in: 1...100) ?? options.runs
         options.seconds = try arguments.number("seconds", in: 1...600) ?? options.seconds
+        options.floor = arguments.string("floor")
+        if let floor = options.floor, !FileManager.default.fileExists(atPath: floor) {
+            throw UsageError("--floor: there is no \(floor)")
+        }
         options.keepsFolder = arguments.has("keep")
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }

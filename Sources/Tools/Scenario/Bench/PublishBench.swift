@@ -86,6 +86,7 @@ public final class PublishBench {
         targets.append(
             try RouseTarget(
                 loop: loop, executable: options.executable, folder: folder, tls: tls))
+        let floorMissing = try startFloor(tls)
         var rows: [PublishRow] = []
         for (index, target) in targets.enumerated() {
             try prepare(target)
@@ -97,7 +98,21 @@ public final class PublishBench {
         for kind in kinds { rows += try measure(kind) }
         return PublishBenchReport(
             devices: options.devices, seconds: Double(options.seconds), rows: rows,
-            floorMissing: nil)
+            floorMissing: floorMissing)
+    }
+
+    /// - Returns: why there is none though it was asked for.
+    private func startFloor(_ tls: TLSContext) throws -> String? {
+        guard let source = options.floor else { return nil }
+        switch try FloorTarget.program(source, folder: folder) {
+        case .missing(let why):
+            options.progress("no floor: \(why)")
+            return why
+        case .program(let program):
+            targets.append(
+                try FloorTarget(loop: loop, program: program, folder: folder, tls: tls))
+            return nil
+        }
     }
 
     /// The servers take turns, so that what else the machine does meets all of them.

@@ -1,0 +1,149 @@
+import Crypto
+import EventLoop
+import Foundation
+
+/// The floor: a bare server of the same job (Tests/floor/floor.c), which has no users and no feeds.
+final class FloorTarget: PublishTarget {
+    enum Program: Equatable {
+        case program(URL)
+        /// There is none, and why.
+        case missing(String)
+    }
+
+    private struct Addresses: Decodable {
+        let devicePort: UInt16
+        let apiPort: UInt16
+
+        enum CodingKeys: String, CodingKey {
+            case devicePort = "device_port"
+            case apiPort = "api_port"
+        }
+    }
+
+    let name = "floor"
+    let tellsMetrics = false
+    let apiPort: UInt16
+    private let devicePort: UInt16
+    private let loop: Loop
+    private let tls: TLSContext
+    private let child: ChildProgram
+    private let logFile: URL
+
+    /// The program itself, or what the C compiler (`$CC`, or `cc`) makes of its source.
+    ///
+    /// - Throws: the compiler's complaints.
+    static func program(_ source: String, folder: URL) throws -> Program {
+        guard source.hasSuffix(".c") else { return .program(URL(fileURLWithPath: source)) }
+        let program = folder.appendingPathComponent("floor")
+        let complaints = folder.appendingPathComponent("floor.cc.log")
+        try Data().write(to: complaints)
+        let compiler = ProcessInfo.processInfo.environment["CC"] ?? "cc"
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            compiler, "-O2", "-o", program.path, source, "-lssl", "-lcrypto", "-pthread",
+        ]
+        let log = try FileHandle(forWritingTo: complaints)
+        process.standardOutput = log
+        process.standardError = log
+        try process.run()
+        process.waitUntilExit()
+        switch process.terminationStatus {
+        case 0: return .program(program)
+        // env(1): the command was not found, or could not be run.
+        case 126, 127: return .missing("there is no C compiler \(compiler) to make it with")
+        default:
+            let said = (try? String(contentsOf: complaints, encoding: .utf8)) ?? ""
+            throw ScenarioError("\(source) cannot be compiled:\n\(said)")
+        }
+    }
+
+    /// - Parameter folder: holds `server.pem` and `server.key`; the log comes into it.
+    init(loop: Loop, program: URL, folder: URL, tls: TLSContext) throws {
+        self.loop = loop
+        self.tls = tls
+        logFile = folder.appendingPathComponent("floor.complaints")
+        child = try ChildProgram(
+            executable: program,
+            arguments: ["server.pem", "server.key", "floor.log"].map {
+                folder.appendingPathComponent($0).path
+            }, logFile: logFile, isRouse: false)
+        do {
+            let addresses = try JSONDecoder().decode(Addresses.self, from: try child.start())
+            devicePort = addresses.devicePort
+            apiPort = addresses.apiPort
+        } catch {
+            child.kill()
+            throw ScenarioError("the floor did not start: \(error)")
+        }
+    }
+
+    var process: Int32? { child.identifier }
+
+    func lastLogLines() -> String {
+        (try? String(contentsOf: logFile, encoding: .utf8)) ?? ""
+    }
+
+    func stop() { child.kill() }
+
+    func preparation(of device: Int) -> [UInt8]? { nil }
+
+    func publish(_ text: String, number: UInt64, to device: Int) -> [UInt8] {
+        BackendRequest.post(
+            "/v1/conversations/\(device)/messages", headers: "",
+            body: BackendRequest.message(text))
+    }
+
+    func connect(
+        _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
+    ) -> any TargetDevice {
+        FloorDevice(
+            number: device,
+            socket: LoadSocket(loop: loop, port: devicePort, source: source, tls: tls),
+            handler: handler)
+    }
+}
+
+/// A device of the floor, in its framing. Loop-confined.
+final class FloorDevice: TargetDevice {
+    /// Of one message; the floor takes no longer ones.
+    private static let messageBytesMax = 64 << 10
+
+    private let socket: LoadSocket
+    private let handler: (TargetEvent) -> Void
+    private var received: [UInt8] = []
+    private var isReady = false
+
+    init(number: Int, socket: LoadSocket, handler: @escaping (TargetEvent) -> Void) {
+        self.socket = socket
+        self.handler = handler
+        socket.onConnected = { [weak socket] in socket?.send(Array("\(number)\n".utf8)) }
+        socket.onBytes = { [weak self] bytes in self?.take(bytes) }
+        socket.onEnded = { why in handler(.ended(why)) }
+    }
+
+    func vanish() { socket.vanish() }
+
+    private func take(_ bytes: [UInt8]) {
+        received += bytes
+        if !isReady {
+            guard received.removeFirst() == UInt8(ascii: ".") else { return end("no greeting") }
+            isReady = true
+            handler(.ready)
+        }
+        while received.count >= 4 {
+            let length = received[..<4].reduce(0) { $0 << 8 | Int($1) }
+            guard length <= Self.messageBytesMax else { return end("a message too long") }
+            guard received.count >= 4 + length else { return }
+            let message = Array(received[4..<(4 + length)])
+            received.removeFirst(4 + length)
+            socket.send([UInt8(ascii: "A")])
+            handler(.message(message))
+        }
+    }
+
+    private func end(_ why: String) {
+        socket.vanish()
+        handler(.ended(why))
+    }
+}
