@@ -84,6 +84,8 @@ extension Rouse {
                             before, and times count from the schedule: a stall shows in all that
                             came meanwhile. At a rate above what the server can do, the times are
                             those of a growing queue
+                    storm   all devices lose their connections at once and come again with session
+                            tokens and where they stand, 256 at a time, until all are in sync
 
                     --floor Tests/floor/floor.c is compiled with cc and serves the same devices and
                     publishes with a framing of its own: TLS, one log that is synced in groups
@@ -93,10 +95,12 @@ extension Rouse {
 
                     The server's processor time, memory and writing are read from /proc, commits and
                     rows from its metrics, all until the last device has its message; what follows
-                    later is not in it. This tool and the server share the machine's processors, and
-                    the disk's speed changes between minutes: times of different days compare
-                    little, cpu more. In memory (tmpfs) nothing is written to disk. Exit status 1:
-                    not all came to its end. Measure with a release build.
+                    later is not in it. This tool, one thread, and the server share the machine's
+                    processors: where its own time of one comes near to what a closed loop takes for
+                    one, it is the tool that is measured. The disk's speed changes between minutes:
+                    times of different days compare little, cpu more. In memory (tmpfs) nothing is
+                    written to disk. Exit status 1: not all came to its end. Measure with a release
+                    build.
                     """),
             run: { try benchPublish($0) }),
     ]

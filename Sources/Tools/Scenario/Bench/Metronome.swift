@@ -3,9 +3,14 @@ import Foundation
 import Glibc
 
 /// Nanoseconds of the clock that never goes back.
-func monotonicNanoseconds() -> UInt64 {
+func monotonicNanoseconds() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+
+/// Nanoseconds of the processor that this process has used.
+func ownProcessorNanoseconds() -> UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+
+private func nanoseconds(_ clock: clockid_t) -> UInt64 {
     var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
+    clock_gettime(clock, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 

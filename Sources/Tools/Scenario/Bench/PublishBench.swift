@@ -27,6 +27,8 @@ public struct PublishBenchOptions: Sendable {
 /// and of the floor beside it. Lives on the calling thread.
 public final class PublishBench {
     static let loginsInFlight = 32
+    /// In a storm; the rest waits for its turn, as devices that back off do.
+    static let stormInFlight = 256
     /// Connections of one source address, far from the ports it has.
     static let connectionsPerAddress = 250
 
@@ -34,7 +36,8 @@ public final class PublishBench {
     private let loop: Loop
     private let folder: URL
     private var targets: [any PublishTarget] = []
-    private var devices: [any TargetDevice] = []
+    /// By target.
+    private var devices: [String: [any TargetDevice]] = [:]
     private var drive: PublishDrive?
     private var lastNumber: UInt64 = 0
     private var failure: String?
@@ -64,7 +67,7 @@ public final class PublishBench {
 
     private func tidy() {
         isTidying = true
-        for device in devices { device.vanish() }
+        for device in devices.values.joined() { device.vanish() }
         for target in targets { target.stop() }
         loop.close()
         if options.keepsFolder {
@@ -90,12 +93,17 @@ public final class PublishBench {
         var rows: [PublishRow] = []
         for (index, target) in targets.enumerated() {
             try prepare(target)
-            rows.append(try logIn(target, source: index))
+            let login = try logIn(target, source: index, inFlight: Self.loginsInFlight)
+            rows.append(
+                PublishRow(
+                    kind: "login", target: target.name, inFlight: Self.loginsInFlight,
+                    measures: [login]))
         }
         for target in targets { _ = try drive(target, .closed(inFlight: options.inFlight), 1) }
         var kinds: [Arrivals] = [.closed(inFlight: options.inFlight)]
         kinds += options.rates.map { .open(perSecond: $0) }
         for kind in kinds { rows += try measure(kind) }
+        rows += try storms()
         return PublishBenchReport(
             devices: options.devices, seconds: Double(options.seconds), rows: rows,
             floorMissing: floorMissing)
@@ -137,6 +145,23 @@ public final class PublishBench {
         }
     }
 
+    /// All devices are gone at once, as when a network fails, and come again: to being in sync.
+    private func storms() throws -> [PublishRow] {
+        var measures: [String: [PublishMeasure]] = [:]
+        for _ in 1...options.runs {
+            for (index, target) in targets.enumerated() {
+                for device in devices[target.name] ?? [] { device.vanish() }
+                measures[target.name, default: []].append(
+                    try logIn(target, source: index, inFlight: Self.stormInFlight))
+            }
+        }
+        return targets.map { target in
+            PublishRow(
+                kind: "storm", target: target.name, inFlight: Self.stormInFlight,
+                measures: measures[target.name] ?? [])
+        }
+    }
+
     // MARK: - Publishing
 
     private func drive(
@@ -153,12 +178,15 @@ public final class PublishBench {
         defer { self.drive = nil }
         let metricsBefore = try metrics(target, pool)
         let before = try use(target)
+        let own = ownProcessorNanoseconds()
         let (outcome, begun) = try drive.run()
+        let ownAfter = ownProcessorNanoseconds()
         lastNumber += begun
         if let failure = outcome.failure ?? failure {
             throw ScenarioError("\(failure)\n\(target.lastLogLines())")
         }
-        var measure = PublishMeasure(outcome: outcome, use: try use(target).since(before))
+        var measure = PublishMeasure(
+            outcome: outcome, use: try use(target).since(before), toolNanoseconds: ownAfter - own)
         let metricsAfter = try metrics(target, pool)
         for name in PublishMeasure.metricNames {
             measure.metrics[name] = metricsAfter.change(name, since: metricsBefore)
@@ -222,11 +250,15 @@ public final class PublishBench {
     // MARK: - Logging in
 
     /// - Parameter source: of the addresses 127.0.x.y, which part is this server's.
-    private func logIn(_ target: any PublishTarget, source: Int) throws -> PublishRow {
-        options.progress("\(target.name): logging \(options.devices) devices in")
+    private func logIn(
+        _ target: any PublishTarget, source: Int, inFlight: Int
+    ) throws -> PublishMeasure {
+        options.progress("\(target.name): \(options.devices) devices connect")
+        devices[target.name] = []
         var outcome = PublishDrive.Outcome()
         var next = 0
         let before = try use(target)
+        let own = ownProcessorNanoseconds()
         let started = monotonicNanoseconds()
         func connectNext() {
             guard next < options.devices, failure == nil else { return }
@@ -246,21 +278,18 @@ public final class PublishBench {
                 case .ended(let why): self.fail("\(target.name), device \(number): \(why)")
                 }
             }
-            devices.append(device)
+            devices[target.name, default: []].append(device)
         }
         loop.updateNow()
-        for _ in 0..<Self.loginsInFlight { connectNext() }
+        for _ in 0..<inFlight { connectNext() }
         loop.run()
         if let failure { throw ScenarioError("\(failure)\n\(target.lastLogLines())") }
         outcome.nanoseconds = monotonicNanoseconds() - started
         let after = try use(target)
-        return PublishRow(
-            kind: "login", target: target.name, inFlight: Self.loginsInFlight,
-            measures: [
-                PublishMeasure(
-                    outcome: outcome, use: after.since(before),
-                    residentGrowth: after.residentBytes - before.residentBytes)
-            ])
+        return PublishMeasure(
+            outcome: outcome, use: after.since(before),
+            toolNanoseconds: ownProcessorNanoseconds() - own,
+            residentGrowth: after.residentBytes - before.residentBytes)
     }
 
     private func fail(_ why: String) {

@@ -31,9 +31,9 @@ extension PublishBenchReport {
 
 
             Times are microseconds from the moment a publish was due until its answer, and until
-            the device has it; of a login, from dialling to being in sync. cpu is the server's
-            microseconds of the processor, disk the bytes it caused to be written, both of one. RSS
-            is the server's memory at the end, in KiB. Figures are medians of the runs.
+            the device has it; of a login and a storm, from dialling to being in sync. cpu is the
+            server's microseconds of the processor, disk the bytes it caused to be written, both of
+            one. RSS is the server's memory at the end, in KiB. Figures are medians of the runs.
             """
         if !ratios.isEmpty { text += "\nx floor: the server's figure divided by the floor's." }
         if !isWhole { text += "\n* cut short: not all came to its end in time." }
@@ -81,6 +81,7 @@ extension PublishBenchReport {
             .filter { $0.value >= 0.05 }
             .map { "\($0.key) \(short($0.value))" }.joined(separator: ", ")
         var text = "\(kind), \(row.target): cpu by thread \(threads)"
+        text += "; this tool's \(short(row.toolMicroseconds))"
         if let bytes = row.residentBytesPerLogin {
             text += "; RSS grew by \(short(bytes.rounded())) B a login"
         }

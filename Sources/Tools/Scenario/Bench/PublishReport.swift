@@ -29,11 +29,12 @@ public struct PublishTimes: Codable, Equatable, Sendable {
 
 /// A row of the table: what one server did in all runs of a kind. Figures are medians of the runs.
 public struct PublishRow: Codable, Equatable, Sendable {
-    /// `login`, `closed` or `open`.
+    /// `login`, `closed`, `open` or `storm`.
     public let kind: String
     /// `rouse` or `floor`.
     public let target: String
-    /// Publishes always under way, of a closed loop; logins under way.
+    /// Publishes always under way, of a closed loop; connections being made, of a login or a
+    /// storm.
     public let inFlight: Int?
     /// Publishes begun a second, of an open loop.
     public let rate: Int?
@@ -41,14 +42,17 @@ public struct PublishRow: Codable, Equatable, Sendable {
     /// Logins, or publishes that were answered and delivered, of all runs.
     public let count: Int
     public let perSecond: Double
-    /// From the moment it was due to the backend's answer; of a login from dialling to being in
-    /// sync.
+    /// From the moment it was due to the backend's answer; of a login or a storm's reconnect from
+    /// dialling to being in sync.
     public let answer: PublishTimes?
     /// From the moment it was due until the device has it.
     public let delivery: PublishTimes?
     /// The server's processor time of one, and by its threads.
     public let processorMicroseconds: Double
     public let threads: [String: Double]
+    /// This tool's own processor time of one: near to the inverse of the rate of a closed loop, and
+    /// it is the tool that is measured.
+    public let toolMicroseconds: Double
     /// What the server caused to be written to disk, of one.
     public let diskBytes: Double
     /// The server's, at the end.
@@ -92,6 +96,7 @@ public struct PublishRow: Codable, Equatable, Sendable {
             if used > 0 { threads[name] = used }
         }
         self.threads = threads
+        toolMicroseconds = ofOne { Double($0.toolNanoseconds) / 1_000 }
         diskBytes = ofOne { Double($0.use.diskBytes) }
         residentBytes = Self.median(measures.map { Double($0.use.residentBytes) })
         residentBytesPerLogin = kind == "login" ? ofOne { Double($0.residentGrowth) } : nil
@@ -119,6 +124,7 @@ struct PublishMeasure {
     ]
     var outcome: PublishDrive.Outcome
     var use: ProcessUse
+    var toolNanoseconds: UInt64
     var residentGrowth = 0
     var metrics: [String: Double] = [:]
 }

@@ -27,6 +27,7 @@ protocol PublishTarget: AnyObject {
     var apiPort: UInt16 { get }
     /// What makes a place for this device's messages; `nil`: nothing has to.
     func preparation(of device: Int) -> [UInt8]?
+    /// Connects a device: at first as a new one, later as the one it was.
     func connect(
         _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
     ) -> any TargetDevice
@@ -76,6 +77,8 @@ final class RouseTarget: PublishTarget {
     private let tls: TLSContext
     private let issuer: IdentityIssuer
     private let apiKey: String
+    /// Each device's last connection, which holds what it keeps.
+    private var last: [Int: LoadDevice] = [:]
     /// Of idempotency keys: no run repeats another's.
     private let run = UUID().uuidString.lowercased()
 
@@ -129,9 +132,9 @@ final class RouseTarget: PublishTarget {
     func connect(
         _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
     ) -> any TargetDevice {
-        LoadDevice(
+        let connected = LoadDevice(
             loop: loop, port: server.devicePort, source: source, tls: tls, app: Self.app,
-            user: user(device), issuer: issuer
+            user: user(device), issuer: issuer, standing: last[device]?.standing
         ) { event in
             switch event {
             case .ready: handler(.ready)
@@ -144,6 +147,8 @@ final class RouseTarget: PublishTarget {
                 }
             }
         }
+        last[device] = connected
+        return connected
     }
 }
 
