@@ -5,7 +5,8 @@ import Testing
 /// `rouse bench publish` as a person runs it. No figure of time is judged.
 @Suite struct PublishBenchTests {
     static let smallest = [
-        "--devices", "5", "--in-flight", "4", "--rate", "20", "--runs", "1", "--seconds", "1",
+        "--devices", "5", "--in-flight", "4", "--rate", "20", "--group", "3", "--runs", "1",
+        "--seconds", "1",
         "--json",
     ]
 
@@ -15,7 +16,7 @@ import Testing
         return try decoder.decode(PublishBenchReport.self, from: Data(run.output.utf8))
     }
 
-    static let kinds = ["login", "closed", "open", "storm"]
+    static let kinds = ["login", "closed", "open", "fan-out", "storm"]
 
     /// Every row says what was done, in an order that holds whatever the machine does.
     static func check(_ rows: [PublishRow], of target: String) throws {
@@ -38,6 +39,10 @@ import Testing
         }
         // More than the first ones: each that ends is followed by another.
         #expect(own.dropFirst().first.map { $0.count > 4 && $0.inFlight == 4 } == true)
+        // Whole messages, each to all three.
+        let fanOut = try #require(own.first { $0.kind == "fan-out" })
+        #expect(fanOut.group == 3 && fanOut.count >= 3 && fanOut.count % 3 == 0)
+        #expect(try #require(fanOut.last).p50 >= #require(fanOut.delivery).p50)
         // A schedule of one second.
         #expect(own.dropFirst(2).first.map { $0.count == 20 && $0.rate == 20 } == true)
     }
@@ -57,7 +62,7 @@ import Testing
             #expect(try #require(row.rowsWritten) >= 5)
             #expect(try #require(row.rowsRead) >= 5 && #require(row.commits) > 0)
         }
-        for name in ["login 32", "closed 4", "open 20/s", "storm 256"] {
+        for name in ["login 32", "closed 4", "open 20/s", "fan-out 3", "storm 256"] {
             #expect(run.complaint.contains("\n\(name) "), "no row \(name)")
         }
     }

@@ -2,7 +2,7 @@
  * The floor of `rouse bench publish --floor Tests/floor/floor.c`: the least that a server of the
  * same job does. It takes a message from a backend, appends it to one log, waits until that is on
  * disk (fdatasync, one for all that came meanwhile), and only then answers the backend and sends
- * the message to the one connected device. There are no users, no feeds, no accounts, no alerts,
+ * the message to the connected device, or to the first N. There are no users, no feeds, no accounts, no alerts,
  * no history and no second try: what Rouse costs above this is what Rouse does besides.
  *
  * Devices speak a framing of the floor's own over TLS 1.3:
@@ -10,7 +10,8 @@
  *   server: a '.' once the device is known; then messages, each behind its length in 4 bytes,
  *           most significant first
  * Backends speak as much HTTP/1.1 as the tool does, without TLS:
- *   POST /v1/conversations/NUMBER/messages with a content-length; the body is the message
+ *   POST /v1/conversations/NUMBER/messages with a content-length; the body is the message;
+ *   with -N it is for the devices 0 to N - 1
  *
  * usage: floor CERTIFICATE KEY LOG
  * It prints {"device_port":N,"api_port":N} once it serves, and ends with its standard input.
@@ -220,14 +221,13 @@ static void deliver(void) {
         } else {
             connection_send(m->from, answer, sizeof answer - 1);
         }
-        struct connection *device = devices[m->to];
-        if (device) {
-            char frame[4 + REQUEST_MAX];
-            uint32_t length = htonl(m->length);
-            memcpy(frame, &length, 4);
-            memcpy(frame + 4, m->body, m->length);
-            connection_send(device, frame, 4 + m->length);
-        }
+        static char frame[4 + REQUEST_MAX];
+        uint32_t length = htonl(m->length);
+        memcpy(frame, &length, 4);
+        memcpy(frame + 4, m->body, m->length);
+        long first = m->to < 0 ? 0 : m->to, after = m->to < 0 ? -m->to : m->to + 1;
+        for (long number = first; number < after; number++)
+            if (devices[number]) connection_send(devices[number], frame, 4 + m->length);
         free(m);
     }
 }
@@ -257,7 +257,7 @@ static void api_received(struct connection *c, const char *bytes, size_t count) 
             if (strncasecmp(line, "content-length:", 15) == 0)
                 length = strtoul(line + 15, NULL, 10);
         if (sscanf(c->in, "POST /v1/conversations/%ld/messages ", &to) != 1) return end(c);
-        if (to < 0 || to >= DEVICES_MAX || length > REQUEST_MAX) return end(c);
+        if (to <= -DEVICES_MAX || to >= DEVICES_MAX || length > REQUEST_MAX) return end(c);
         size_t whole = (size_t)(head_end - c->in) + 4 + length;
         if (c->in_count < whole) return;
 

@@ -59,7 +59,8 @@ extension Rouse {
                         "in-flight", "N", "publishes under way in the closed loop (default 256)"),
                     CommandOption(
                         "rate", "R[,R]", "publishes a second in open loops (default 500)"),
-                    CommandOption("runs", "N", "of each loop (default 3)"),
+                    CommandOption("group", "N", "devices of the fan-out, up to 256 (default 100)"),
+                    CommandOption("runs", "N", "of each kind (default 3)"),
                     CommandOption("seconds", "S", "publishing in one run (default 5)"),
                     CommandOption(
                         "floor", "FILE", "a bare server to measure beside: C source, or a program"),
@@ -84,6 +85,7 @@ extension Rouse {
                             before, and times count from the schedule: a stall shows in all that
                             came meanwhile. At a rate above what the server can do, the times are
                             those of a growing queue
+                    fan-out messages to one conversation of --group devices, one at a time
                     storm   all devices lose their connections at once and come again with session
                             tokens and where they stand, 256 at a time, until all are in sync
 
@@ -162,6 +164,7 @@ extension Rouse {
                 return rate
             }
         }
+        options.group = try arguments.number("group", in: 1...256) ?? options.group
         options.runs = try arguments.number("runs", in: 1...100) ?? options.runs
         options.seconds = try arguments.number("seconds", in: 1...600) ?? options.seconds
         options.floor = arguments.string("floor")

@@ -86,11 +86,16 @@ final class FloorTarget: PublishTarget {
 
     func stop() { child.kill() }
 
-    func preparation(of device: Int) -> [UInt8]? { nil }
+    func preparation(for recipient: Recipient) -> [UInt8]? { nil }
 
-    func publish(_ text: String, number: UInt64, to device: Int) -> [UInt8] {
-        BackendRequest.post(
-            "/v1/conversations/\(device)/messages", headers: "",
+    func publish(_ text: String, number: UInt64, to recipient: Recipient) -> [UInt8] {
+        let place =
+            switch recipient {
+            case .device(let number): number
+            case .group(let members): -members
+            }
+        return BackendRequest.post(
+            "/v1/conversations/\(place)/messages", headers: "",
             body: BackendRequest.message(text))
     }
 

@@ -10,6 +10,8 @@ public struct PublishBenchOptions: Sendable {
     public var inFlight = 256
     /// Of open loops, publishes a second.
     public var rates = [500]
+    /// Devices in the conversation of the fan-out.
+    public var group = 100
     public var runs = 3
     /// Of one run.
     public var seconds = 5
@@ -103,6 +105,7 @@ public final class PublishBench {
         var kinds: [Arrivals] = [.closed(inFlight: options.inFlight)]
         kinds += options.rates.map { .open(perSecond: $0) }
         for kind in kinds { rows += try measure(kind) }
+        rows += try measure(.closed(inFlight: 1), group: group)
         rows += try storms()
         return PublishBenchReport(
             devices: options.devices, seconds: Double(options.seconds), rows: rows,
@@ -124,13 +127,14 @@ public final class PublishBench {
     }
 
     /// The servers take turns, so that what else the machine does meets all of them.
-    private func measure(_ arrivals: Arrivals) throws -> [PublishRow] {
+    private func measure(_ arrivals: Arrivals, group: Int? = nil) throws -> [PublishRow] {
         var measures: [String: [PublishMeasure]] = [:]
         for run in 1...options.runs {
             for target in targets {
-                options.progress("\(arrivals.words): \(target.name), run \(run)")
+                let words = group.map { "fan-out to \($0)" } ?? arrivals.words
+                options.progress("\(words): \(target.name), run \(run)")
                 measures[target.name, default: []].append(
-                    try drive(target, arrivals, Double(options.seconds)))
+                    try drive(target, arrivals, Double(options.seconds), group: group))
             }
         }
         return targets.map { target in
@@ -140,7 +144,8 @@ public final class PublishBench {
             case .open(let rate): row.rate = rate
             }
             return PublishRow(
-                kind: arrivals.kind, target: target.name, inFlight: row.inFlight, rate: row.rate,
+                kind: group == nil ? arrivals.kind : "fan-out", target: target.name,
+                inFlight: row.inFlight, rate: row.rate, group: group,
                 measures: measures[target.name] ?? [])
         }
     }
@@ -165,15 +170,15 @@ public final class PublishBench {
     // MARK: - Publishing
 
     private func drive(
-        _ target: any PublishTarget, _ arrivals: Arrivals, _ seconds: Double
+        _ target: any PublishTarget, _ arrivals: Arrivals, _ seconds: Double, group: Int? = nil
     ) throws -> PublishMeasure {
         let pool = HTTPPool(loop: loop, port: target.apiPort, limit: options.inFlight)
         defer { pool.close() }
         pool.open { [loop] in loop.stop() }
         loop.run()
         let drive = PublishDrive(
-            loop: loop, pool: pool, target: target, devices: options.devices, arrivals: arrivals,
-            seconds: seconds, firstNumber: lastNumber + 1)
+            loop: loop, pool: pool, target: target, devices: options.devices,
+            group: group, arrivals: arrivals, seconds: seconds, firstNumber: lastNumber + 1)
         self.drive = drive
         defer { self.drive = nil }
         let metricsBefore = try metrics(target, pool)
@@ -238,8 +243,11 @@ public final class PublishBench {
         if let problem = problem ?? failure { throw ScenarioError(problem) }
     }
 
+    private var group: Int { min(options.group, options.devices) }
+
     private func prepare(_ target: any PublishTarget) throws(ScenarioError) {
-        let requests = (0..<options.devices).compactMap { target.preparation(of: $0) }
+        let places = (0..<options.devices).map { Recipient.device($0) } + [.group(group)]
+        let requests = places.compactMap { target.preparation(for: $0) }
         guard !requests.isEmpty else { return }
         options.progress("\(target.name): making \(requests.count) conversations")
         let pool = HTTPPool(loop: loop, port: target.apiPort, limit: 32)

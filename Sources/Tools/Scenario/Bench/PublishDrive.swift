@@ -15,7 +15,9 @@ final class PublishDrive {
         /// Nanoseconds from the moment it was due.
         var answers: [UInt64] = []
         var deliveries: [UInt64] = []
-        /// Both answered and delivered.
+        /// Of messages to a group: until the last of its devices had it.
+        var lasts: [UInt64] = []
+        /// Publishes answered and delivered; of a group, deliveries.
         var done = 0
         /// From the first one's moment to the last one's end.
         var nanoseconds: UInt64 = 0
@@ -31,13 +33,15 @@ final class PublishDrive {
     private struct Flight {
         let due: UInt64
         var isAnswered = false
-        var isDelivered = false
+        /// Devices that do not have it yet.
+        var left: Int
     }
 
     private let loop: Loop
     private let pool: HTTPPool
     private let target: any PublishTarget
     private let devices: Int
+    private let group: Int?
     private let arrivals: Arrivals
     private let seconds: Double
     private let firstNumber: UInt64
@@ -50,15 +54,18 @@ final class PublishDrive {
     private var metronome: Metronome?
     private var timer: LoopTimer?
 
-    /// - Parameter firstNumber: above that of any publish of an earlier run.
+    /// - Parameters:
+    ///   - group: publish to this many devices at once, the first; `nil`: to a random one.
+    ///   - firstNumber: above that of any publish of an earlier run.
     init(
-        loop: Loop, pool: HTTPPool, target: any PublishTarget, devices: Int, arrivals: Arrivals,
-        seconds: Double, firstNumber: UInt64
+        loop: Loop, pool: HTTPPool, target: any PublishTarget, devices: Int, group: Int?,
+        arrivals: Arrivals, seconds: Double, firstNumber: UInt64
     ) {
         self.loop = loop
         self.pool = pool
         self.target = target
         self.devices = devices
+        self.group = group
         self.arrivals = arrivals
         self.seconds = seconds
         self.firstNumber = firstNumber
@@ -105,9 +112,11 @@ final class PublishDrive {
     private func publish(due: UInt64) {
         let number = firstNumber + UInt64(begun)
         begun += 1
-        flights[number] = Flight(due: due)
-        let device = Int.random(in: 0..<devices, using: &random)
-        let request = target.publish(Self.text(number), number: number, to: device)
+        flights[number] = Flight(due: due, left: group ?? 1)
+        let recipient =
+            group.map { Recipient.group($0) }
+            ?? .device(Int.random(in: 0..<devices, using: &random))
+        let request = target.publish(Self.text(number), number: number, to: recipient)
         pool.send(request) { [weak self] result in self?.answered(number, result) }
     }
 
@@ -126,17 +135,19 @@ final class PublishDrive {
 
     /// A device has a message; those of an earlier run are none of this one's.
     func delivered(_ text: [UInt8]) {
-        guard let number = Self.number(text), let flight = flights[number], !flight.isDelivered
+        guard let number = Self.number(text), let flight = flights[number], flight.left > 0
         else { return }
-        outcome.deliveries.append(monotonicNanoseconds() - flight.due)
-        flights[number]?.isDelivered = true
+        let took = monotonicNanoseconds() - flight.due
+        outcome.deliveries.append(took)
+        if group != nil, flight.left == 1 { outcome.lasts.append(took) }
+        flights[number]?.left -= 1
         settle(number)
     }
 
     private func settle(_ number: UInt64) {
-        guard let flight = flights[number], flight.isAnswered, flight.isDelivered else { return }
+        guard let flight = flights[number], flight.isAnswered, flight.left == 0 else { return }
         flights[number] = nil
-        outcome.done += 1
+        outcome.done += group ?? 1
         if case .closed = arrivals {
             let now = monotonicNanoseconds()
             if Double(now - started) < seconds * 1e9 {

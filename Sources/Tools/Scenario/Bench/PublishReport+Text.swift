@@ -33,7 +33,8 @@ extension PublishBenchReport {
             Times are microseconds from the moment a publish was due until its answer, and until
             the device has it; of a login and a storm, from dialling to being in sync. cpu is the
             server's microseconds of the processor, disk the bytes it caused to be written, both of
-            one. RSS is the server's memory at the end, in KiB. Figures are medians of the runs.
+            one; of a fan-out, of one delivery. RSS is the server's memory at the end, in KiB.
+            Figures are medians of the runs.
             """
         if !ratios.isEmpty { text += "\nx floor: the server's figure divided by the floor's." }
         if !isWhole { text += "\n* cut short: not all came to its end in time." }
@@ -42,9 +43,9 @@ extension PublishBenchReport {
         return text
     }
 
-    private static func name(_ kind: String, rate: Int?, inFlight: Int?) -> String {
-        if let rate { return "\(kind) \(rate)/s" }
-        return inFlight.map { "\(kind) \($0)" } ?? kind
+    private static func name(_ row: PublishRow) -> String {
+        if let rate = row.rate { return "\(row.kind) \(rate)/s" }
+        return (row.group ?? row.inFlight).map { "\(row.kind) \($0)" } ?? row.kind
     }
 
     private static func short(_ value: Double?) -> String {
@@ -54,7 +55,7 @@ extension PublishBenchReport {
     }
 
     private static func cells(of row: PublishRow) -> [String] {
-        let kind = name(row.kind, rate: row.rate, inFlight: row.inFlight)
+        let kind = name(row)
         return [
             row.isCut ? "\(kind) *" : kind, row.target, "\(row.count)", short(row.perSecond),
             short(row.answer?.p50), short(row.answer?.p99), short(row.answer?.worst),
@@ -76,11 +77,16 @@ extension PublishBenchReport {
     }
 
     private static func detail(of row: PublishRow) -> String {
-        let kind = name(row.kind, rate: row.rate, inFlight: row.inFlight)
+        let kind = name(row)
         let threads = row.threads.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .filter { $0.value >= 0.05 }
             .map { "\($0.key) \(short($0.value))" }.joined(separator: ", ")
         var text = "\(kind), \(row.target): cpu by thread \(threads)"
+        if let last = row.last {
+            text +=
+                "; the last device has it after \(short(last.p50)) (p50), "
+                + "\(short(last.p99)) (p99)"
+        }
         text += "; this tool's \(short(row.toolMicroseconds))"
         if let bytes = row.residentBytesPerLogin {
             text += "; RSS grew by \(short(bytes.rounded())) B a login"

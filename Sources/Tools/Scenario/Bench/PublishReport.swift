@@ -29,7 +29,7 @@ public struct PublishTimes: Codable, Equatable, Sendable {
 
 /// A row of the table: what one server did in all runs of a kind. Figures are medians of the runs.
 public struct PublishRow: Codable, Equatable, Sendable {
-    /// `login`, `closed`, `open` or `storm`.
+    /// `login`, `closed`, `open`, `fan-out` or `storm`.
     public let kind: String
     /// `rouse` or `floor`.
     public let target: String
@@ -38,8 +38,11 @@ public struct PublishRow: Codable, Equatable, Sendable {
     public let inFlight: Int?
     /// Publishes begun a second, of an open loop.
     public let rate: Int?
+    /// Devices that each message of a fan-out is for.
+    public let group: Int?
     public let runs: Int
-    /// Logins, or publishes that were answered and delivered, of all runs.
+    /// Logins, or publishes that were answered and delivered, of all runs; of a fan-out, its
+    /// deliveries, and what is said of one is said of one delivery.
     public let count: Int
     public let perSecond: Double
     /// From the moment it was due to the backend's answer; of a login or a storm's reconnect from
@@ -47,6 +50,8 @@ public struct PublishRow: Codable, Equatable, Sendable {
     public let answer: PublishTimes?
     /// From the moment it was due until the device has it.
     public let delivery: PublishTimes?
+    /// From there until the last device of a fan-out has it.
+    public let last: PublishTimes?
     /// The server's processor time of one, and by its threads.
     public let processorMicroseconds: Double
     public let threads: [String: Double]
@@ -68,12 +73,13 @@ public struct PublishRow: Codable, Equatable, Sendable {
 
     init(
         kind: String, target: String, inFlight: Int? = nil, rate: Int? = nil,
-        measures: [PublishMeasure]
+        group: Int? = nil, measures: [PublishMeasure]
     ) {
         self.kind = kind
         self.target = target
         self.inFlight = inFlight
         self.rate = rate
+        self.group = group
         runs = measures.count
         count = measures.reduce(0) { $0 + $1.outcome.done }
         func ofOne(_ value: (PublishMeasure) -> Double) -> Double {
@@ -89,6 +95,7 @@ public struct PublishRow: Codable, Equatable, Sendable {
             measures.map { Double($0.outcome.done) * 1e9 / Double(max(1, $0.outcome.nanoseconds)) })
         answer = PublishTimes(measures.map(\.outcome.answers))
         delivery = PublishTimes(measures.map(\.outcome.deliveries))
+        last = PublishTimes(measures.map(\.outcome.lasts))
         processorMicroseconds = ofOne { Double($0.use.nanoseconds) / 1_000 }
         var threads: [String: Double] = [:]
         for name in Set(measures.flatMap { $0.use.threads.keys }) {
@@ -138,6 +145,8 @@ public struct PublishRatio: Codable, Equatable, Sendable {
     public let answerP99: Double?
     public let deliveryP50: Double?
     public let deliveryP99: Double?
+    /// Of a fan-out.
+    public let lastP50: Double?
     public let processor: Double
     /// `nil`: the floor wrote nothing to a disk.
     public let diskBytes: Double?
@@ -156,6 +165,7 @@ public struct PublishRatio: Codable, Equatable, Sendable {
         answerP99 = ratio(row.answer?.p99, floor.answer?.p99)
         deliveryP50 = ratio(row.delivery?.p50, floor.delivery?.p50)
         deliveryP99 = ratio(row.delivery?.p99, floor.delivery?.p99)
+        lastP50 = ratio(row.last?.p50, floor.last?.p50)
         processor = ratio(row.processorMicroseconds, floor.processorMicroseconds) ?? 0
         diskBytes = ratio(row.diskBytes, floor.diskBytes)
         residentBytes = ratio(row.residentBytes, floor.residentBytes) ?? 0

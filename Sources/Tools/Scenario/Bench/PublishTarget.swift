@@ -19,20 +19,27 @@ protocol TargetDevice: AnyObject {
     func vanish()
 }
 
+/// Whom a message is for.
+enum Recipient {
+    case device(Int)
+    /// The first so many devices, in one conversation.
+    case group(Int)
+}
+
 /// A server that is measured: what is its own in a run that is else the same for each.
 protocol PublishTarget: AnyObject {
     var name: String { get }
     /// Its process; `nil`: it has ended.
     var process: Int32? { get }
     var apiPort: UInt16 { get }
-    /// What makes a place for this device's messages; `nil`: nothing has to.
-    func preparation(of device: Int) -> [UInt8]?
+    /// What makes a place for these messages; `nil`: nothing has to.
+    func preparation(for recipient: Recipient) -> [UInt8]?
     /// Connects a device: at first as a new one, later as the one it was.
     func connect(
         _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
     ) -> any TargetDevice
     /// An HTTP request that is answered once the message is on disk.
-    func publish(_ text: String, number: UInt64, to device: Int) -> [UInt8]
+    func publish(_ text: String, number: UInt64, to recipient: Recipient) -> [UInt8]
     /// Whether `/metrics` is there.
     var tellsMetrics: Bool { get }
     func lastLogLines() -> String
@@ -108,23 +115,34 @@ final class RouseTarget: PublishTarget {
 
     private func user(_ device: Int) -> String { "device-\(device)" }
 
-    private func conversation(_ device: Int) -> String {
-        let hex = String(device, radix: 16)
-        return "0190a1b2-c3d4-7123-8456-"
+    private func conversation(_ recipient: Recipient) -> String {
+        let (kind, number) =
+            switch recipient {
+            case .device(let number): ("8456", number)
+            case .group(let members): ("8457", members)
+            }
+        let hex = String(number, radix: 16)
+        return "0190a1b2-c3d4-7123-\(kind)-"
             + String(repeating: "0", count: 12 - hex.count) + hex
     }
 
     private var authorization: String { "authorization: Bearer \(apiKey)\r\n" }
 
-    func preparation(of device: Int) -> [UInt8]? {
-        BackendRequest.post(
+    func preparation(for recipient: Recipient) -> [UInt8]? {
+        let members =
+            switch recipient {
+            case .device(let number): [user(number)]
+            case .group(let members): (0..<members).map { user($0) }
+            }
+        let names = members.map { #""\#($0)""# }.joined(separator: ",")
+        return BackendRequest.post(
             "/v1/conversations", headers: authorization,
-            body: #"{"id":"\#(conversation(device))","participants":["\#(user(device))"]}"#)
+            body: #"{"id":"\#(conversation(recipient))","participants":[\#(names)]}"#)
     }
 
-    func publish(_ text: String, number: UInt64, to device: Int) -> [UInt8] {
+    func publish(_ text: String, number: UInt64, to recipient: Recipient) -> [UInt8] {
         BackendRequest.post(
-            "/v1/conversations/\(conversation(device))/messages",
+            "/v1/conversations/\(conversation(recipient))/messages",
             headers: authorization + "idempotency-key: \(run)-\(number)\r\n",
             body: BackendRequest.message(text))
     }
