@@ -29,33 +29,39 @@ final class FloorTarget: PublishTarget {
     private let child: ChildProgram
     private let logFile: URL
 
-    /// The program itself, or what the C compiler (`$CC`, or `cc`) makes of its source.
+    /// The program itself, or what a C compiler makes of its source: `$CC`, or else `cc`, or the
+    /// `clang` that comes with Swift.
     ///
     /// - Throws: the compiler's complaints.
     static func program(_ source: String, folder: URL) throws -> Program {
         guard source.hasSuffix(".c") else { return .program(URL(fileURLWithPath: source)) }
         let program = folder.appendingPathComponent("floor")
         let complaints = folder.appendingPathComponent("floor.cc.log")
-        try Data().write(to: complaints)
-        let compiler = ProcessInfo.processInfo.environment["CC"] ?? "cc"
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            compiler, "-O2", "-o", program.path, source, "-lssl", "-lcrypto", "-pthread",
-        ]
-        let log = try FileHandle(forWritingTo: complaints)
-        process.standardOutput = log
-        process.standardError = log
-        try process.run()
-        process.waitUntilExit()
-        switch process.terminationStatus {
-        case 0: return .program(program)
-        // env(1): the command was not found, or could not be run.
-        case 126, 127: return .missing("there is no C compiler \(compiler) to make it with")
-        default:
-            let said = (try? String(contentsOf: complaints, encoding: .utf8)) ?? ""
-            throw ScenarioError("\(source) cannot be compiled:\n\(said)")
+        let compilers =
+            ProcessInfo.processInfo.environment["CC"].map { [$0] } ?? ["cc", "clang"]
+        for compiler in compilers {
+            try Data().write(to: complaints)
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            process.arguments = [
+                compiler, "-O2", "-o", program.path, source, "-lssl", "-lcrypto", "-pthread",
+            ]
+            let log = try FileHandle(forWritingTo: complaints)
+            process.standardOutput = log
+            process.standardError = log
+            try process.run()
+            process.waitUntilExit()
+            switch process.terminationStatus {
+            case 0: return .program(program)
+            // env(1): the command was not found, or could not be run.
+            case 126, 127: continue
+            default:
+                let said = (try? String(contentsOf: complaints, encoding: .utf8)) ?? ""
+                throw ScenarioError("\(source) cannot be compiled:\n\(said)")
+            }
         }
+        let names = compilers.joined(separator: " or ")
+        return .missing("there is no C compiler \(names) to make it with")
     }
 
     /// - Parameter folder: holds `server.pem` and `server.key`; the log comes into it.
