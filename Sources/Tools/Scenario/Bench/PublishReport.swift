@@ -140,17 +140,17 @@ struct PublishMeasure {
 public struct PublishRatio: Codable, Equatable, Sendable {
     public let kind: String
     public let rate: Int?
-    public let perSecond: Double
+    /// `nil`, as all of them: there is no such figure, or the floor's is 0.
+    public let perSecond: Double?
     public let answerP50: Double?
     public let answerP99: Double?
     public let deliveryP50: Double?
     public let deliveryP99: Double?
     /// Of a fan-out.
     public let lastP50: Double?
-    public let processor: Double
-    /// `nil`: the floor wrote nothing to a disk.
+    public let processor: Double?
     public let diskBytes: Double?
-    public let residentBytes: Double
+    public let residentBytes: Double?
     public let residentBytesPerLogin: Double?
 
     init(_ row: PublishRow, to floor: PublishRow) {
@@ -160,15 +160,15 @@ public struct PublishRatio: Codable, Equatable, Sendable {
         }
         kind = row.kind
         rate = row.rate
-        perSecond = ratio(row.perSecond, floor.perSecond) ?? 0
+        perSecond = ratio(row.perSecond, floor.perSecond)
         answerP50 = ratio(row.answer?.p50, floor.answer?.p50)
         answerP99 = ratio(row.answer?.p99, floor.answer?.p99)
         deliveryP50 = ratio(row.delivery?.p50, floor.delivery?.p50)
         deliveryP99 = ratio(row.delivery?.p99, floor.delivery?.p99)
         lastP50 = ratio(row.last?.p50, floor.last?.p50)
-        processor = ratio(row.processorMicroseconds, floor.processorMicroseconds) ?? 0
+        processor = ratio(row.processorMicroseconds, floor.processorMicroseconds)
         diskBytes = ratio(row.diskBytes, floor.diskBytes)
-        residentBytes = ratio(row.residentBytes, floor.residentBytes) ?? 0
+        residentBytes = ratio(row.residentBytes, floor.residentBytes)
         residentBytesPerLogin = ratio(row.residentBytesPerLogin, floor.residentBytesPerLogin)
     }
 }
