@@ -9,12 +9,22 @@ final class GatedStore: Store {
         let read = Gate()
         /// While set, reads of the writer's own fail.
         let failing = Flag()
+        /// Checkpoints that were asked for.
+        let checkpoints = Count()
     }
 
     struct Gate: Sendable {
         let isArmed = Flag()
         let reached = Latch()
         let opened = Latch()
+    }
+
+    final class Count: Sendable {
+        private let lock = Lock()
+        private nonisolated(unsafe) var count = 0
+
+        var value: Int { lock.withLock { count } }
+        func add() { lock.withLock { count += 1 } }
     }
 
     final class Flag: Sendable {
@@ -50,7 +60,11 @@ final class GatedStore: Store {
     }
 
     func now() -> Timestamp { inner.now() }
-    func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    func checkpoint() throws(StoreError) {
+        gates.checkpoints.add()
+        try inner.checkpoint()
+    }
+
     var isCheckpointDue: Bool { inner.isCheckpointDue }
     var isJournalFull: Bool { inner.isJournalFull }
     func close() { inner.close() }

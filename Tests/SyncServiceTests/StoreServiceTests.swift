@@ -167,6 +167,21 @@ import Wire
         #expect(bench.service.health.counts.failure == nil)
     }
 
+    @Test("single commits share a checkpoint: none follows each of them")
+    func sharedCheckpoint() throws {
+        let bench = try Bench()
+        defer { bench.stop() }
+        let started = SystemClock.monotonicMilliseconds()
+        for count in 1...40 {
+            bench.ask { $0.commit(.keepAlive) }
+            _ = bench.answers(count)
+        }
+        let elapsed = SystemClock.monotonicMilliseconds() - started
+        let most = 1 + Int(elapsed / 500)
+        let count = bench.gates.checkpoints.value
+        #expect(count <= most, "\(count) in \(elapsed) ms")
+    }
+
     @Test("a refresh of the apps that fails fails only who changed them, and is made up for")
     func refresh() throws {
         let told = Latch()

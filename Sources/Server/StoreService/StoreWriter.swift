@@ -18,7 +18,8 @@ final class StoreWriter {
     private var duties: [Duty]
     private var timer: LoopTimer?
     private var isTurnAsked = false
-    private var hasUncheckpointed = false
+    /// When the journal is moved if nobody writes then; `nil`: nothing was written since.
+    private var checkpointDue: UInt64?
     private var inbox: Mailbox<WriteJob>?
     private var rests: Mailbox<ReaderRest>?
     private let pause: ReaderPause
@@ -35,8 +36,8 @@ final class StoreWriter {
         var due: UInt64
     }
 
-    /// How long the writer rests before a checkpoint, in milliseconds; under load the store's own
-    /// limit on its journal decides.
+    /// From the first commit after a checkpoint to the next one, in milliseconds, so that single
+    /// commits share it; under load the store's own limit on its journal decides.
     private static let checkpointDelay: UInt64 = 500
 
     /// Milliseconds from one rest of the reader to the next, at least.
@@ -147,7 +148,7 @@ final class StoreWriter {
                 }
                 if isSound { counts.failure = nil }
             }
-            hasUncheckpointed = true
+            if checkpointDue == nil { checkpointDue = loop.now + Self.checkpointDelay }
             if requests.contains(where: \.changesApps) { areAppsStale = true }
             let failure = refreshStaleApps()
             tell(outcomes)
@@ -263,8 +264,7 @@ final class StoreWriter {
                 duties[index].due = next
             }
             moveJournal()
-        } else if hasUncheckpointed && mailbox.count == 0 && queue.isEmpty {
-            hasUncheckpointed = false
+        } else if let checkpointDue, checkpointDue <= now, mailbox.count == 0, queue.isEmpty {
             checkpoint()
         }
         _ = refreshStaleApps()
@@ -290,6 +290,7 @@ final class StoreWriter {
     /// emptied: it is asked for a moment without one, and nobody waits for it. Where that does not
     /// help, for a backup holds a snapshot, it is not asked again at once.
     private func checkpoint() {
+        checkpointDue = nil
         do throws(StoreError) {
             try store.checkpoint()
         } catch {
@@ -302,7 +303,10 @@ final class StoreWriter {
     private func armTimer() {
         let next = duties.map(\.due).min()
         var wait = next.map { $0 > loop.now ? $0 - loop.now : 0 }
-        if hasUncheckpointed || areAppsStale { wait = min(wait ?? .max, Self.checkpointDelay) }
+        if areAppsStale { wait = min(wait ?? .max, Self.checkpointDelay) }
+        if let checkpointDue {
+            wait = min(wait ?? .max, checkpointDue > loop.now ? checkpointDue - loop.now : 0)
+        }
         guard let wait else { return }
         timer?.start(afterMilliseconds: max(wait, 1))
     }
