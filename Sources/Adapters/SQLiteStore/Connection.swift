@@ -24,7 +24,12 @@ final class Connection {
     /// Statements that were run.
     var statementsRun: UInt64 = 0
 
+    /// The library's settings for the whole process, made once before the first connection:
+    /// nobody reads its counts of memory, and each allocation would take a mutex for them.
+    private static let isConfigured = rouse_sqlite_count_no_memory() == SQLITE_OK
+
     init(path: String, mode: Mode, busyTimeout: Int32) throws(StoreError) {
+        precondition(Self.isConfigured, "SQLite was used before its first connection here")
         self.path = path
         journal = .allocate(capacity: 1)
         journal.initialize(to: JournalCount())

@@ -29,3 +29,9 @@ static inline int rouse_sqlite_bind_blob(
 static inline int rouse_sqlite_set(sqlite3 *database, int option, int on) {
     return sqlite3_db_config(database, option, on, (int *)0);
 }
+
+/// Stops SQLite from counting the memory it has allocated, under a mutex that all connections
+/// share. Only before the first connection of the process.
+static inline int rouse_sqlite_count_no_memory(void) {
+    return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
