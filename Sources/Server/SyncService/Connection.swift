@@ -176,7 +176,7 @@ final class Connection {
             while left > 0, !isHeldBack, !isClosing, session != nil, let frame = try nextFrame() {
                 left -= 1
                 framesReceived += 1
-                shell.metrics.framesReceived["\(frame.body.type)"].add()
+                shell.metrics.framesReceived[frame.body.type].add()
                 with { $0.received(frame, now: $1) }
             }
         } catch {
@@ -443,7 +443,7 @@ final class Connection {
     private func send(_ frame: Frame) {
         guard !isClosing else { return }
         framesSent += 1
-        shell.metrics.framesSent["\(frame.body.type)"].add()
+        shell.metrics.framesSent[frame.body.type].add()
         let bytes = frame.encoded
         guard let engine else {
             plainOutput += bytes

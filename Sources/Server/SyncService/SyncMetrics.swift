@@ -1,4 +1,5 @@
 public import Telemetry
+import Wire
 
 /// What the device port counts.
 public struct SyncMetrics: Sendable {
@@ -8,8 +9,8 @@ public struct SyncMetrics: Sendable {
     let handshakeFailures: CounterFamily
     let handshakeSeconds: Histogram
     let closes: CounterFamily
-    let framesReceived: CounterFamily
-    let framesSent: CounterFamily
+    let framesReceived: FrameCounters
+    let framesSent: FrameCounters
     let storeFailures: CounterFamily
     let logins: CounterFamily
     let digests: CounterFamily
@@ -32,10 +33,12 @@ public struct SyncMetrics: Sendable {
         closes = metrics.counters(
             "rouse_connections_closed_total", "CLOSE frames sent or received, by code.",
             labels: ["code"])
-        framesReceived = metrics.counters(
-            "rouse_frames_received_total", "Frames from devices.", labels: ["type"])
-        framesSent = metrics.counters(
-            "rouse_frames_sent_total", "Frames to devices.", labels: ["type"])
+        framesReceived = FrameCounters(
+            metrics.counters(
+                "rouse_frames_received_total", "Frames from devices.", labels: ["type"]))
+        framesSent = FrameCounters(
+            metrics.counters(
+                "rouse_frames_sent_total", "Frames to devices.", labels: ["type"]))
         storeFailures = metrics.counters(
             "rouse_session_store_failures_total", "Requests of sessions that the store failed.",
             labels: ["kind"])
@@ -60,4 +63,20 @@ public struct SyncMetrics: Sendable {
         signals = metrics.counters(
             "rouse_signals_total", "Signals of clients, handed on.", labels: ["kind"])
     }
+}
+
+/// The counters of a family by type of frame, looked up once: every frame counts in one.
+struct FrameCounters: Sendable {
+    /// By the type's byte; a byte that is no type has one that nobody can see.
+    private let counters: [Counter]
+
+    init(_ family: CounterFamily) {
+        let top = FrameType.allCases.map { Int($0.rawValue) }.max() ?? 0
+        let none = Counter()
+        var counters = [Counter](repeating: none, count: top + 1)
+        for type in FrameType.allCases { counters[Int(type.rawValue)] = family["\(type)"] }
+        self.counters = counters
+    }
+
+    subscript(_ type: FrameType) -> Counter { counters[Int(type.rawValue)] }
 }
