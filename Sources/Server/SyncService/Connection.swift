@@ -480,11 +480,12 @@ final class Connection {
     }
 
     /// Tells the session how far the peer's TCP got, when that matters: bytes wait here, or it
-    /// is waiting for a sign of life (`deadlineReached` asks each time).
+    /// is waiting for a sign of life.
     private func told() {
         guard session != nil, !isSocketClosed else { return }
         let unsent = stream.unsentBytes
-        guard unsent != lastTold.unsent || unsent > 0 || isRunning == false else { return }
+        guard unsent != lastTold.unsent || unsent > 0 || session?.watchesTaking == true
+        else { return }
         let kernel = stream.kernelUnsentBytes
         let written = stream.writtenBytes
         let taken = written > UInt64(kernel) ? written - UInt64(kernel) : 0

@@ -297,10 +297,14 @@ public struct Session: Sendable {
         return actions
     }
 
+    /// Whether it matters what the peer's TCP takes while nothing waits in this process: only as a
+    /// sign of life of a peer that was told something and has not covered it.
+    public var watchesTaking: Bool { watch.toldSince != nil }
+
     /// How far the peer's TCP got: `taken` counts the bytes it has taken since the start,
     /// `unsent` those that still wait in this process, `outstanding` those and the ones in the
     /// kernel's queue (SIOCOUTQ). Called when writes finish, when `unsent` grows, and before each
-    /// `deadlineReached`.
+    /// `deadlineReached`, unless nothing waits and not `watchesTaking`.
     public mutating func progressed(
         taken total: UInt64, unsent: Int, outstanding: Int, now: Instant
     ) -> [SessionAction] {
