@@ -136,7 +136,7 @@ import Wire
         private var last: [ConversationID: UInt64] = [:]
         private var places: [MessageID: UInt64] = [:]
         private(set) var found: [Sent] = []
-        /// Of each device, by the number of the push.
+        /// The wakes of each device, by the number of the push.
         private var wakes: [[WakeID]] = [[], []]
         private var nextID: UInt64 = 0
 

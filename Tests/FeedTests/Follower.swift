@@ -9,7 +9,8 @@ struct Follower {
     private(set) var oracle: UnreadOracle
     /// By conversation, where there is anything to read.
     private(set) var counts: [ConversationID: UInt64] = [:]
-    /// Of the user who has the name now; another one has another feed.
+    /// The half of the epoch that belongs to the user who has the name now; another user of the
+    /// name has another feed.
     private(set) var epochHalf: UInt64 = 0
 
     init(of name: String, epochHalf: UInt64 = 0) {
@@ -29,7 +30,7 @@ struct Follower {
         oracle.hasRead(position, in: conversation)
     }
 
-    /// Those that a receipt would mark as read, ascending.
+    /// The announcements that a receipt would mark as read, ascending.
     var unreadAnnouncements: [MessageID] {
         let unread = replica.objects.values.filter {
             guard case .announcement(let state) = $0.body else { return false }

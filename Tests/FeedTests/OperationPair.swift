@@ -4,7 +4,7 @@ import Feed
 struct OperationPair: Hashable, CustomStringConvertible {
     enum Relation {
         case sameUser, otherUser
-        /// One of the two is nobody's.
+        /// One of the two operations is not asked for by a user.
         case none
     }
 
@@ -47,7 +47,7 @@ struct PairCount {
 
     /// Bits of the kinds of entries that came into feeds.
     private(set) var entries: UInt32 = 0
-    /// What was on its way into them.
+    /// The kinds of fan-out that were on their way into the feeds.
     private(set) var moving: Set<FanOutKind> = []
 
     mutating func note(_ pair: OperationPair, isDone: Bool) {

@@ -171,8 +171,8 @@ extension PairSchedule {
         return try newRoom(madeBy: state.anyone())
     }
 
-    /// Of any size up to everybody, with messages that most have not read; sometimes with
-    /// somebody who was removed and came back, sometimes with changes on their way.
+    /// Makes a conversation of any size up to everybody, with messages that most have not read;
+    /// sometimes with somebody who was removed and came back, sometimes with changes on their way.
     @discardableResult
     private func newRoom(madeBy who: Int) throws -> ConversationID {
         let id: ConversationID = state.world.fresh()

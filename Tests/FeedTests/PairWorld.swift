@@ -129,7 +129,7 @@ final class PairWorld {
 
     func devices(of who: Int) -> [DeviceID] { devices.filter { owner[$0] == who } }
 
-    /// One that is logged in, if there is one.
+    /// A session of the user that is logged in, if there is one.
     func session(of who: Int, on device: DeviceID? = nil) -> SessionKey? {
         let own = device.map { [$0] } ?? devices(of: who)
         if let device, sessions[device]?.user != user(who) {

@@ -245,7 +245,7 @@ struct UserDeletionTests {
         #expect(try traces(of: "bob") == ["participant", "name_erasure"])
     }
 
-    /// Those of before were served meanwhile: what is decided later has another number.
+    /// The announcements of before were served meanwhile: one decided later has another number.
     @Test func anAnnouncementDecidedLaterIsNotWaitedFor() throws {
         world.limits.directRecipients = 1
         func announce() throws {

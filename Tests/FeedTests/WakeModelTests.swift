@@ -38,7 +38,8 @@ import Wake
                 + count("connect") + 4)
     }
 
-    /// Of as many more lives as `ROUSE_WAKE_LIVES` says, half are busy: 160 take some minutes.
+    /// `ROUSE_WAKE_LIVES` says how many more lives are led; half of them are busy. 160 take some
+    /// minutes.
     @Test func moreSchedulesKeepThePromises() throws {
         let environment = ProcessInfo.processInfo.environment
         let lives = environment["ROUSE_WAKE_LIVES"].flatMap(UInt64.init) ?? 4

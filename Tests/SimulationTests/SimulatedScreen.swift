@@ -88,7 +88,8 @@ extension Simulation {
             uniqueKeysWithValues: try rows(UserRecord.self).map { ($0.user.name, $0.head) })
         for device in devices where device.app == .suspended || device.app == .forceQuit {
             guard let row = known.first(where: { $0.device == device.id }) else { continue }
-            // The app sets the number when it has everything; else the server does, if it alerted.
+            // The app has set the number if it has everything; else the server has, if it sent
+            // alerts.
             let head = heads[device.user]
             if row.applied == head || row.wasAlerted { try checkIcon(device) }
             let since = device.leftFrontAt
@@ -117,7 +118,8 @@ extension Simulation {
         let icon = try shown(to: UserID(device.user))
         guard device.screen.icon == icon else {
             throw Violation(
-                "the icon of \(device.name), \(device.app), shows \(device.screen.icon), not \(icon)"
+                "the icon of \(device.name), \(device.app), shows \(device.screen.icon), "
+                    + "not \(icon)"
             )
         }
         reached.count("the icon of a phone \(device.app)")

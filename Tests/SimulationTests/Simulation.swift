@@ -516,7 +516,7 @@ final class Simulation {
             reached.count("a number of another life")
             return
         }
-        // Of which nothing is kept (MSG-10): no result.
+        // Nothing is kept of a number that old (MSG-10): this is no result.
         if result.code == Code.resultGone.rawValue { return }
         let key = "\(device) \(result.number)"
         if let earlier = results[key] {

@@ -272,7 +272,7 @@ extension LocalStoreTests {
     func clearedPosition(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in
             _ = try local.apply(LocalChange(entries: [room(1), message(1)], to: cursor(5)))
-            // Of the same page: a message before the end, and one after it.
+            // One page holds a message before the end, and one after it.
             let deletion = [message(1), end(2, version: 2, everyone: false), message(2)]
             _ = try local.apply(LocalChange(entries: deletion, to: cursor(6)))
             #expect(try kinds(local) == [])

@@ -18,7 +18,7 @@ public struct AppLatencies: Equatable, Sendable {
     public private(set) var samples: [UInt16] = []
     /// When the newest was taken.
     public private(set) var takenAt: Timestamp
-    /// One wake of 2 to the power of this is looked at.
+    /// The sample: one wake in 2 to the power of this number is looked at.
     private var thinning: UInt8 = 0
 
     public init() { takenAt = .zero }
@@ -63,8 +63,8 @@ public struct AppLatencies: Equatable, Sendable {
 public enum GraceSource: String, Sendable, CaseIterable {
     /// The device's own.
     case device
-    /// Those of all devices of the app.
+    /// The latencies of all devices of the app.
     case app
-    /// Nobody's: it is as the policy has it.
+    /// Nobody's latencies: the grace is as the policy has it.
     case policy
 }

@@ -3,7 +3,7 @@ import Glibc
 /// The clocks that figures are taken from, in nanoseconds.
 enum BenchClock {
     static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
-    /// Of this thread: what others did meanwhile is not in it.
+    /// The processor time of this thread; what other threads did meanwhile is not in it.
     static func processor() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
     static func wall() -> UInt64 { nanoseconds(CLOCK_REALTIME) }
 

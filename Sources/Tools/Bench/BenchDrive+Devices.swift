@@ -76,7 +76,8 @@ extension StoreBench {
         }
     }
 
-    /// Of what came to the pair meanwhile, unmeasured.
+    /// Reads or acknowledges messages that came to a pair meanwhile; their publishing is not
+    /// measured.
     private func driveReading(_ kind: BenchKind) throws {
         try repeated { index in
             let count = kind == .acknowledge ? 16 : 4

@@ -48,7 +48,7 @@ public struct BenchRow: Codable, Equatable, Sendable {
     public let group: Int
     /// Which requests were driven, as the server's metrics call them.
     public let requests: [String]
-    /// Of one request, the median of the runs' means.
+    /// The rows that one request reads: the median of the means of all runs.
     public let rowsRead: Double
     public let rowsWritten: Double
     public let statements: Double?
@@ -92,7 +92,7 @@ public struct BenchRow: Codable, Equatable, Sendable {
     }
 }
 
-/// Where a sample belongs.
+/// The row of the table to which a sample belongs.
 struct BenchPlace: Hashable {
     let kind: String
     let part: String

@@ -3,11 +3,11 @@ public struct BenchScale: Codable, Equatable, Sendable {
     /// Sessions of all apps; messages of the user who is deleted.
     public let sessions: Int
     public let messages: Int
-    /// Of an app that is suspended or removed.
+    /// The devices of the app that is suspended or removed.
     public let devicesOfApp: Int
-    /// In the large conversation.
+    /// The participants of the large conversation.
     public let participants: Int
-    /// Of the feed that is far behind.
+    /// The entries of the feed whose device is far behind.
     public let entries: Int
     /// Pairs of users who write to each other.
     public let pairs: Int

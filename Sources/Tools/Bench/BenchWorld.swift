@@ -21,7 +21,7 @@ struct BenchPair {
     var first: BenchPhone
     var second: BenchPhone
     var conversation: ConversationID
-    /// Of eight, of which `first` is one; made when it is first needed.
+    /// A conversation of eight users, of whom `first` is one; made when it is first needed.
     var room: ConversationID?
 }
 

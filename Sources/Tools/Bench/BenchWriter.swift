@@ -35,7 +35,7 @@ struct BenchSample {
     /// Nanoseconds until all requests were carried out, and from there to the answer.
     var held: UInt64 = 0
     var commit: UInt64 = 0
-    /// Of the processor, both together.
+    /// The processor time of the transaction and its commit together.
     var processor: UInt64 = 0
     var rows = RowCount()
     /// `nil`: the store counts none.
@@ -48,10 +48,10 @@ struct BenchSample {
 final class BenchWriter {
     let store: ClockedStore
     private let file: SQLiteStore?
-    /// Of the checkpoints between transactions.
+    /// What the checkpoints between transactions cost.
     private(set) var checkpoints: [BenchSample] = []
 
-    /// - Parameter path: of the file to be made; `nil`: in memory.
+    /// - Parameter path: the path of the file to be made; `nil`: the store is in memory.
     init(path: String?) throws {
         if let path {
             let made = try SQLiteStore(path: path, tables: Schema.tables)

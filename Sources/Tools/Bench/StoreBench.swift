@@ -7,7 +7,7 @@ import StoreService
 public struct StoreBenchOptions: Sendable {
     public var scale = BenchScale.small
     public var kinds = BenchKind.allCases
-    /// Of the file to be made; `nil`: in memory.
+    /// The path of the file to be made; `nil`: the store is in memory.
     public var path: String?
     /// How often each kind is driven that can be driven more than once in a store.
     public var runs = 3

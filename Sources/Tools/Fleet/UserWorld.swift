@@ -28,7 +28,8 @@ struct UserWorld {
         case slept(device: Int)
         /// The socket is closed, and nothing was said.
         case closed(device: Int)
-        /// Nothing comes through any more; the server does not know.
+        /// The device's network is lost: nothing comes through any more, and the server does not
+        /// know it.
         case networkLost(device: Int)
     }
 

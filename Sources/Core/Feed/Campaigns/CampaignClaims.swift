@@ -116,7 +116,7 @@ struct CampaignClaims {
             }
             for row in ordered {
                 guard let id = ids.first else { break }
-                // Those left are due as before; one goes on in any case.
+                // The pushes left are due as before; one goes on in any case.
                 guard ids.count == count || !transaction.isSpent else {
                     isMore = true
                     break

@@ -13,7 +13,7 @@ extension Work {
     private static let hourDelay: Milliseconds = 10 * 60_000
     /// Devices read at a time: what a turn leaves of them is read again in the next.
     private static let devicesAtOnce = 64
-    /// Of a full queue, the pushes counted to see whether it is one.
+    /// How many pushes of a queue are counted to see whether it is full.
     private static let countedAtOnce = 256
 
     func advanceCampaigns(devices: Int) throws(RuleFailure) -> StoreAnswer {

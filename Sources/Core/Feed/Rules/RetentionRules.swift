@@ -6,7 +6,8 @@ private enum RetentionPart: CaseIterable {
 }
 
 extension Work {
-    /// So many shares are in the rows of one turn: every part of retention has one in it.
+    /// The number of shares into which the rows of one turn are divided: every part of retention
+    /// has one of them.
     private static let sharesPerTurn = 16
 
     /// Deletes what is past its retention, what deletions left behind, and the rows of removed

@@ -37,7 +37,7 @@ extension Work {
     ) throws(RuleFailure) -> (count: Int, more: Bool) {
         var job = job
         var count = 0
-        // What else is done in the turn has the other half of it.
+        // The other half of the turn is for what else is done in it.
         while count < most, count == 0 || !transaction.hasSpent(1, of: 2) {
             let limit = min(most - count, Self.sessionsAtOnce)
             let sessions = try records(

@@ -33,7 +33,8 @@ extension WakeRules {
         }
         var rest = rows[...]
         while !rest.isEmpty {
-            // Those left are due as before. Campaigns have their part of the turn, as of streams.
+            // The pushes left are due as before. Campaigns have their part of the turn, as they
+            // have theirs of the streams.
             if rest.count < rows.count, transaction.hasSpent(campaigns.isEmpty ? 8 : 6, of: 8) {
                 claimed.more = true
                 break

@@ -13,7 +13,7 @@ extension WakeRules {
     static let gapTolerance: Milliseconds = 5_000
     /// Waiting wakes made due again in one step.
     static let gapStep = 500
-    /// Of these, looked at before it is seen what is left of the turn.
+    /// The number of these devices looked at before it is asked what is left of the turn.
     private static let gapAtOnce = 16
     /// Entries looked at for one that was not alerted.
     private static let pendingLook = 16
@@ -125,7 +125,7 @@ extension WakeRules {
         var effects = WakeEffects()
         guard let until = try gap(in: transaction) else { return effects }
         var left = gapStep
-        // What it is noticed by has the other half of the turn.
+        // The other half of the turn is for the sweep that notices the gap.
         while left == gapStep || left > 0 && !transaction.hasSpent(1, of: 2) {
             let limit = min(left, gapAtOnce)
             let rows = try transaction.records(

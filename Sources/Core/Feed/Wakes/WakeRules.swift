@@ -314,8 +314,8 @@ public enum WakeRules {
         return effects
     }
 
-    /// What came into the feed last ends what the screens of those may show who have the
-    /// conversation's messages.
+    /// The newest entry of the feed ends what a phone may be showing of the conversation: each
+    /// device that has the conversation's newest unread message would like to know.
     private static func shownIsOver(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID,
         in transaction: any StoreTransaction, now: Timestamp

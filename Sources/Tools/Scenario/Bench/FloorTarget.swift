@@ -117,7 +117,7 @@ final class FloorTarget: PublishTarget {
 
 /// A device of the floor, in its framing. Loop-confined.
 final class FloorDevice: TargetDevice {
-    /// Of one message; the floor takes no longer ones.
+    /// The longest message, in bytes, that the floor takes.
     private static let messageBytesMax = 64 << 10
 
     private let socket: LoadSocket

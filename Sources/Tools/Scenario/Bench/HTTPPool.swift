@@ -108,7 +108,7 @@ final class HTTPPool {
     }
 }
 
-/// One of them.
+/// One keep-alive connection of the pool.
 final class HTTPChannel {
     var onFree: ((HTTPChannel) -> Void)?
     var onEnded: ((HTTPChannel) -> Void)?

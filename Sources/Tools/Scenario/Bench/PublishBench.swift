@@ -8,12 +8,12 @@ public struct PublishBenchOptions: Sendable {
     public var devices = 1_000
     /// Publishes under way in the closed loop, and connections of the backend.
     public var inFlight = 256
-    /// Of open loops, publishes a second.
+    /// The rates of the open loops, in publishes a second.
     public var rates = [500]
     /// Devices in the conversation of the fan-out.
     public var group = 100
     public var runs = 3
-    /// Of one run.
+    /// The length of one run.
     public var seconds = 5
     /// The floor to measure beside: C source that is compiled, or a program; `nil`: none.
     public var floor: String?

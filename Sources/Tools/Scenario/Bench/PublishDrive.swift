@@ -2,9 +2,10 @@ import EventLoop
 
 /// When publishes begin.
 enum Arrivals: Equatable, Sendable {
-    /// So many are always under way.
+    /// This number of publishes is always under way.
     case closed(inFlight: Int)
-    /// So many begin each second, evenly spaced, whatever became of those before.
+    /// This number of publishes begins each second, evenly spaced, whatever became of those
+    /// before.
     case open(perSecond: Int)
 }
 
@@ -15,7 +16,7 @@ final class PublishDrive {
         /// Nanoseconds from the moment it was due.
         var answers: [UInt64] = []
         var deliveries: [UInt64] = []
-        /// Of messages to a group: until the last of its devices had it.
+        /// For each message to a group, the time until the last of its devices had it.
         var lasts: [UInt64] = []
         /// Publishes answered and delivered; of a group, deliveries.
         var done = 0

@@ -58,13 +58,13 @@ public struct PublishRow: Codable, Equatable, Sendable {
     /// This tool's own processor time of one: near to the inverse of the rate of a closed loop, and
     /// it is the tool that is measured.
     public let toolMicroseconds: Double
-    /// What the server caused to be written to disk, of one.
+    /// The bytes that the server caused to be written to disk for one operation.
     public let diskBytes: Double
-    /// The server's, at the end.
+    /// The server's memory at the end.
     public let residentBytes: Double
-    /// What it grew by for one login.
+    /// By how much the server's memory grew for one login.
     public let residentBytesPerLogin: Double?
-    /// Of one, as the server's metrics tell.
+    /// The commits of one operation, as the server's metrics tell; rows likewise.
     public let commits: Double?
     public let rowsRead: Double?
     public let rowsWritten: Double?
@@ -146,7 +146,7 @@ public struct PublishRatio: Codable, Equatable, Sendable {
     public let answerP99: Double?
     public let deliveryP50: Double?
     public let deliveryP99: Double?
-    /// Of a fan-out.
+    /// The time until the last device of a fan-out had the message.
     public let lastP50: Double?
     public let processor: Double?
     public let diskBytes: Double?

@@ -32,7 +32,7 @@ protocol PublishTarget: AnyObject {
     /// Its process; `nil`: it has ended.
     var process: Int32? { get }
     var apiPort: UInt16 { get }
-    /// What makes a place for these messages; `nil`: nothing has to.
+    /// The request that makes the conversation for the messages; `nil`: none is needed.
     func preparation(for recipient: Recipient) -> [UInt8]?
     /// Connects a device: at first as a new one, later as the one it was.
     func connect(
@@ -86,7 +86,7 @@ final class RouseTarget: PublishTarget {
     private let apiKey: String
     /// Each device's last connection, which holds what it keeps.
     private var last: [Int: LoadDevice] = [:]
-    /// Of idempotency keys: no run repeats another's.
+    /// The part of idempotency keys that differs from run to run.
     private let run = UUID().uuidString.lowercased()
 
     /// - Parameter folder: holds `server.pem` and `server.key`; the store comes into it.
