@@ -42,7 +42,8 @@ extension WakeRules {
             (step: inout WakeStep) throws(StoreError) in
             step.machine.clockSetBack(to: moment)
         }
-        return count < few ? count : limit
+        // Those that the turn left are the next step's.
+        return count == rows.count && count < few ? count : limit
     }
 
     /// One look at each: it decides anew when it is due.
