@@ -148,12 +148,12 @@ extension GatewayTests {
     @Test("without a provider token nothing is sent; the store is asked until it gives one")
     func awaitedToken() throws {
         let server = try Fixture.server()
-        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        let fixture = try Fixture(
+            [try Fixture.credential("chat", port: server.port)], tokenFailures: 3)
         defer {
             fixture.stop()
             server.stop()
         }
-        fixture.desk.failTokens(3)
         fixture.push(Fixture.jobs(3) + Fixture.jobs(1, from: 4, kind: .alert))
         eventually("no answers") { fixture.desk.accepted.count == 4 }
         #expect(fixture.desk.failingTokens == 0)

@@ -30,7 +30,12 @@ final class PushDesk: @unchecked Sendable {
     /// Pushes that came back unanswered or unsent are due again at once, as another attempt.
     private let retries: Bool
 
-    init(retries: Bool) { self.retries = retries }
+    /// - Parameter tokenFailures: The number of failures before provider tokens come, each on a
+    ///   later turn; `nil`: they come at once.
+    init(retries: Bool, tokenFailures: Int?) {
+        self.retries = retries
+        self.tokenFailures = tokenFailures
+    }
 
     var finished: [Finish] { lock.withLock { finishedSoFar } }
     var accepted: [WakeID] { finished.filter { $0.reply == .accepted }.map(\.id) }
@@ -48,10 +53,10 @@ final class PushDesk: @unchecked Sendable {
 
     func add(_ jobs: [PushJob]) { lock.withLock { due += jobs } }
     func failFinishes(_ count: Int) { lock.withLock { failing = count } }
-    /// From now on provider tokens come on a later turn, after so many failures.
-    func failTokens(_ count: Int) { lock.withLock { tokenFailures = count } }
     /// Failures that are still to come; `nil`: tokens come at once.
     var failingTokens: Int? { lock.withLock { tokenFailures } }
+    /// One of the failures has come.
+    fileprivate func tokenFailed() { lock.withLock { tokenFailures = (tokenFailures ?? 1) - 1 } }
 
     fileprivate func claim(_ request: ClaimPushes) -> ClaimedPushes {
         lock.withLock {
@@ -132,7 +137,7 @@ final class DeskQueue: PushQueue {
     ) {
         let kept = KeptProviderToken(token: request.token, age: 0)
         guard let failures = desk.failingTokens else { return reply(.success(kept)) }
-        if failures > 0 { desk.failTokens(failures - 1) }
+        if failures > 0 { desk.tokenFailed() }
         let result: Result<KeptProviderToken, StoreError> =
             failures > 0 ? .failure(.unavailable("test")) : .success(kept)
         loop.nextTurn { reply(result) }
@@ -201,12 +206,14 @@ final class Fixture {
     private let logger: Log
     private let logDescriptor: Int32
 
+    /// - Parameter tokenFailures: The number of times the store fails to keep a provider token.
+    ///   The gateway asks for one as soon as it runs: a failure set later could come too late.
     init(
-        _ records: [PushCredentialRecord], retries: Bool = true,
+        _ records: [PushCredentialRecord], retries: Bool = true, tokenFailures: Int? = nil,
         board: PushStatusBoard = PushStatusBoard(), clocks: TestClocks = TestClocks(),
         change: (inout PushGatewayConfiguration) -> Void = { _ in }
     ) throws {
-        desk = PushDesk(retries: retries)
+        desk = PushDesk(retries: retries, tokenFailures: tokenFailures)
         self.clocks = clocks
         credentials = TestCredentials(records)
         logPath =
