@@ -1,28 +1,28 @@
-import Model
-
 /// Column values as one number of many words whose order is the contract's (`Scan`): comparing
 /// two keys is comparing words, whatever the columns are.
 ///
 /// Each value is a tag and its bytes; texts and blobs escape a zero byte as 00 FF and end with
 /// 00 00, so that no value is the beginning of another. Bytes fill words from the high end.
-struct SortKey: Hashable, Comparable {
+public struct SortKey: Hashable, Comparable, Sendable {
     private(set) var words: [UInt64]
 
     /// What follows the last value.
-    enum End {
+    public enum End: Sendable {
         /// Nothing: the key of a row, and at the same time the lowest of all keys that begin so.
         case low
         /// Above every key that begins with the values.
         case high
     }
 
-    init(_ values: some Sequence<ColumnValue>, end: End = .low) {
+    /// - Parameter values: The values in the order in which they are compared.
+    public init(_ values: some Sequence<ColumnValue>, end: End = .low) {
         var packer = WordPacker()
+        packer.reserve()
         for value in values { packer.append(value) }
         words = packer.finish(with: end == .low ? 0x00 : 0xff)
     }
 
-    static func < (left: SortKey, right: SortKey) -> Bool {
+    public static func < (left: SortKey, right: SortKey) -> Bool {
         let count = min(left.words.count, right.words.count)
         var position = 0
         while position < count {
@@ -39,32 +39,39 @@ private struct WordPacker {
     private var pending: UInt64 = 0
     private var pendingCount = 0
 
+    /// Room for most keys.
+    mutating func reserve() { words.reserveCapacity(8) }
+
     mutating func append(_ value: ColumnValue) {
         switch value {
         case .null:
             append(byte: 0x01)
         case .integer(let number):
             append(byte: 0x02)
-            let ordered = UInt64(bitPattern: number) ^ (1 << 63)
-            for shift in stride(from: UInt64(56), through: 0, by: -8) {
-                append(byte: UInt8(truncatingIfNeeded: ordered >> shift))
-            }
+            append(word: UInt64(bitPattern: number) ^ (1 << 63))
         case .text(let text):
             append(byte: 0x03)
-            append(bytes: text.utf8)
+            for byte in text.utf8 { append(escaped: byte) }
+            append(byte: 0)
+            append(byte: 0)
         case .blob(let blob):
             append(byte: 0x04)
-            append(bytes: blob)
+            for byte in blob { append(escaped: byte) }
+            append(byte: 0)
+            append(byte: 0)
         }
     }
 
-    private mutating func append(bytes: some Sequence<UInt8>) {
-        for byte in bytes {
-            append(byte: byte)
-            if byte == 0 { append(byte: 0xff) }
-        }
-        append(byte: 0)
-        append(byte: 0)
+    private mutating func append(escaped byte: UInt8) {
+        append(byte: byte)
+        if byte == 0 { append(byte: 0xff) }
+    }
+
+    /// Eight bytes, the highest first.
+    private mutating func append(word: UInt64) {
+        let free = 64 - 8 * UInt64(pendingCount)
+        words.append(pending << free | word >> (64 - free))
+        pending = word
     }
 
     private mutating func append(byte: UInt8) {
