@@ -145,6 +145,10 @@ final class BrokenStore: Store {
             try base.delete(table, key: key)
         }
 
+        func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+            try base.lockSequence(body)
+        }
+
         func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
             try base.savepoint(body)
         }

@@ -181,6 +181,10 @@ private final class HeldStore: Store {
             try base.delete(table, key: key)
         }
 
+        func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+            try base.lockSequence(body)
+        }
+
         func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
             try base.savepoint(body)
         }

@@ -34,6 +34,7 @@ final class WatchedStore: Store {
         try base.read(body)
     }
 
+    var isSoleWriter: Bool { base.isSoleWriter }
     func reader() throws(StoreError) -> any StoreReader { try base.reader() }
     func now() -> Timestamp { base.now() }
     func checkpoint() throws(StoreError) { try base.checkpoint() }
@@ -63,6 +64,10 @@ final class WatchedStore: Store {
         func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
             if WatchedStore.shown.contains(table.name) { store.hasLost = true }
             try base.delete(table, key: key)
+        }
+
+        func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+            try base.lockSequence(body)
         }
 
         func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {

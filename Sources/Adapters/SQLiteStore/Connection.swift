@@ -66,6 +66,9 @@ final class Connection {
     /// Whether a transaction is open.
     var isInTransaction: Bool { handle.map { sqlite3_get_autocommit($0) == 0 } ?? false }
 
+    /// Rows that the last INSERT, UPDATE or DELETE changed.
+    var rowsChanged: Int32 { handle.map { sqlite3_changes($0) } ?? 0 }
+
     /// Pages in the journal after this connection's last commit, moved or not.
     var journalPages: Int { Int(journal.pointee.pages) }
 

@@ -108,6 +108,10 @@ public final class SQLiteStore: Store {
 
     // MARK: Transactions
 
+    /// The lock on the file keeps other processes out, and this object has the only connection
+    /// that writes.
+    public var isSoleWriter: Bool { true }
+
     public func write(_ body: (any StoreTransaction) throws(StoreError) -> Void)
         throws(StoreError)
     {

@@ -54,10 +54,23 @@ final class SQLiteTransaction: StoreTransaction {
         try run { () throws(StoreError) in try statements.put(table, row) }
     }
 
+    func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        precondition(isWriting, "a snapshot is read only")
+        try run { () throws(StoreError) in try statements.insert(table, row) }
+    }
+
+    func update(_ table: Table, _ row: [ColumnValue], columns: [Int]) throws(StoreError) {
+        precondition(isWriting, "a snapshot is read only")
+        try run { () throws(StoreError) in try statements.update(table, row, columns: columns) }
+    }
+
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
         precondition(isWriting, "a snapshot is read only")
         try run { () throws(StoreError) in try statements.delete(table, key: key) }
     }
+
+    /// The connection is the only writer: nobody waits for a row.
+    func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }
 
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         precondition(isWriting, "a snapshot is read only")

@@ -74,6 +74,18 @@ struct TableSQL {
             + (values.isEmpty ? "DO NOTHING" : "DO UPDATE SET \(update)")
     }
 
+    /// Places: the row's columns.
+    var insert: String {
+        "INSERT INTO \"\(table.name)\" (\(names(table.columns.indices))) "
+            + "VALUES (\(Self.places(table.columns.count)))"
+    }
+
+    /// Places: these columns, then the key's. An index without any of them is left alone.
+    func update(_ columns: [Int]) -> String {
+        let set = columns.map { "\(name($0)) = ?" }.joined(separator: ", ")
+        return "UPDATE \"\(table.name)\" INDEXED BY \(keyIndex) SET \(set) WHERE \(keyIsEqual)"
+    }
+
     /// Places: the key's columns.
     var delete: String { "DELETE FROM \"\(table.name)\" WHERE \(keyIsEqual)" }
 

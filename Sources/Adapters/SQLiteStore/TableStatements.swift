@@ -6,6 +6,9 @@ final class TableStatements {
         let sql: TableSQL
         var row: Statement?
         var put: Statement?
+        var insert: Statement?
+        /// By the columns that they write, a bit each.
+        var updates: [UInt64: Statement] = [:]
         var delete: Statement?
         var scans: [ScanShape: Statement] = [:]
 
@@ -89,6 +92,36 @@ final class TableStatements {
         if let problem = compiled.sql.table.problem(row: row) { preconditionFailure(problem) }
         let statement = try prepared(&compiled.put, compiled.sql.put)
         try statement.run(row)
+    }
+
+    func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        let compiled = compiled(table)
+        if let problem = compiled.sql.table.problem(row: row) { preconditionFailure(problem) }
+        let statement = try prepared(&compiled.insert, compiled.sql.insert)
+        try statement.run(row)
+    }
+
+    /// - Throws: `.conflict` where there is no such row.
+    func update(_ table: Table, _ row: [ColumnValue], columns: [Int]) throws(StoreError) {
+        let compiled = compiled(table)
+        if let problem = compiled.sql.table.problem(row: row) { preconditionFailure(problem) }
+        var mask: UInt64 = 0
+        for column in columns { mask |= 1 << UInt64(column) }
+        let statement: Statement
+        if let known = compiled.updates[mask] {
+            statement = known
+        } else {
+            if compiled.updates.count >= Self.scanLimit {
+                for statement in compiled.updates.values { connection.discard(statement) }
+                compiled.updates = [:]
+            }
+            statement = try connection.prepare(compiled.sql.update(columns))
+            compiled.updates[mask] = statement
+        }
+        try statement.run(columns.map { row[$0] } + row[..<compiled.sql.table.keyCount])
+        guard connection.rowsChanged == 1 else {
+            throw .conflict("\(table.name): a row to be changed is not there")
+        }
     }
 
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {

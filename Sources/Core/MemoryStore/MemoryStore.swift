@@ -72,6 +72,10 @@ public final class MemoryStore: Store {
         set { shared.outage = newValue }
     }
 
+    /// Nobody writes through another view: what a transaction has read may be taken to be so in
+    /// the next, and locks need not be taken.
+    public var isSoleWriter = false
+
     /// Another store object over the same data, as a process that opens it again would have;
     /// closing one leaves the others open.
     public func view() -> MemoryStore { MemoryStore(shared) }

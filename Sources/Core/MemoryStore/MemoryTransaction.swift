@@ -77,10 +77,35 @@ final class MemoryTransaction: StoreTransaction {
         contents[table].put(row)
     }
 
+    func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        let key = Array(row[..<table.keyCount])
+        precondition(
+            contents[table].row(key) == nil, "\(table.name)\(key): inserted where one is")
+        try put(table, row)
+    }
+
+    func update(_ table: Table, _ row: [ColumnValue], columns: [Int]) throws(StoreError) {
+        let key = Array(row[..<table.keyCount])
+        guard let before = contents[table].row(key) else {
+            throw .conflict("\(table.name)\(key): not there any more")
+        }
+        let changed = row.indices.filter { before[$0] != row[$0] }
+        precondition(
+            changed == columns, "\(table.name)\(key): columns \(changed) differ, not \(columns)")
+        try put(table, row)
+    }
+
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
         try check()
         if let problem = contents[table].table.problem(key: key) { preconditionFailure(problem) }
         contents[table].delete(key)
+    }
+
+    func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        try check()
+        let before = lockOrder.begin()
+        defer { lockOrder.resume(before) }
+        try body()
     }
 
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {

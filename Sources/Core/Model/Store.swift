@@ -79,6 +79,12 @@ public protocol StoreSnapshot: AnyObject {
 public protocol StoreTransaction: StoreSnapshot {
     /// Inserts the row, or replaces the one with the same key.
     func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError)
+    /// Writes a row under a key that this transaction read and found without one.
+    func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError)
+    /// Writes a row that this transaction has read, of which these columns, ascending, none of
+    /// them the key's, differ from what it read. An engine that finds no such row throws
+    /// `.conflict`.
+    func update(_ table: Table, _ row: [ColumnValue], columns: [Int]) throws(StoreError)
     /// Deletes the row with this key, if there is one.
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError)
     /// Runs `body`; if it throws, everything it wrote is undone and the error thrown on.
@@ -86,6 +92,18 @@ public protocol StoreTransaction: StoreSnapshot {
     /// of these every further call, and `write` itself, throws it again, even if `body`'s caller
     /// caught it. Savepoints nest.
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError)
+    /// Runs `body`, whose locks are a sequence of their own in the lock order. Nothing is undone
+    /// if it throws. Sequences do not nest.
+    func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError)
+}
+
+extension StoreTransaction {
+    public func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        try put(table, row)
+    }
+    public func update(_ table: Table, _ row: [ColumnValue], columns: [Int]) throws(StoreError) {
+        try put(table, row)
+    }
 }
 
 /// A durable set of tables. One contract, several engines (StoreContractTests).
@@ -103,6 +121,9 @@ public protocol Store: AnyObject {
     func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError)
     /// A second view of the same store for another thread, for reading only.
     func reader() throws(StoreError) -> any StoreReader
+    /// Nobody else writes while this object is open: what one of its transactions has read is
+    /// still so in the next.
+    var isSoleWriter: Bool { get }
     /// The store's clock: milliseconds since 1970.
     func now() -> Timestamp
     /// Moves committed data out of the journal where the engine has one; cheap when there is
@@ -118,6 +139,7 @@ public protocol Store: AnyObject {
 }
 
 extension Store {
+    public var isSoleWriter: Bool { false }
     public var isCheckpointDue: Bool { false }
     public var isJournalFull: Bool { false }
 }

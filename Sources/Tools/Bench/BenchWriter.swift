@@ -20,6 +20,8 @@ final class ClockedStore: Store {
 
     func reader() throws(StoreError) -> any StoreReader { try engine.reader() }
 
+    var isSoleWriter: Bool { engine.isSoleWriter }
+
     func now() -> Timestamp { Timestamp(milliseconds: BenchClock.wall() / 1_000_000 + ahead) }
 
     func checkpoint() throws(StoreError) { try engine.checkpoint() }

@@ -64,6 +64,10 @@ final class MeteredTransaction: StoreTransaction {
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         try engine.savepoint(body)
     }
+
+    func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        try engine.lockSequence(body)
+    }
 }
 
 extension StoreTransaction {
