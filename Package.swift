@@ -85,7 +85,8 @@ let package = Package(
         core("Model"),
         core("Wire", ["Model"]),
         core("Wake", ["Model"]),
-        core("Feed", ["Model", "Wire", "Wake"]),
+        core("WorkingSet", ["Model"]),
+        core("Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
         core("Sync", ["Model", "Wire", "Feed"]),
         core("MemoryStore", ["Model"]),
 
@@ -98,7 +99,9 @@ let package = Package(
         adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Sync", "Wire"]),
 
         server("Telemetry", ["EventLoop"]),
-        server("StoreService", ["EventLoop", "Failpoints", "Feed", "Wake", "Wire", "Model"]),
+        server(
+            "StoreService",
+            ["EventLoop", "Failpoints", "Feed", "Wake", "WorkingSet", "Wire", "Model"]),
         server(
             "SyncService",
             ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]),
@@ -168,14 +171,19 @@ let package = Package(
         test("WakeTests", ["Wake", "Model"]),
         test(
             "FeedTests",
-            ["Feed", "Wire", "Wake", "Model", "MemoryStore", "Fleet", "DeviceModel"]),
+            [
+                "Feed", "WorkingSet", "Wire", "Wake", "Model", "MemoryStore", "Fleet",
+                "DeviceModel",
+            ]),
         test(
-            "SimulationTests", ["Model", "Wire", "Wake", "Feed", "Sync", "MemoryStore"]),
+            "SimulationTests",
+            ["Model", "Wire", "Wake", "WorkingSet", "Feed", "Sync", "MemoryStore"]),
         test("SyncTests", ["Sync", "Feed", "Wire", "Model", "MemoryStore"]),
         test(
             "StoreContractTests",
             [
-                "SQLiteStore", "MemoryStore", "StoreCrashWriter", "Feed", "Wire", "Model", "Sync",
+                "SQLiteStore", "MemoryStore", "StoreCrashWriter", "Feed", "WorkingSet", "Wire",
+                "Model", "Sync",
             ]),
         // A process for StoreContractTests to kill; no product.
         .executableTarget(

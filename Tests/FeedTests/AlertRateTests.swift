@@ -142,7 +142,7 @@ import Wire
         #expect(try pushes.view(phone).reachability == .unreachable)
         // The fourth is deleted before its turn; its deletion is on its way.
         let messages = try pushes.world.all(MessageRecord.self).sorted { $0.position < $1.position }
-        try pushes.world.store.write { transaction throws(StoreError) in
+        try pushes.world.tamper { transaction throws(StoreError) in
             var message = messages[3]
             message.pushBody = ""
             try transaction.put(message)

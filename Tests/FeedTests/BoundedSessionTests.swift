@@ -23,14 +23,14 @@ struct BoundedSessionTests {
         for number in 0..<count where user(number) != user(0) || number == 0 {
             let key: [ColumnValue] = [.app(World.app), .text(user(number))]
             guard try world.record(UserRecord.self, key) == nil else { continue }
-            try world.store.write { transaction throws(StoreError) in
+            try world.tamper { transaction throws(StoreError) in
                 try transaction.put(
                     UserRecord(
                         app: World.app, user: UserID(user(number)), epochHalf: 5,
                         createdAt: self.world.now))
             }
         }
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for number in 1..<count {
                 try transaction.put(
                     DeviceRecord(
@@ -165,7 +165,7 @@ struct BoundedSessionTests {
     @Test("a message to two is not held up by four thousand who left")
     func manyLeft() throws {
         let id = try world.converse(["anna", "zoe"])
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for number in 0..<4_000 {
                 try transaction.put(
                     ParticipantRecord(

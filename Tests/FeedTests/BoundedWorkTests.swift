@@ -110,7 +110,7 @@ struct BoundedWorkTests {
         let pushes = try behind(by: 1)
         let world = pushes.world
         let template = try #require(try alerts(pushes).last)
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for number in 0..<10_000 as Range<UInt64> {
                 var row = template
                 row.message = MessageID(high: 77, low: number)

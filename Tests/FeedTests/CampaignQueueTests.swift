@@ -27,7 +27,7 @@ import Wire
     }
 
     private func wakes(_ numbers: ClosedRange<UInt64>) throws {
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for number in numbers {
                 var row = WakeRecord(
                     app: World.app, user: UserID("u\(number)"),
@@ -58,7 +58,7 @@ import Wire
 
     @Test func manyThatCannotSendDoNotStandInTheWayOfOthers() throws {
         // As many as one claim looks at, of an app that is gone.
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for number in UInt64(1)...64 {
                 var progress = CampaignProgressRecord(
                     app: AppID("gone"), campaign: CampaignID(high: 8, low: number), due: world.now,
@@ -137,7 +137,7 @@ import Wire
         #expect(counts.waiting == 10 && counts.seen == 10)
         #expect(try world.all(CampaignPushRecord.self).count == 10)
         // One of them goes with its user, and its place is used.
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             try transaction.delete(
                 CampaignPushRecord.self,
                 [

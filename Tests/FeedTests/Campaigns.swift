@@ -28,7 +28,7 @@ final class Campaigns {
             tokenConfirmedAt: world.now, tokenProvenAt: world.now)
         change(&device)
         let made = device
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             try transaction.put(
                 UserRecord(
                     app: Self.app, user: made.user, epochHalf: 5, createdAt: self.world.now))

@@ -105,7 +105,7 @@ struct MutationTests {
     @Test func aResultWithoutAHashIsGivenAsItWas() throws {
         let first = try world.mutate(
             session, 1, .createConversation(CreateConversation(conversation: world.fresh())))
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for var row in try transaction.records(MutationRecord.self, Scan(limit: 9)) {
                 row.operation = nil
                 try transaction.put(row)

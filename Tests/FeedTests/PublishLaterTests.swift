@@ -346,8 +346,7 @@ struct PublishLaterTests {
         try later(announcement(["anna"]), in: 1_000)
         try later(announcement(["anna"]), in: 2_000)
         world.pass(5_000)
-        let results = try world.engine.commit(
-            [.schedules(.publishDue(rows: 1))], limits: world.limits)
+        let results = try world.commit([.schedules(.publishDue(rows: 1))])
         let effects = try #require(results.first).get().schedule
         #expect(effects.published == [4_000])
         #expect(effects.backlog == ScheduleBacklog(pending: 1, lateness: 3_000))

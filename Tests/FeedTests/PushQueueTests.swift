@@ -37,7 +37,7 @@ import Wire
         _ count: Int, _ lane: PushClass, app: String = "chess", age: Milliseconds = 0,
         topic: String = "example.game"
     ) throws {
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for _ in 0..<count {
                 var row = WakeRecord(
                     app: AppID(app), user: UserID("anna"), device: world.fresh())
@@ -60,7 +60,7 @@ import Wire
     ) throws -> (rows: [DueRow], queues: PushQueues) {
         var rows: [DueRow] = []
         var queues: PushQueues?
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             let request = ClaimPushes(
                 boot: BootID(high: 9, low: 9), streams: most,
                 ids: [WakeID(high: 0, low: chance << 1)], rooms: rooms)
@@ -87,7 +87,7 @@ import Wire
 
     /// We were away until now.
     private func comeBack() throws {
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             try transaction.put(
                 MetaRecord(name: "outage_end", number: world.now.milliseconds))
         }
@@ -234,7 +234,7 @@ import Wire
     @Test("the next moment is that of the first row that is not due yet")
     func nextDue() throws {
         try put(1, .alert, age: 10)
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             var row = WakeRecord(
                 app: World.app, user: UserID("anna"), device: world.fresh())
             row.due = world.now + 7_000
@@ -387,7 +387,7 @@ import Wire
         try pushes.tick()
         let again = try #require(try pushes.claim().first)
         let finish = FinishPush(key: again.key, id: again.request.id, reply: wrong)
-        let outcomes = try world.engine.commit([.finishPush(finish)], limits: world.limits)
+        let outcomes = try world.commit([.finishPush(finish)])
         #expect(try #require(outcomes.first).get().hasDeliveries, "the sender is not rung for")
         let row = try #require(try world.all(TokenFeedbackRecord.self).first)
         func claim() throws -> WebhookEventView? {

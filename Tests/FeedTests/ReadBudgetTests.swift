@@ -39,7 +39,7 @@ import Wire
         let block = BlockUser(user: "ben", blocked: true)
         #expect(try world.mutate(session, 1, .blockUser(block)).code == 0)
         let model = try world.publish("hidden", to: conversation, from: "ben")
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             for position in 3...messages {
                 var message = model
                 message.message = MessageID(high: 77, low: position)

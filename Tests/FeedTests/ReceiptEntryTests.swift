@@ -158,7 +158,7 @@ struct ReceiptEntryTests {
             try world.all(ReceiptDueRecord.self).first { $0.user.name == "bert" })
         turn.due = nil
         turn.lastAt = world.now + 3_600_000
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             try transaction.put(ReceiptDueRecord.table, turn.row)
         }
         try say("anna")

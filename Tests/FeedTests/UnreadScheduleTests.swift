@@ -188,7 +188,7 @@ private final class UnreadSchedule {
         case .muteForgets:
             guard what == "mute" else { return }
             for row in after where !before.contains(row) && row.mutedUntil > world.now {
-                try world.store.write { transaction throws(StoreError) in
+                try world.tamper { transaction throws(StoreError) in
                     try transaction.delete(
                         UnreadRecord.table, key: Array(row.row.prefix(UnreadRecord.table.keyCount)))
                 }
@@ -197,7 +197,7 @@ private final class UnreadSchedule {
     }
 
     private func put(_ row: UnreadRecord) throws {
-        try world.store.write { transaction throws(StoreError) in
+        try world.tamper { transaction throws(StoreError) in
             try transaction.put(UnreadRecord.table, row.row)
         }
     }

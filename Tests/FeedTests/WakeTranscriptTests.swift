@@ -135,7 +135,7 @@ final class Pushes {
 
 extension World {
     func outcome(_ request: StoreRequest) throws -> StoreOutcome {
-        try #require(try store.commit([request], limits: limits).first).get()
+        try #require(try commit([request]).first).get()
     }
 
     func hash() -> [UInt8] { (fresh() as PushID).bytes }

@@ -3,6 +3,7 @@ import MemoryStore
 import Model
 import Testing
 import Wire
+import WorkingSet
 
 // What a backend asks beyond sending.
 extension World {
@@ -64,7 +65,10 @@ extension World {
     /// Writes rows behind the rules' back: what a damaged file, or a newer program, leaves.
     func tamper(
         _ body: (any StoreTransaction) throws(StoreError) -> Void
-    ) throws { try store.write(body) }
+    ) throws {
+        try store.write(body)
+        known.forgetAll()
+    }
 
     func retain() throws {
         while case .progressed(_, let more) = try ask(.enforceRetention(rows: 3)), more {}

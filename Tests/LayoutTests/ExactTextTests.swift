@@ -32,6 +32,12 @@ import Testing
         Exception(
             file: "Contents.swift", text: "positions: [String: Int]",
             reason: "tables are the schema's"),
+        Exception(
+            file: "WorkingSet.swift", text: "tables: [String: TableRows]",
+            reason: "tables are the schema's"),
+        Exception(
+            file: "TableRows.swift", text: "indexes: [String: RangeOrder]",
+            reason: "indexes are the schema's"),
         Exception(file: "Table.swift", text: "let name: String", reason: "names of the schema"),
         Exception(file: "Table.swift", text: "index: String", reason: "names of the schema"),
         Exception(

@@ -9,7 +9,8 @@ import Testing
         ("Core/Model", []),
         ("Core/Wire", ["Model"]),
         ("Core/Wake", ["Model"]),
-        ("Core/Feed", ["Model", "Wire", "Wake"]),
+        ("Core/WorkingSet", ["Model"]),
+        ("Core/Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
         ("Core/Sync", ["Model", "Wire", "Feed"]),
         ("Core/MemoryStore", ["Model"]),
         ("Adapters/EventLoop", ["CUV", "Glibc"]),
@@ -20,7 +21,10 @@ import Testing
         ("Adapters/Failpoints", ["Glibc"]),
         ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire", "Sync"]),
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
-        ("Server/StoreService", ["EventLoop", "Failpoints", "Feed", "Wake", "Wire", "Model"]),
+        (
+            "Server/StoreService",
+            ["EventLoop", "Failpoints", "Feed", "Wake", "WorkingSet", "Wire", "Model"]
+        ),
         (
             "Server/SyncService",
             ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]

@@ -4,6 +4,7 @@ import Model
 import Sync
 import Wake
 import Wire
+import WorkingSet
 
 /// A server process as the real one is put together: sessions, a hub, one writer with group
 /// commit, a reader, duties, a gateway. The process can be killed; the store stays.
@@ -37,6 +38,9 @@ final class SimulatedServer {
     private var connections: [UInt64: Connection] = [:]
     private var jobs: [Job] = []
     private var isCommitting = false
+    /// What the process knows of the store from one transaction to the next, some answers
+    /// compared with the store's.
+    private(set) var known = SimulatedServer.nothingKnown
     private var boot = BootID(high: 0, low: 0)
     /// Events of an earlier process do nothing.
     private(set) var life: UInt64 = 0
@@ -47,6 +51,11 @@ final class SimulatedServer {
         self.simulation = simulation
         store = MemoryStore(
             tables: Schema.tables, lockRanks: Schema.lockRanks, clock: simulation.clock.wall)
+    }
+
+    /// Too little room for everything, so that rows go.
+    private static var nothingKnown: WorkingSet {
+        WorkingSet(carrying: 64 * 1024, verifiedEvery: 5)
     }
 
     private var clock: Clockwork { simulation.clock }
@@ -66,8 +75,10 @@ final class SimulatedServer {
         life += 1
         boot = BootID(high: 1, low: life)
         store.clock = clock.wall
+        store.isSoleWriter = true
+        known = Self.nothingKnown
         let results = try store.commit(
-            [.start(boot: boot, epochHalf: epochs)], limits: simulation.limits)
+            [.start(boot: boot, epochHalf: epochs)], through: known, limits: simulation.limits)
         _ = try results.first?.get()
         for (request, every) in [
             (StoreRequest.continueFanOut(recipients: 3), Milliseconds(100)),
@@ -155,7 +166,8 @@ final class SimulatedServer {
             if simulation.defect == .answersWithoutCommit, simulation.chance.once(in: 50) {
                 outcomes = try answersWithoutCommit(batch.map(\.request))
             } else {
-                outcomes = try store.commit(batch.map(\.request), limits: simulation.limits)
+                outcomes = try store.commit(
+                    batch.map(\.request), through: known, limits: simulation.limits)
             }
         } catch {
             outcomes = batch.map { _ in .failure(error) }

@@ -124,7 +124,8 @@ final class Simulation {
                     changedAt: clock.wall)),
         ]
         for request in setup {
-            let outcomes = try server.store.commit([.administer(request)])
+            let outcomes = try server.store.commit(
+                [.administer(request)], through: server.known)
             guard try outcomes.first?.get().answer == .done else { throw Violation("no app") }
         }
         for (user, count) in [("anna", 3), ("bert", 2), ("carl", 1), ("dora", 1), ("emil", 1)] {

@@ -1,36 +1,46 @@
+import Foundation
 import Model
 import Testing
 
-/// The same random operations on both engines, compared row for row. The engines have nothing in
-/// common but the contract: one sorts by keys of its own making, the other is SQLite.
+/// The same random operations on all engines, compared row for row. The engines have nothing in
+/// common but the contract: one sorts by keys of its own making, one is SQLite, and others know
+/// rows from one transaction to the next.
 @Suite struct EngineComparisonTests {
-    @Test("both engines agree on random operations", arguments: UInt64(1)...12)
+    @Test("all engines agree on random operations", arguments: UInt64(1)...12)
     func agreement(_ seed: UInt64) throws {
         var random = SeededRandom(seed)
         try withFolder { folder throws in
-            let memory = try EngineFactory.memory.make(tables: Sample.tables, in: folder)
-            let sqlite = try EngineFactory.sqlite.make(tables: Sample.tables, in: folder)
-            let readers = [try memory.reader(), try sqlite.reader()]
+            let stores = try engines.map { engine in
+                let own = "\(folder)/\(engine)"
+                try FileManager.default.createDirectory(
+                    atPath: own, withIntermediateDirectories: false)
+                return try engine.make(tables: Sample.tables, in: own)
+            }
+            let readers = try stores.map { try $0.reader() }
             defer {
                 for reader in readers { reader.close() }
-                for store in [memory, sqlite] { store.close() }
+                for store in stores { store.close() }
             }
             for round in 0..<60 {
                 let script = Script(&random)
-                let outcomes = [
-                    try outcome(of: script, on: memory), try outcome(of: script, on: sqlite),
-                ]
-                try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")
+                let outcomes = try stores.map { try outcome(of: script, on: $0) }
+                for (engine, outcome) in zip(engines, outcomes) {
+                    try #require(
+                        outcome == outcomes[0], "\(engine): seed \(seed), round \(round)")
+                }
                 for table in Sample.tables {
                     for index in [nil] + table.indexes.map(\.name) {
                         let scan = Scan(index: index, limit: .max)
                         let all = try readers.map { exact(try $0.rows(table, scan)) }
-                        try #require(all[0] == all[1], "seed \(seed), round \(round)")
+                        for (engine, rows) in zip(engines, all) {
+                            try #require(
+                                rows == all[0], "\(engine): seed \(seed), round \(round)")
+                        }
                     }
                 }
-                if random.below(5) == 0 { try sqlite.checkpoint() }
+                if random.below(5) == 0 { for store in stores { try store.checkpoint() } }
             }
-            let count = try memory.rows(Sample.thing).count
+            let count = try stores[0].rows(Sample.thing).count
             #expect(count > 20, "the script deletes more than it writes: it proves little")
         }
     }

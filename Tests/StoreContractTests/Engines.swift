@@ -3,12 +3,18 @@ import MemoryStore
 import Model
 import SQLiteStore
 import Testing
+import WorkingSet
 
 /// Every engine that keeps the `Store` contract. A test that takes one as its argument says
 /// something about the contract and not about an engine.
 enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case memory
     case sqlite
+    /// Through what is known of rows, as everything that is written by rules.
+    case knownMemory
+    case knownSQLite
+    /// The same where others may write too: nothing is known but what is held.
+    case heldMemory
 
     var testDescription: String { rawValue }
 
@@ -19,6 +25,13 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
         switch self {
         case .memory: MemoryStore(tables: tables, lockRanks: lockRanks)
         case .sqlite: try SQLiteStore(path: "\(folder)/store.db", tables: tables)
+        case .knownMemory:
+            KnownStore(MemoryStore(tables: tables, lockRanks: lockRanks), isSoleWriter: true)
+        case .knownSQLite:
+            KnownStore(
+                try SQLiteStore(path: "\(folder)/store.db", tables: tables), isSoleWriter: true)
+        case .heldMemory:
+            KnownStore(MemoryStore(tables: tables, lockRanks: lockRanks), isSoleWriter: false)
         }
     }
 
@@ -36,6 +49,59 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
 }
 
 let engines = EngineFactory.allCases
+
+/// A store whose transactions are those of a working set, with too little room for everything.
+final class KnownStore: Store {
+    private let base: any Store
+    private let known: WorkingSet
+    let isSoleWriter: Bool
+    private var isWriting = false
+
+    init(_ base: any Store, isSoleWriter: Bool) {
+        self.base = base
+        self.isSoleWriter = isSoleWriter
+        known = WorkingSet(carrying: 8 * 1024, verifiedEvery: 3)
+    }
+
+    var effort: WorkingSet.Effort { known.effort }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        precondition(!isWriting, "write or read inside a body of the same store")
+        isWriting = true
+        defer { isWriting = false }
+        try known.write(in: Base(self), body)
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try base.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
+    func now() -> Timestamp { base.now() }
+    func checkpoint() throws(StoreError) { try base.checkpoint() }
+    var isCheckpointDue: Bool { base.isCheckpointDue }
+    var isJournalFull: Bool { base.isJournalFull }
+    func close() { base.close() }
+
+    /// The engine, which says what this store says of other writers.
+    private final class Base: Store {
+        let store: KnownStore
+
+        init(_ store: KnownStore) { self.store = store }
+
+        var isSoleWriter: Bool { store.isSoleWriter }
+        func write(
+            _ body: (any StoreTransaction) throws(StoreError) -> Void
+        ) throws(StoreError) { try store.base.write(body) }
+        func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+            try store.base.read(body)
+        }
+        func reader() throws(StoreError) -> any StoreReader { try store.base.reader() }
+        func now() -> Timestamp { store.base.now() }
+        func checkpoint() throws(StoreError) { try store.base.checkpoint() }
+        func close() { store.base.close() }
+    }
+}
 
 /// Runs `body` with the path of a new folder, and removes it.
 func withFolder<Result>(_ body: (String) throws -> Result) throws -> Result {

@@ -15,6 +15,8 @@ public struct StoreServiceLimits: Equatable, Sendable {
     /// Queries answered from one snapshot, and rows after which no further one is begun.
     public var queriesPerSnapshot = 64
     public var rowsPerSnapshot = 4_096
+    /// Bytes of rows that the writer keeps in memory from one transaction to the next, about.
+    public var carriedBytes = 32 << 20
 
     public init() {}
 }

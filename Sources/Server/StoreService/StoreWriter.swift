@@ -3,12 +3,15 @@ import Failpoints
 import Feed
 import Model
 import Wake
+import WorkingSet
 
 /// The writer: everything that changes the store, and every checkpoint, happens on its thread
 /// and its connection. Loop-confined.
 final class StoreWriter {
     private let loop: Loop
     private let store: any Store
+    /// What is known of the store from one transaction to the next.
+    private let rows: WorkingSet
     private let limits: StoreServiceLimits
     private let health: StoreHealth
     private let apps: AppDirectory
@@ -54,6 +57,7 @@ final class StoreWriter {
     ) throws(StoreError) {
         self.loop = loop
         self.store = store
+        rows = WorkingSet(carrying: limits.carriedBytes)
         self.limits = limits
         self.health = health
         self.apps = apps
@@ -130,7 +134,7 @@ final class StoreWriter {
         let started = SystemClock.monotonicMilliseconds()
         do {
             Failpoint.hit(.begun, requests)
-            let outcomes = try store.commit(requests, zones: zones) {
+            let outcomes = try store.commit(requests, through: rows, zones: zones) {
                 Failpoint.hit(.applied, requests, $0)
             }
             Failpoint.hit(.committed, requests, outcomes)

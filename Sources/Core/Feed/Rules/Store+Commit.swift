@@ -1,27 +1,31 @@
 public import Model
 public import Wake
+public import WorkingSet
 
 extension Store {
     /// Carries out the requests in one transaction and commits it. Nothing of it may be told to
     /// anybody before this returns.
     ///
     /// - Parameters:
+    ///   - rows: what this store's only committer knows of it from one call to the next; `nil`:
+    ///     nothing.
     ///   - zones: for what is told at a time of the device's own clock.
-    ///   - applied: called when all are carried out and nothing is committed; more than once if
-    ///     the transaction is tried again.
+    ///   - applied: called when all are carried out and written, and nothing is committed; more
+    ///     than once if the transaction is tried again.
     /// - Returns: for each request, in order, its outcome, or why nothing of it alone was carried
     ///   out (`.conflict`: the same again may succeed; `.corrupt`).
     /// - Throws: when nothing was committed (`.full`, `.conflict` after several tries), or it is
     ///   unknown whether it was (`.unavailable`).
     public func commit(
-        _ requests: [StoreRequest], limits: RuleLimits = RuleLimits(),
-        zones: any ZoneClock = OnlyUTC(),
+        _ requests: [StoreRequest], through rows: WorkingSet? = nil,
+        limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC(),
         applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in }
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        let rows = rows ?? WorkingSet(carrying: 0)
         var attempt = 1
         while true {
             do throws(StoreError) {
-                return try commitOnce(requests, limits, zones, applied)
+                return try commitOnce(requests, rows, limits, zones, applied)
             } catch {
                 guard case .conflict = error, attempt < limits.attempts else { throw error }
                 attempt += 1
@@ -30,11 +34,12 @@ extension Store {
     }
 
     private func commitOnce(
-        _ requests: [StoreRequest], _ limits: RuleLimits, _ zones: any ZoneClock,
+        _ requests: [StoreRequest], _ rows: WorkingSet, _ limits: RuleLimits,
+        _ zones: any ZoneClock,
         _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var results: [Result<StoreOutcome, StoreError>] = []
-        try write { transaction throws(StoreError) in
+        func carryOut(in transaction: any StoreTransaction) throws(StoreError) {
             results = []
             for request in requests {
                 do throws(StoreError) {
@@ -50,8 +55,8 @@ extension Store {
                     }
                 }
             }
-            applied(results)
         }
+        try rows.write(in: self, beforeCommit: { applied(results) }, carryOut)
         return results
     }
 }

@@ -1,0 +1,171 @@
+import Model
+
+/// What is known of one key of a table: its row as the rules see it, and as the engine has it.
+final class Slot: Passable {
+    /// `nil`: there is no row under the key.
+    typealias Row = [ColumnValue]?
+
+    let key: [ColumnValue]
+    let place: SortKey
+    let table: TableRows
+    /// `nil`: not known. Only a row written without being read is unknown in `stored`.
+    var stored: Row?
+    /// What a read gives; `nil` after a savepoint took back a row that had not been read.
+    var current: Row?
+    /// `current` is to be written to the engine.
+    var isDirty = false
+    /// An engine with more than one writer holds the row for this transaction.
+    var isHeld = false
+    /// It was asked for since the clock's hand last passed.
+    var isRecent = true
+    /// An estimate of its bytes, as it was counted.
+    var weight = 0
+
+    init(_ key: [ColumnValue], at place: SortKey, in table: TableRows) {
+        self.key = key
+        self.place = place
+        self.table = table
+    }
+
+    var isGone: Bool { current == nil }
+
+    /// What the slot takes: objects, the key twice, and both rows where they differ.
+    func weigh() -> Int {
+        var bytes = 256
+        if let current, let row = current { bytes += Self.bytes(of: row) }
+        if isDirty, let stored, let row = stored { bytes += Self.bytes(of: row) }
+        return bytes
+    }
+
+    private static func bytes(of row: [ColumnValue]) -> Int {
+        row.reduce(32) { sum, value in
+            switch value {
+            case .null, .integer: sum + 24
+            case .text(let text): sum + 24 + (text.utf8.count > 15 ? 32 + text.utf8.count : 0)
+            case .blob(let bytes): sum + 24 + (bytes.isEmpty ? 0 : 32 + bytes.count)
+            }
+        }
+    }
+}
+
+/// All rows of a table whose first columns, in the order of an index, are certain values: a scan
+/// of them needs no engine.
+final class KnownRange: Passable {
+    let prefix: SortKey
+    let order: RangeOrder
+    /// In the index's order.
+    private(set) var rows: [(place: SortKey, slot: Slot)]
+    var isRecent = true
+
+    init(_ prefix: SortKey, in order: RangeOrder, _ rows: [(place: SortKey, slot: Slot)]) {
+        self.prefix = prefix
+        self.order = order
+        self.rows = rows
+    }
+
+    var isGone: Bool { order.ranges[prefix] !== self }
+
+    private func position(notBelow place: SortKey) -> Int {
+        var (low, high) = (0, rows.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if rows[middle].place < place { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    func insert(_ slot: Slot, at place: SortKey) {
+        let position = position(notBelow: place)
+        if position < rows.count, rows[position].place == place {
+            rows[position].slot = slot
+        } else {
+            rows.insert((place, slot), at: position)
+        }
+    }
+
+    func remove(_ place: SortKey) {
+        let position = position(notBelow: place)
+        guard position < rows.count, rows[position].place == place else { return }
+        rows.remove(at: position)
+    }
+
+    func answer(_ scan: Scan) -> [[ColumnValue]] {
+        guard scan.limit > 0 else { return [] }
+        let lower =
+            scan.after.map { SortKey(scan.prefix + $0, end: .high) } ?? SortKey(scan.prefix)
+        let upper = SortKey(scan.prefix + (scan.through ?? []), end: .high)
+        let first = position(notBelow: lower)
+        let end = max(first, position(notBelow: upper))
+        let count = min(end - first, scan.limit)
+        let chosen =
+            scan.descending
+            ? Array(rows[(end - count)..<end].reversed())
+            : Array(rows[first..<(first + count)])
+        return chosen.map { found in
+            found.slot.isRecent = true
+            guard let current = found.slot.current, let row = current else {
+                preconditionFailure("a known range holds a row that is not there")
+            }
+            return row
+        }
+    }
+}
+
+/// The known ranges of a table in the order of one of its indexes, or of its key.
+final class RangeOrder {
+    /// Columns by which the index sorts.
+    let columns: [Int]
+    /// Rows without a value here are not in the index.
+    let presentColumn: Int?
+    private(set) var ranges: [SortKey: KnownRange] = [:]
+    /// Numbers of columns that prefixes of `ranges` have, and how many have that number.
+    private(set) var lengths: [Int: Int] = [:]
+    private var lengthOf: [SortKey: Int] = [:]
+
+    init(columns: [Int], presentColumn: Int?) {
+        self.columns = columns
+        self.presentColumn = presentColumn
+    }
+
+    func add(_ range: KnownRange, length: Int) {
+        remove(range.prefix)
+        ranges[range.prefix] = range
+        lengthOf[range.prefix] = length
+        lengths[length, default: 0] += 1
+    }
+
+    func remove(_ prefix: SortKey) {
+        guard ranges.removeValue(forKey: prefix) != nil,
+            let length = lengthOf.removeValue(forKey: prefix)
+        else { return }
+        let left = (lengths[length] ?? 1) - 1
+        lengths[length] = left == 0 ? nil : left
+    }
+
+    /// The known range that holds everything under the prefix.
+    func range(holding prefix: [ColumnValue]) -> KnownRange? {
+        for length in lengths.keys where length <= prefix.count {
+            if let found = ranges[SortKey(prefix[..<length])] { return found }
+        }
+        return nil
+    }
+
+    func isIndexed(_ row: [ColumnValue]) -> Bool {
+        presentColumn.map { row[$0] != .null } ?? true
+    }
+
+    func place(of row: [ColumnValue]) -> SortKey { SortKey(columns.lazy.map { row[$0] }) }
+
+    /// Each known range that holds the row, or would.
+    func eachRange(holding row: [ColumnValue], _ body: (KnownRange) -> Void) {
+        guard !ranges.isEmpty, isIndexed(row) else { return }
+        for length in Array(lengths.keys) {
+            if let found = ranges[SortKey(columns[..<length].lazy.map { row[$0] })] { body(found) }
+        }
+    }
+
+    /// Whether the index has both rows at one place.
+    func isSame(_ one: [ColumnValue], _ other: [ColumnValue]) -> Bool {
+        isIndexed(one) == isIndexed(other) && columns.allSatisfy { one[$0] == other[$0] }
+    }
+}

@@ -1,0 +1,118 @@
+import Model
+
+/// What a working set knows of one table.
+///
+/// Invariant: a row that a known range holds has a slot; a slot that goes takes every range with
+/// it that holds its row. So a key without a slot has no row in any known range.
+final class TableRows {
+    let table: Table
+    var slots: [SortKey: Slot] = [:]
+    /// Slots to be written, in the order in which they were first changed.
+    var dirty: [Slot] = []
+    /// Rows that a known range may have: one that grows past it is not kept.
+    private static let rangeRows = 1_024
+    private let key: RangeOrder
+    private let indexes: [String: RangeOrder]
+
+    init(_ table: Table) {
+        self.table = table
+        key = RangeOrder(columns: table.order(of: nil), presentColumn: nil)
+        indexes = Dictionary(
+            uniqueKeysWithValues: table.indexes.map {
+                (
+                    $0.name,
+                    RangeOrder(
+                        columns: table.order(of: $0.name), presentColumn: $0.presentColumn)
+                )
+            })
+    }
+
+    private func order(_ index: String?) -> RangeOrder {
+        guard let index else { return key }
+        guard let found = indexes[index] else {
+            preconditionFailure("\(table.name): no index \(index)")
+        }
+        return found
+    }
+
+    private func eachOrder(_ body: (RangeOrder) -> Void) {
+        body(key)
+        for order in indexes.values { body(order) }
+    }
+
+    /// Gives the slot another row and brings the known ranges in step.
+    func set(_ slot: Slot, to row: Slot.Row) {
+        let before = slot.current ?? nil
+        slot.current = .some(row)
+        move(slot, from: before, to: row)
+    }
+
+    private func move(_ slot: Slot, from before: Slot.Row, to after: Slot.Row) {
+        if before == nil, after == nil { return }
+        eachOrder { order in
+            guard !order.ranges.isEmpty else { return }
+            if let before, let after, order.isSame(before, after) { return }
+            if let before {
+                order.eachRange(holding: before) { $0.remove(order.place(of: before)) }
+            }
+            if let after {
+                order.eachRange(holding: after) { range in
+                    range.insert(slot, at: order.place(of: after))
+                    if range.rows.count > Self.rangeRows { order.remove(range.prefix) }
+                }
+            }
+        }
+    }
+
+    /// Nothing is known of the key any more.
+    func forget(_ slot: Slot) {
+        guard slots[slot.place] === slot else { return }
+        slots[slot.place] = nil
+        guard let current = slot.current, let row = current else { return }
+        eachOrder { order in
+            order.eachRange(holding: row) { order.remove($0.prefix) }
+        }
+    }
+
+    /// The slot's row is not known any more: it was written without being read, and that was
+    /// taken back.
+    func unset(_ slot: Slot) {
+        move(slot, from: slot.current ?? nil, to: nil)
+        slot.current = nil
+        slots[slot.place] = nil
+    }
+
+    /// Whether a known range shows that there is no row under a key that has no slot.
+    func isKnownAbsent(_ key: [ColumnValue]) -> Bool { self.key.range(holding: key) != nil }
+
+    func answer(_ scan: Scan) -> [[ColumnValue]]? {
+        guard let range = order(scan.index).range(holding: scan.prefix) else { return nil }
+        range.isRecent = true
+        return range.answer(scan)
+    }
+
+    /// - Parameter rows: the slots of all rows under the prefix.
+    func know(_ scan: Scan, _ slots: [Slot]) -> KnownRange {
+        let order = order(scan.index)
+        let rows = slots.map { slot in
+            guard let current = slot.current, let row = current else {
+                preconditionFailure("\(table.name): a scan gave a row that is not there")
+            }
+            return (place: order.place(of: row), slot: slot)
+        }
+        let sorted = scan.descending ? rows.reversed() : rows
+        let range = KnownRange(SortKey(scan.prefix), in: order, sorted)
+        order.add(range, length: scan.prefix.count)
+        return range
+    }
+
+    /// Whether a scan may give the slot's row as it was or is: no column of its key says that
+    /// it does not.
+    func mayHold(_ slot: Slot, _ scan: Scan) -> Bool {
+        for (value, column) in zip(scan.prefix, order(scan.index).columns)
+        where column < table.keyCount && slot.key[column] != value {
+            return false
+        }
+        return true
+    }
+}
