@@ -156,7 +156,7 @@ let package = Package(
             "Bench",
             [
                 "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
-                "Wire", "Model",
+                "WorkingSet", "Wire", "Model",
             ]),
         .executableTarget(
             name: "rouse",

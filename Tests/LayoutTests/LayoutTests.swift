@@ -88,7 +88,7 @@ import Testing
             "Tools/Bench",
             [
                 "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
-                "Wire", "Model", "Foundation", "Glibc",
+                "WorkingSet", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

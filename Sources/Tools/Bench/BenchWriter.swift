@@ -2,6 +2,8 @@ import Feed
 import MemoryStore
 import Model
 import SQLiteStore
+import StoreService
+import WorkingSet
 
 /// A store whose clock can be set ahead: what is due later is due now.
 final class ClockedStore: Store {
@@ -49,6 +51,8 @@ struct BenchSample {
 /// returns, and after it the journal is moved where it has grown by its step.
 final class BenchWriter {
     let store: ClockedStore
+    /// What is known of the store from one transaction to the next, as the server's writer does.
+    private let known = WorkingSet(carrying: StoreServiceLimits().carriedBytes)
     private let file: SQLiteStore?
     /// What the checkpoints between transactions cost.
     private(set) var checkpoints: [BenchSample] = []
@@ -72,7 +76,9 @@ final class BenchWriter {
         let processor = BenchClock.processor()
         let begun = BenchClock.monotonic()
         var applied = begun
-        let outcomes = try store.commit(requests) { _ in applied = BenchClock.monotonic() }
+        let outcomes = try store.commit(requests, through: known) { _ in
+            applied = BenchClock.monotonic()
+        }
         let ended = BenchClock.monotonic()
         var sample = BenchSample(requests: requests.count)
         sample.held = applied - begun
@@ -101,6 +107,7 @@ final class BenchWriter {
     /// Writes many rows at once, which nobody measures.
     func fill(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
         try store.write(body)
+        known.forgetAll()
         if store.isCheckpointDue { try store.checkpoint() }
     }
 
