@@ -1,0 +1,214 @@
+import MemoryStore
+import Model
+import Testing
+import WorkingSet
+
+/// What a working set spares the engine, and what it must not. What it answers is held by the
+/// suites of the contract, which run on it too.
+@Suite struct WorkingSetTests {
+    private let thing = Sample.thing
+    private let memory = MemoryStore(tables: Sample.tables)
+    private let known = WorkingSet(carrying: 1 << 20)
+
+    init() throws {
+        memory.isSoleWriter = true
+        for id in UInt8(1)...3 {
+            try memory.put(thing, Sample.row("a", [id], number: Int64(id), due: Int64(id)))
+        }
+    }
+
+    private func key(_ id: UInt8) -> [ColumnValue] { [.text("a"), .blob([id])] }
+
+    /// What one transaction costs the engine.
+    private func cost(
+        of body: (any StoreTransaction) throws(StoreError) -> Void
+    ) throws -> WorkingSet.Effort {
+        let before = known.effort
+        try known.write(in: memory, body)
+        var after = known.effort
+        after.answered -= before.answered
+        after.reads -= before.reads
+        after.scans -= before.scans
+        after.writes -= before.writes
+        after.evicted -= before.evicted
+        return after
+    }
+
+    @Test("a row is read once, also over transactions, and so is that there is none")
+    func readOnce() throws {
+        for reads in [UInt64(2), 0] {
+            let cost = try cost { transaction throws(StoreError) in
+                for _ in 0..<5 {
+                    _ = try transaction.row(thing, key: key(1), lock: .wait)
+                    _ = try transaction.row(thing, key: key(9), lock: .none)
+                }
+            }
+            #expect(cost.reads == reads && cost.answered == 10 - reads)
+        }
+    }
+
+    @Test("a row that many steps change is written once; one that ends as it was, not at all")
+    func writtenOnce() throws {
+        let cost = try cost { transaction throws(StoreError) in
+            for number in Int64(10)..<20 {
+                try transaction.savepoint { () throws(StoreError) in
+                    _ = try transaction.row(thing, key: key(1), lock: .wait)
+                    try transaction.put(thing, Sample.row("a", [1], number: number, due: 1))
+                }
+            }
+        }
+        #expect(cost.writes == 1)
+        #expect(try memory.row(thing, key(1)) == Sample.row("a", [1], number: 19, due: 1))
+    }
+
+    @Test("what a step wrote is gone when it fails, read or not, also where a scan wrote it before")
+    func undone() throws {
+        let before = try memory.rows(thing)
+        _ = try cost { transaction throws(StoreError) in
+            _ = try transaction.row(thing, key: key(1), lock: .none)
+            do throws(StoreError) {
+                try transaction.savepoint { () throws(StoreError) in
+                    for id in UInt8(1)...4 {
+                        try transaction.put(thing, Sample.row("a", [id], number: 99))
+                    }
+                    try transaction.delete(thing, key: key(3))
+                    let seen = try transaction.rows(thing, Scan(limit: 9))
+                    #expect(seen.count == 3 && seen.allSatisfy { $0[2] == .integer(99) })
+                    throw .conflict("on purpose")
+                }
+            } catch {}
+            #expect(try transaction.row(thing, key: key(4), lock: .none) == nil)
+            #expect(try transaction.rows(thing, Scan(limit: 9)) == before)
+        }
+        #expect(try memory.rows(thing) == before)
+    }
+
+    @Test("a scan that was whole is answered from memory, and follows every change")
+    func knownRange() throws {
+        let scan = Scan(index: "thing_by_number", prefix: [.text("a")], limit: 9)
+        let first = try cost { transaction throws(StoreError) in
+            #expect(try transaction.rows(thing, scan).count == 3)
+        }
+        #expect(first.scans == 1)
+        let second = try cost { transaction throws(StoreError) in
+            try transaction.put(thing, Sample.row("a", [7], number: 0))
+            try transaction.put(thing, Sample.row("a", [1], number: 8, due: 1))
+            try transaction.delete(thing, key: key(2))
+            try transaction.put(thing, Sample.row("b", [1], number: 1))
+            let numbers = try transaction.rows(thing, scan).map { $0[2] }
+            #expect(numbers == [.integer(0), .integer(3), .integer(8)])
+            var part = scan
+            part.after = [.integer(0)]
+            part.descending = true
+            part.limit = 1
+            #expect(try transaction.rows(thing, part).map { $0[2] } == [.integer(8)])
+        }
+        #expect(second.scans == 0)
+        #expect(second.writes == 4)
+    }
+
+    @Test("a scan that was cut, or bounded, is no knowledge of the rest")
+    func cutScan() throws {
+        for scan in [
+            Scan(index: "thing_by_number", prefix: [.text("a")], limit: 3),
+            Scan(index: "thing_by_number", prefix: [.text("a")], after: [.integer(1)], limit: 9),
+        ] {
+            let cost = try cost { transaction throws(StoreError) in
+                _ = try transaction.rows(thing, scan)
+                _ = try transaction.rows(thing, scan)
+            }
+            #expect(cost.scans == 2)
+        }
+    }
+
+    @Test("a change that a scan cannot show waits for the commit")
+    func unrelatedChange() throws {
+        let cost = try cost { transaction throws(StoreError) in
+            for number in Int64(1)...5 {
+                try transaction.put(thing, Sample.row("b", [1], number: number))
+                let app = Scan(prefix: [.text("c")], after: [.blob([0])], limit: 9)
+                _ = try transaction.rows(thing, app)
+            }
+        }
+        #expect(cost.scans == 5)
+        #expect(cost.writes == 1)
+    }
+
+    @Test("what is kept stays near its bound, and what goes is read again")
+    func bound() throws {
+        let small = WorkingSet(carrying: 64 * 1024)
+        for round in 0..<50 {
+            try small.write(in: memory) { transaction throws(StoreError) in
+                for id in 0..<20 {
+                    let row = Sample.row(
+                        "x\(round)", [UInt8(id)], note: String(repeating: "n", count: 400))
+                    try transaction.put(thing, row)
+                }
+            }
+            #expect(small.bytes < 96 * 1024)
+        }
+        #expect(small.effort.evicted > 700)
+        let reads = small.effort.reads
+        try small.write(in: memory) { transaction throws(StoreError) in
+            let row = try transaction.row(thing, key: [.text("x0"), .blob([0])], lock: .none)
+            #expect(row != nil)
+        }
+        #expect(small.effort.reads == reads + 1)
+    }
+
+    @Test(
+        "after a transaction that failed nothing is known",
+        arguments: [
+            MemoryStore.CommitFault.full, .conflict, .lostBeforeCommit, .lostAfterCommit,
+        ])
+    func failure(_ fault: MemoryStore.CommitFault) throws {
+        memory.faults = [fault]
+        #expect(throws: StoreError.self) {
+            try known.write(in: memory) { transaction throws(StoreError) in
+                _ = try transaction.row(thing, key: key(1), lock: .wait)
+                try transaction.put(thing, Sample.row("a", [1], number: 77))
+            }
+        }
+        let isCommitted = fault == .lostAfterCommit
+        let cost = try cost { transaction throws(StoreError) in
+            let row = try transaction.row(thing, key: key(1), lock: .none)
+            #expect(row?[2] == .integer(isCommitted ? 77 : 1))
+        }
+        #expect(cost.reads == 1)
+    }
+
+    @Test("a row that went behind its back is a conflict, and the next try reads anew")
+    func changedBehind() throws {
+        _ = try cost { transaction throws(StoreError) in
+            _ = try transaction.row(thing, key: key(1), lock: .none)
+        }
+        try memory.write { transaction throws(StoreError) in
+            try transaction.delete(thing, key: key(1))
+        }
+        func change() throws {
+            try known.write(in: memory) { transaction throws(StoreError) in
+                _ = try transaction.row(thing, key: key(1), lock: .wait)
+                try transaction.put(thing, Sample.row("a", [1], number: 5))
+            }
+        }
+        #expect(throws: StoreError.self) { try change() }
+        try change()
+        #expect(try memory.row(thing, key(1))?[2] == .integer(5))
+    }
+
+    @Test("where others write too, a row is read again unless it is held, and nothing is carried")
+    func otherWriters() throws {
+        memory.isSoleWriter = false
+        for _ in 0..<2 {
+            let cost = try cost { transaction throws(StoreError) in
+                for lock in [RowLock.none, .none, .wait, .none, .wait] {
+                    _ = try transaction.row(thing, key: key(1), lock: lock)
+                }
+                _ = try transaction.rows(thing, Scan(prefix: [.text("a")], limit: 9))
+                _ = try transaction.rows(thing, Scan(prefix: [.text("a")], limit: 9))
+            }
+            #expect(cost.reads == 3)
+            #expect(cost.scans == 2)
+        }
+    }
+}
