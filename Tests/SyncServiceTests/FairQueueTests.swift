@@ -19,6 +19,20 @@ import Testing
         #expect(queue.isEmpty && queue.take(1) == [])
     }
 
+    @Test("what there was no room for comes first again, before what came meanwhile")
+    func putBack() {
+        var queue = FairQueue<String, Int>()
+        for item in 0..<4 { queue.append(item, of: "a") }
+        queue.append(10, of: "b")
+        #expect(queue.take(4) == [0, 10, 1, 2])
+        queue.append(11, of: "b")
+        queue.putBack([(item: 10, owner: "b"), (item: 1, owner: "a"), (item: 2, owner: "a")])
+        #expect(queue.count == 5)
+        let rest = queue.take(9)
+        #expect(rest.filter { $0 < 10 } == [1, 2, 3] && rest.filter { $0 >= 10 } == [10, 11])
+        #expect(queue.isEmpty)
+    }
+
     @Test("against a plain list: nothing lost, nothing doubled, order within an owner kept")
     func model() {
         var queue = FairQueue<Int, Int>()
@@ -33,7 +47,13 @@ import Testing
             queue.append(item, of: owner)
             waiting[owner, default: []].append(item)
             guard next(40) == 0 else { continue }
-            for taken in queue.take(next(60)) {
+            let taken = queue.take(next(60))
+            let served = next(UInt64(taken.count + 1))
+            queue.putBack(
+                taken[served...].map { item in
+                    (item: item, owner: waiting.first { $0.value.contains(item) }?.key ?? -1)
+                })
+            for taken in taken[..<served] {
                 let found = waiting.first { $0.value.first == taken }?.key
                 #expect(found != nil, "\(taken) was not next of anybody")
                 if let found { waiting[found]?.removeFirst() }

@@ -182,6 +182,26 @@ import Wire
         #expect(count <= most, "\(count) in \(elapsed) ms")
     }
 
+    @Test("a transaction ends where its rows do, and what it has no room for is served next")
+    func rowsPerCommit() throws {
+        var limits = StoreServiceLimits()
+        // Two of these requests read and write as many.
+        limits.rowsPerCommit = 6
+        let bench = try Bench(limits: limits)
+        defer { bench.stop() }
+        bench.gates.write.isArmed.value = true
+        bench.ask { $0.commit(.keepAlive) }
+        bench.gates.write.reached.wait()
+        bench.ask { client in for _ in 2...31 { client.commit(.keepAlive) } }
+        let before = bench.service.health.counts.commits
+        bench.gates.write.opened.arrive()
+        let order = bench.answers(31).map(\.ticket)
+        #expect(order == Array(1...31))
+        let counts = bench.service.health.counts
+        #expect(counts.largestCommit == 2)
+        #expect(counts.commits - before == 16)
+    }
+
     @Test("a refresh of the apps that fails fails only who changed them, and is made up for")
     func refresh() throws {
         let told = Latch()

@@ -19,6 +19,15 @@ public struct FairQueue<Owner: Hashable, Item> {
         count += 1
     }
 
+    /// Items that were taken and are not served yet come first again, in their order.
+    mutating func putBack(_ items: [(item: Item, owner: Owner)]) {
+        for (item, owner) in items.reversed() {
+            if lines[owner] == nil { turns.prepend(owner) }
+            lines[owner, default: Line()].prepend(item)
+            count += 1
+        }
+    }
+
     /// The next `limit` items.
     public mutating func take(_ limit: Int) -> [Item] {
         var taken: [Item] = []
@@ -48,6 +57,16 @@ struct Line<Element> {
     var isEmpty: Bool { start == elements.count }
 
     mutating func append(_ element: Element) { elements.append(element) }
+
+    /// Cheap for those that were just taken.
+    mutating func prepend(_ element: Element) {
+        if start > 0 {
+            start -= 1
+            elements[start] = element
+        } else {
+            elements.insert(element, at: 0)
+        }
+    }
 
     mutating func takeFirst() -> Element? {
         guard start < elements.count else { return nil }
@@ -89,7 +108,10 @@ extension StoreRequest {
         case .webhooks(let request): request.app
         case .schedules(let request): request.app
         case .campaigns(let request): request.app
-        default: nil
+        case .continueFanOut, .continueDeletions, .coalesceReceipts, .administer, .start, .restore,
+            .keepAlive, .enforceRetention, .claimPushes, .finishPush, .sweepWakes,
+            .keepProviderToken:
+            nil
         }
     }
 }

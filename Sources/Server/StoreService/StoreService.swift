@@ -12,6 +12,9 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public var waitingQueries = 65_536
     /// Requests in one transaction. More would only make the first of them wait longer.
     public var requestsPerCommit = 512
+    /// Rows read and written after which a transaction begins no further request or duty: what
+    /// bounds how long the writer is held.
+    public var rowsPerCommit = 2_048
     /// Queries answered from one snapshot, and rows after which no further one is begun.
     public var queriesPerSnapshot = 64
     public var rowsPerSnapshot = 4_096

@@ -113,10 +113,11 @@ final class StoreWriter {
         if !jobs.isEmpty {
             let requests = jobs.map(\.request)
             let results = commit(requests)
+            queue.putBack(jobs[results.count...].map { (item: $0, owner: $0.request.app) })
             for (job, result) in zip(jobs, results) {
                 job.replies.post(StoreReply(ticket: job.ticket, result: result))
             }
-            Failpoint.hit(.answered, requests, results)
+            Failpoint.hit(.answered, Array(requests[..<results.count]), results)
             moveJournal()
         }
         let waiting = queue.count
@@ -130,21 +131,24 @@ final class StoreWriter {
 
     /// One transaction. Others hear of it before those who asked: a hint that comes early finds
     /// the change committed, a hint that comes late could find its reader gone.
+    ///
+    /// - Returns: results of the first requests; the transaction had no room for the others.
     private func commit(_ requests: [StoreRequest]) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
         do {
             Failpoint.hit(.begun, requests)
-            let outcomes = try store.commit(requests, through: rows, zones: zones) {
-                Failpoint.hit(.applied, requests, $0)
-            }
+            let outcomes = try store.commit(
+                requests, through: rows, budget: limits.rowsPerCommit, zones: zones
+            ) { Failpoint.hit(.applied, Array(requests[..<$0.count]), $0) }
+            let requests = Array(requests[..<outcomes.count])
             Failpoint.hit(.committed, requests, outcomes)
             let elapsed = SystemClock.monotonicMilliseconds() - started
             let isSound = isSound(after: requests, outcomes)
             health.record { counts in
                 counts.commits += 1
-                counts.requests += UInt64(requests.count)
+                counts.requests += UInt64(outcomes.count)
                 counts.commitMilliseconds += elapsed
-                counts.largestCommit = max(counts.largestCommit, UInt64(requests.count))
+                counts.largestCommit = max(counts.largestCommit, UInt64(outcomes.count))
                 for case .success(let outcome) in outcomes {
                     counts.rows += outcome.rows
                     counts.largestRequestRows = max(
@@ -251,11 +255,13 @@ final class StoreWriter {
         }
     }
 
-    /// Does what is due, one transaction a turn, so that requests get between.
+    /// Does what is due, one transaction a turn, so that requests get between. What has waited
+    /// longest comes first; what the transaction has no room for waits for the next turn.
     private func turn() {
         loop.updateNow()
         let now = loop.now
         let due = duties.indices.filter { duties[$0].due <= now }
+            .sorted { (duties[$0].due, $0) < (duties[$1].due, $1) }
         if !due.isEmpty {
             let results = commit(due.map { duties[$0].duty.request })
             for (index, result) in zip(due, results) {

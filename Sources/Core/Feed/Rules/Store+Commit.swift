@@ -9,23 +9,25 @@ extension Store {
     /// - Parameters:
     ///   - rows: what this store's only committer knows of it from one call to the next; `nil`:
     ///     nothing.
+    ///   - budget: when the requests carried out so far have read or written this many rows, the
+    ///     next is left for another transaction; the first is always carried out.
     ///   - zones: for what is told at a time of the device's own clock.
     ///   - applied: called when all are carried out and written, and nothing is committed; more
     ///     than once if the transaction is tried again.
-    /// - Returns: for each request, in order, its outcome, or why nothing of it alone was carried
+    /// - Returns: for each request, in order, as far as the budget went, its outcome, or why nothing of it alone was carried
     ///   out (`.conflict`: the same again may succeed; `.corrupt`).
     /// - Throws: when nothing was committed (`.full`, `.conflict` after several tries), or it is
     ///   unknown whether it was (`.unavailable`).
     public func commit(
         _ requests: [StoreRequest], through rows: WorkingSet? = nil,
-        limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC(),
+        budget: Int = .max, limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC(),
         applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in }
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         let rows = rows ?? WorkingSet(carrying: 0)
         var attempt = 1
         while true {
             do throws(StoreError) {
-                return try commitOnce(requests, rows, limits, zones, applied)
+                return try commitOnce(requests, rows, budget, limits, zones, applied)
             } catch {
                 guard case .conflict = error, attempt < limits.attempts else { throw error }
                 attempt += 1
@@ -34,20 +36,20 @@ extension Store {
     }
 
     private func commitOnce(
-        _ requests: [StoreRequest], _ rows: WorkingSet, _ limits: RuleLimits,
-        _ zones: any ZoneClock,
+        _ requests: [StoreRequest], _ rows: WorkingSet, _ budget: Int,
+        _ limits: RuleLimits, _ zones: any ZoneClock,
         _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var results: [Result<StoreOutcome, StoreError>] = []
         func carryOut(in transaction: any StoreTransaction) throws(StoreError) {
             results = []
-            for request in requests {
+            var spent = 0
+            for request in requests where spent < budget {
                 do throws(StoreError) {
-                    results.append(
-                        .success(
-                            try Rules.execute(
-                                request, in: transaction, now: self.now(), limits: limits,
-                                zones: zones)))
+                    let outcome = try Rules.execute(
+                        request, in: transaction, now: self.now(), limits: limits, zones: zones)
+                    spent += outcome.rows.total
+                    results.append(.success(outcome))
                 } catch {
                     switch error {
                     case .conflict, .corrupt: results.append(.failure(error))
