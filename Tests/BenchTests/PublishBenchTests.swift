@@ -61,6 +61,7 @@ import Testing
             // Message, conversation, entry, key, unread and user; ACKs share their commits.
             #expect(try #require(row.rowsWritten) >= 5)
             #expect(try #require(row.rowsRead) >= 5 && #require(row.commits) > 0)
+            #expect(try #require(row.statements) >= 5 && #require(row.journalBytes) > 4_096)
         }
         for name in ["login 32", "closed 4", "open 20/s", "fan-out 3", "storm 256"] {
             #expect(run.complaint.contains("\n\(name) "), "no row \(name)")

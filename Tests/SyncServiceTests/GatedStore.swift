@@ -59,6 +59,7 @@ final class GatedStore: Store {
         GatedReader(inner: try inner.reader(), gate: gates.read)
     }
 
+    var effort: StoreEffort { inner.effort }
     var isSoleWriter: Bool { inner.isSoleWriter }
     func now() -> Timestamp { inner.now() }
     func checkpoint() throws(StoreError) {

@@ -96,8 +96,8 @@ public final class SQLiteStore: Store {
 
     /// What writing has taken since the connection was opened: statements, those that begin and
     /// end transactions among them, and bytes of journal.
-    public var effort: SQLiteEffort {
-        SQLiteEffort(
+    public var effort: StoreEffort {
+        StoreEffort(
             statements: current?.connection.statementsRun ?? 0,
             journalBytes: (current?.connection.journalPagesWritten ?? 0)
                 * UInt64(pageSize + Self.frameHeader))
@@ -271,10 +271,4 @@ public final class SQLiteStore: Store {
         current = nil
         Failpoint.hit(.storeClosed)
     }
-}
-
-/// What a store's writing connection has done.
-public struct SQLiteEffort: Equatable, Sendable {
-    public var statements: UInt64
-    public var journalBytes: UInt64
 }

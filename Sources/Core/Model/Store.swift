@@ -124,6 +124,8 @@ public protocol Store: AnyObject {
     /// Nobody else writes while this object is open: what one of its transactions has read is
     /// still so in the next.
     var isSoleWriter: Bool { get }
+    /// What writing has cost so far.
+    var effort: StoreEffort { get }
     /// The store's clock: milliseconds since 1970.
     func now() -> Timestamp
     /// Moves committed data out of the journal where the engine has one; cheap when there is
@@ -140,8 +142,22 @@ public protocol Store: AnyObject {
 
 extension Store {
     public var isSoleWriter: Bool { false }
+    public var effort: StoreEffort { StoreEffort() }
     public var isCheckpointDue: Bool { false }
     public var isJournalFull: Bool { false }
+}
+
+/// What an engine's writes have cost it since it was opened; 0 where it does not count.
+public struct StoreEffort: Equatable, Sendable {
+    /// Statements, those that begin and end transactions among them.
+    public var statements: UInt64
+    /// Bytes written to the journal.
+    public var journalBytes: UInt64
+
+    public init(statements: UInt64 = 0, journalBytes: UInt64 = 0) {
+        self.statements = statements
+        self.journalBytes = journalBytes
+    }
 }
 
 /// Reads the same store beside its writer, on a thread of its own.

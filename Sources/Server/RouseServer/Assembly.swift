@@ -226,6 +226,7 @@ extension Server {
         metrics.reading(
             "rouse_store_commit_seconds_total", "Time spent in transactions.", isCounter: true
         ) { Double(health.counts.commitMilliseconds) / 1000 }
+        registerEffort(metrics, health)
         metrics.reading(
             "rouse_store_unreadable_rows_total",
             "Rows passed over or set aside because they cannot be read.", isCounter: true
@@ -254,5 +255,29 @@ extension Server {
         metrics.reading(
             "rouse_store_query_rows_total", "Rows looked at for them.", isCounter: true
         ) { Double(health.counts.rowsRead) }
+    }
+
+    private static func registerEffort(_ metrics: Metrics, _ health: StoreHealth) {
+        metrics.reading(
+            "rouse_store_commit_seconds_max", "The longest of the transactions."
+        ) { Double(health.counts.longestCommit) / 1000 }
+        metrics.reading(
+            "rouse_store_statements_total", "Statements that the writer's engine ran.",
+            isCounter: true
+        ) { Double(health.counts.effort.statements) }
+        metrics.reading(
+            "rouse_store_journal_bytes_total", "Bytes written to the journal.", isCounter: true
+        ) { Double(health.counts.effort.journalBytes) }
+        metrics.reading(
+            "rouse_store_known_reads_total",
+            "Reads and scans of requests answered from rows in memory.", isCounter: true
+        ) { Double(health.counts.known.answered) }
+        metrics.reading(
+            "rouse_store_engine_reads_total",
+            "Reads and scans of requests that the engine answered.", isCounter: true
+        ) { Double(health.counts.known.reads + health.counts.known.scans) }
+        metrics.reading(
+            "rouse_store_known_bytes", "Bytes of rows in memory, about."
+        ) { Double(health.counts.knownBytes) }
     }
 }

@@ -3,6 +3,7 @@ import Failpoints
 public import Feed
 public import Model
 public import Wake
+public import WorkingSet
 
 /// The limits of the store's queues.
 public struct StoreServiceLimits: Equatable, Sendable {
@@ -160,8 +161,13 @@ public final class StoreHealth: Sendable {
         /// lasts.
         public var rows = RowCount()
         public var largestRequestRows = 0
-        /// Milliseconds spent in commits.
+        /// Milliseconds spent in commits, and in the longest of them.
         public var commitMilliseconds: UInt64 = 0
+        public var longestCommit: UInt64 = 0
+        /// What the engine did for them, what was known without it, and the bytes of that.
+        public var effort = StoreEffort()
+        public var known = WorkingSet.Effort()
+        public var knownBytes = 0
         public var largestCommit: UInt64 = 0
         /// Requests taken from the mailbox that wait for their transaction.
         public var queuedRequests = 0

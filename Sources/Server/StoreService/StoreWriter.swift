@@ -144,7 +144,12 @@ final class StoreWriter {
             Failpoint.hit(.committed, requests, outcomes)
             let elapsed = SystemClock.monotonicMilliseconds() - started
             let isSound = isSound(after: requests, outcomes)
+            let (effort, known, knownBytes) = (store.effort, rows.effort, rows.bytes)
             health.record { counts in
+                counts.effort = effort
+                counts.known = known
+                counts.knownBytes = knownBytes
+                counts.longestCommit = max(counts.longestCommit, elapsed)
                 counts.commits += 1
                 counts.requests += UInt64(outcomes.count)
                 counts.commitMilliseconds += elapsed

@@ -96,6 +96,9 @@ extension PublishBenchReport {
                 "; of one \(String(format: "%.2f", commits)) commits, "
                 + "\(short(read)) rows read, \(short(written)) written"
         }
+        if let statements = row.statements, let bytes = row.journalBytes {
+            text += ", \(short(statements)) statements, \(short(bytes.rounded())) B of journal"
+        }
         return text
     }
 }

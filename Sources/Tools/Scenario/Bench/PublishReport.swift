@@ -64,10 +64,13 @@ public struct PublishRow: Codable, Equatable, Sendable {
     public let residentBytes: Double
     /// By how much the server's memory grew for one login.
     public let residentBytesPerLogin: Double?
-    /// The commits of one operation, as the server's metrics tell; rows likewise.
+    /// The commits of one operation, as the server's metrics tell; rows, statements and bytes of
+    /// journal likewise.
     public let commits: Double?
     public let rowsRead: Double?
     public let rowsWritten: Double?
+    public let statements: Double?
+    public let journalBytes: Double?
     /// Not all that began came to its end.
     public let isCut: Bool
 
@@ -110,6 +113,8 @@ public struct PublishRow: Codable, Equatable, Sendable {
         commits = told("rouse_store_commits_total")
         rowsRead = told("rouse_store_rows_read_total")
         rowsWritten = told("rouse_store_rows_written_total")
+        statements = told("rouse_store_statements_total")
+        journalBytes = told("rouse_store_journal_bytes_total")
         isCut = measures.contains { $0.outcome.isCut }
     }
 
@@ -127,7 +132,8 @@ public struct PublishRow: Codable, Equatable, Sendable {
 struct PublishMeasure {
     static let metricNames = [
         "rouse_store_commits_total", "rouse_store_rows_read_total",
-        "rouse_store_rows_written_total",
+        "rouse_store_rows_written_total", "rouse_store_statements_total",
+        "rouse_store_journal_bytes_total",
     ]
     var outcome: PublishDrive.Outcome
     var use: ProcessUse
