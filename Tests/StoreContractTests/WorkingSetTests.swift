@@ -191,6 +191,21 @@ import WorkingSet
                 try transaction.put(thing, Sample.row("a", [1], number: 5))
             }
         }
+        // A step that fails by it is not the only one: all of the transaction does.
+        #expect(throws: StoreError.self) {
+            try known.write(in: memory) { transaction throws(StoreError) in
+                do throws(StoreError) {
+                    try transaction.savepoint { () throws(StoreError) in
+                        try transaction.put(thing, Sample.row("a", [1], number: 5))
+                        _ = try transaction.rows(thing, Scan(limit: 9))
+                    }
+                } catch {}
+            }
+        }
+        try change()
+        try memory.write { transaction throws(StoreError) in
+            try transaction.delete(thing, key: key(1))
+        }
         #expect(throws: StoreError.self) { try change() }
         try change()
         #expect(try memory.row(thing, key(1))?[2] == .integer(5))
