@@ -27,6 +27,8 @@ public final class WorkingSet {
         public var writes: UInt64 = 0
         /// Rows that went because of the bound.
         public var evicted: UInt64 = 0
+
+        public init() {}
     }
 
     public private(set) var effort = Effort()

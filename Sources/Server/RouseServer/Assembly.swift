@@ -271,11 +271,11 @@ extension Server {
         metrics.reading(
             "rouse_store_known_reads_total",
             "Reads and scans of requests answered from rows in memory.", isCounter: true
-        ) { Double(health.counts.known.answered) }
+        ) { Double(health.counts.knownReads) }
         metrics.reading(
             "rouse_store_engine_reads_total",
             "Reads and scans of requests that the engine answered.", isCounter: true
-        ) { Double(health.counts.known.reads + health.counts.known.scans) }
+        ) { Double(health.counts.engineReads) }
         metrics.reading(
             "rouse_store_known_bytes", "Bytes of rows in memory, about."
         ) { Double(health.counts.knownBytes) }

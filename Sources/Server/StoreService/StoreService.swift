@@ -3,7 +3,6 @@ import Failpoints
 public import Feed
 public import Model
 public import Wake
-public import WorkingSet
 
 /// The limits of the store's queues.
 public struct StoreServiceLimits: Equatable, Sendable {
@@ -164,9 +163,11 @@ public final class StoreHealth: Sendable {
         /// Milliseconds spent in commits, and in the longest of them.
         public var commitMilliseconds: UInt64 = 0
         public var longestCommit: UInt64 = 0
-        /// What the engine did for them, what was known without it, and the bytes of that.
+        /// What the engine did for them; reads and scans answered from memory, and by the engine;
+        /// and the bytes in memory.
         public var effort = StoreEffort()
-        public var known = WorkingSet.Effort()
+        public var knownReads: UInt64 = 0
+        public var engineReads: UInt64 = 0
         public var knownBytes = 0
         public var largestCommit: UInt64 = 0
         /// Requests taken from the mailbox that wait for their transaction.

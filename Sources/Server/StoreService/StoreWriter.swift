@@ -147,7 +147,8 @@ final class StoreWriter {
             let (effort, known, knownBytes) = (store.effort, rows.effort, rows.bytes)
             health.record { counts in
                 counts.effort = effort
-                counts.known = known
+                counts.knownReads = known.answered
+                counts.engineReads = known.reads + known.scans
                 counts.knownBytes = knownBytes
                 counts.longestCommit = max(counts.longestCommit, elapsed)
                 counts.commits += 1
