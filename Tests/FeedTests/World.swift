@@ -192,6 +192,13 @@ final class World {
                 query, in: isForgiving ? ForgivingSnapshot(snapshot) : snapshot,
                 now: self.store.now(), limits: self.limits
             ) { self.unreadable.append($0) }
+            guard case .page = query, !isForgiving else { return }
+            var unreadable: [UnreadableRow] = []
+            let oneByOne = try Rules.read(
+                query, in: PointReads(snapshot), now: self.store.now(), limits: self.limits
+            ) { unreadable.append($0) }
+            #expect(reading == oneByOne)
+            #expect(self.unreadable == unreadable)
         }
         return reading
     }

@@ -9,12 +9,14 @@ struct PageReader {
     /// Told of each row that cannot be read and is left out.
     let passingOver: (UnreadableRow) -> Void
     private let blocks = BlockList()
+    private let objects: PageObjects
 
     init(
         snapshot: any StoreSnapshot, now: Timestamp,
         passingOver: @escaping (UnreadableRow) -> Void
     ) {
         self.snapshot = snapshot
+        objects = PageObjects(snapshot)
         self.now = now
         self.passingOver = passingOver
     }
@@ -61,7 +63,13 @@ struct PageReader {
                 Scan(
                     prefix: [.app(query.app), .user(query.user)], after: [.unsigned(after)],
                     limit: Self.chunk))
-            for place in rows {
+            var known = 0
+            for (index, place) in rows.enumerated() {
+                if index == known {
+                    known += try objects.lookAhead(
+                        rows[index...].lazy.map(\.entry), room: query.bytes - bytes,
+                        taken: (page.entries.count, bytes))
+                }
                 after = place.seq
                 guard let row = place.entry, let sized = try shown(row, &reach) else {
                     budget.passOver()
@@ -113,7 +121,13 @@ struct PageReader {
                     prefix: [.app(query.app), .user(query.user)],
                     after: [.unsigned(query.after)], through: [.unsigned(through)],
                     descending: true, limit: Self.chunk))
-            for place in rows {
+            var known = 0
+            for (index, place) in rows.enumerated() {
+                if index == known {
+                    known += try objects.lookAhead(
+                        rows[index...].lazy.map(\.entry), room: room.bytes,
+                        taken: (page.entries.count, query.bytes - room.bytes))
+                }
                 through = place.seq - 1
                 guard let row = place.entry, var sized = try shown(row, &reach) else {
                     budget.passOver()
@@ -219,11 +233,11 @@ struct PageReader {
             sized = entry(of: try conversation(row))
             sized.entry.version = row.version
         case .participant:
-            let record = try participant(row)
+            let record = try found(try objects.participant(row))
             guard try reach.includes(row, record) else { return nil }
             sized = entry(of: record)
         case .message:
-            let record = try message(row)
+            let record = try found(try objects.message(row))
             guard try reach.includes(row, record) else { return nil }
             sized = try entry(of: record)
             sized.entry.alerted = record.timing.isQuiet(record.sentAt, now: now)
@@ -252,9 +266,11 @@ struct PageReader {
     }
 
     func found<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) -> R {
-        guard let record = try snapshot.record(type, key) else {
-            throw .corrupt("no \(R.table.name)")
-        }
+        try found(try snapshot.record(type, key))
+    }
+
+    private func found<R: Record>(_ record: R?) throws(StoreError) -> R {
+        guard let record else { throw .corrupt("no \(R.table.name)") }
         return record
     }
 
@@ -262,23 +278,10 @@ struct PageReader {
         try found(ConversationRecord.self, [.app(row.app), .identifier(row.conversation)])
     }
 
-    private func participant(_ row: EntryRecord) throws(StoreError) -> ParticipantRecord {
-        let user = String(decoding: row.object, as: UTF8.self)
-        return try found(
-            ParticipantRecord.self, [.app(row.app), .identifier(row.conversation), .text(user)])
-    }
-
-    private func message(_ row: EntryRecord) throws(StoreError) -> MessageRecord {
-        try found(MessageRecord.self, [.app(row.app), .blob(row.object)])
-    }
-
     /// What the entry told when it was made: others have been told of more since (SYN-2).
     /// `nil`: how far a deleted user got is gone.
     func receipt(_ row: EntryRecord) throws(StoreError) -> SizedEntry? {
-        let user = String(decoding: row.object, as: UTF8.self)
-        let record = try snapshot.record(
-            ReceiptRecord.self, [.app(row.app), .identifier(row.conversation), .text(user)])
-        guard var told = record else { return nil }
+        guard var told = try objects.receipt(row) else { return nil }
         told.announcedDelivered = row.position
         told.announcedRead = row.version - min(row.version, row.position)
         return entry(of: told)
