@@ -75,6 +75,9 @@ public struct BodyWriter {
         for value in values { message(number, value) }
     }
 
+    /// Fields that are encoded already, in the place that their numbers have.
+    mutating func fields(_ encoded: [UInt8]) { bytes.append(contentsOf: encoded) }
+
     mutating func cursor(_ number: UInt32, _ value: Cursor?) {
         guard let value else { return }
         nested(number) { writer in

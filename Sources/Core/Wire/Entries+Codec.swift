@@ -153,7 +153,7 @@ extension MessageState {
         writer.uint64(1, position)
         writer.string(2, sender)
         writer.uint64(3, sentMs)
-        writer.messages(4, parts)
+        content.write(to: &writer)
         writer.message(5, push)
         writer.uint64(6, editedMs)
     }

@@ -102,7 +102,17 @@ public struct MessageState: WireMessage {
     /// When it was sent, in milliseconds since 1970.
     public var sentMs: UInt64
     /// Its content.
-    public var parts: [Part]
+    public var parts: [Part] {
+        get { content.values }
+        _modify {
+            var values = content.values
+            // Held once, so that a change copies nothing.
+            content = .values([])
+            defer { content = .values(values) }
+            yield &values
+        }
+    }
+    var content: MessageParts
     /// What an alert about it shows.
     public var push: PushText?
     /// When it was edited last, in milliseconds since 1970; 0: it is as it was sent.
@@ -116,7 +126,7 @@ public struct MessageState: WireMessage {
         self.position = position
         self.sender = sender
         self.sentMs = sentMs
-        self.parts = parts
+        content = .values(parts)
         self.push = push
         self.editedMs = editedMs
     }

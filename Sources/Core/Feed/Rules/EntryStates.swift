@@ -54,7 +54,7 @@ extension PageReader {
         }
         var state: MessageState
         do throws(WireError) {
-            state = try MessageState(encoded: record.parts)
+            state = try MessageState(storedParts: record.parts)
         } catch {
             throw .corrupt("message: parts: \(error)")
         }
@@ -135,7 +135,7 @@ extension Entry {
     /// What it adds to the repeated fields of its frame, itself included.
     var elements: Int {
         switch body {
-        case .message(let message): 1 + message.parts.count
+        case .message(let message): 1 + message.partCount
         case .readMark(let mark): 1 + mark.ranges.count
         case .announcement(let announcement): 1 + announcement.parts.count
         case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }

@@ -162,8 +162,8 @@ extension Mutation {
     var contentBytes: Int {
         switch operation {
         case .sendMessage(let message):
-            128 + message.parts.bytes + (message.push?.bytes ?? 0)
-        case .editMessage(let edit): 128 + edit.parts.bytes + (edit.push?.bytes ?? 0)
+            128 + message.parts.approximateBytes + (message.push?.bytes ?? 0)
+        case .editMessage(let edit): 128 + edit.parts.approximateBytes + (edit.push?.bytes ?? 0)
         case .createConversation(let create):
             create.participants.reduce(64) { $0 + 16 + $1.utf8.count } + create.metadata.bytes
         case .addParticipants(let add):
@@ -182,9 +182,10 @@ extension Entry {
     var approximateBytes: Int {
         switch body {
         case .message(let message):
-            96 + message.sender.utf8.count + message.parts.bytes + (message.push?.bytes ?? 0)
+            96 + message.sender.utf8.count + message.partsApproximateBytes
+                + (message.push?.bytes ?? 0)
         case .announcement(let announcement):
-            96 + announcement.parts.bytes + (announcement.push?.bytes ?? 0)
+            96 + announcement.parts.approximateBytes + (announcement.push?.bytes ?? 0)
         case .metadata(let metadata):
             metadata.values.reduce(96) { sum, value in
                 sum + 16 + value.value.utf8.count
@@ -197,15 +198,6 @@ extension Entry {
         case .receipt(let receipt): 96 + receipt.user.utf8.count
         case .conversationState(let conversation): 96 + conversation.creator.utf8.count
         case .conversationSettings, nil: 96
-        }
-    }
-}
-
-extension [Part] {
-    fileprivate var bytes: Int {
-        reduce(0) { sum, part in
-            let reference = part.reference.map { 64 + $0.url.utf8.count + $0.digest.count } ?? 0
-            return sum + 16 + part.mimeType.utf8.count + part.content.count + reference
         }
     }
 }
