@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 import Model
 
 /// A compiled statement; `Connection` finalizes it.
@@ -32,15 +33,18 @@ final class Statement {
         if code != SQLITE_DONE { throw connection.note(code) }
     }
 
-    /// Runs with these values; every row has `columns`.
-    func rows(_ values: [ColumnValue], columns: [Column]) throws(StoreError) -> [[ColumnValue]] {
+    /// Runs with these values; every row has `columns`. Those that equal a value, by the statement
+    /// itself, are not read from each row.
+    func rows(
+        _ values: [ColumnValue], columns: [Column], equal: [EqualColumn]
+    ) throws(StoreError) -> [[ColumnValue]] {
         let handle = try running()
         defer { reset(handle) }
         try bind(values, to: handle)
         var rows: [[ColumnValue]] = []
         var code = sqlite3_step(handle)
         while code == SQLITE_ROW {
-            rows.append(try row(of: handle, columns: columns))
+            rows.append(try row(of: handle, columns: columns, values, equal))
             code = sqlite3_step(handle)
         }
         if code != SQLITE_DONE { throw connection.note(code) }
@@ -103,13 +107,21 @@ final class Statement {
         }
     }
 
-    private func row(of handle: OpaquePointer, columns: [Column]) throws(StoreError)
-        -> [ColumnValue]
-    {
+    private func row(
+        of handle: OpaquePointer, columns: [Column], _ values: [ColumnValue],
+        _ equal: [EqualColumn]
+    ) throws(StoreError) -> [ColumnValue] {
         var row: [ColumnValue] = []
         row.reserveCapacity(columns.count)
-        for (position, column) in columns.enumerated() {
-            row.append(try value(of: handle, at: Int32(position), column: column))
+        var next = 0
+        for position in columns.indices {
+            if next < equal.count, equal[next].column == position {
+                row.append(values[equal[next].value])
+                next += 1
+            } else {
+                row.append(
+                    try value(of: handle, at: Int32(position), column: columns[position]))
+            }
         }
         return row
     }
@@ -127,9 +139,13 @@ final class Statement {
             }
             let count = Int(sqlite3_column_bytes(handle, position))
             let bytes = UnsafeBufferPointer(start: start, count: count)
-            guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw .corrupt("column \(column.name) is not UTF-8")
+            var text = String(decoding: bytes, as: UTF8.self)
+            // What is not UTF-8 was repaired, so that it has other bytes now. Validating costs
+            // several times as much.
+            let isExact = text.withUTF8 { utf8 in
+                utf8.count == count && memcmp(utf8.baseAddress ?? start, start, count) == 0
             }
+            guard isExact else { throw .corrupt("column \(column.name) is not UTF-8") }
             return .text(text)
         case (SQLITE_BLOB, .blob):
             let start = sqlite3_column_blob(handle, position)
@@ -145,4 +161,10 @@ final class Statement {
             throw .corrupt("column \(column.name) is not of type \(column.type)")
         }
     }
+}
+
+/// A column of a statement's rows that always equals the value of one of its places.
+struct EqualColumn {
+    let column: Int
+    let value: Int
 }

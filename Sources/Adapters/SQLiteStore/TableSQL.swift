@@ -137,6 +137,14 @@ struct ScanShape: Hashable {
         descending = scan.descending
     }
 
+    /// The prefix's columns whose value is bound, in the order of the table's columns.
+    func equalColumns(of table: Table) -> [EqualColumn] {
+        let order = table.order(of: index)
+        let bound = prefixNulls.indices.filter { !prefixNulls[$0] }
+        return bound.enumerated().map { EqualColumn(column: order[$0.element], value: $0.offset) }
+            .sorted { $0.column < $1.column }
+    }
+
     /// The values for the statement's places.
     static func values(of scan: Scan) -> [ColumnValue] {
         scan.prefix.filter { $0 != .null } + (scan.after ?? []) + (scan.through ?? [])

@@ -10,9 +10,20 @@ final class TableStatements {
         /// By the columns that they write, a bit each.
         var updates: [UInt64: Statement] = [:]
         var delete: Statement?
-        var scans: [ScanShape: Statement] = [:]
+        var scans: [ScanShape: CompiledScan] = [:]
+        /// The key's columns in a row that was looked for by its key.
+        let key: [EqualColumn]
 
-        init(_ table: Table) { sql = TableSQL(table: table) }
+        init(_ table: Table) {
+            sql = TableSQL(table: table)
+            key = (0..<table.keyCount).map { EqualColumn(column: $0, value: $0) }
+        }
+    }
+
+    private struct CompiledScan {
+        let statement: Statement
+        /// The prefix's columns, in rising order.
+        let prefix: [EqualColumn]
     }
 
     /// Compiled scans kept for one table; the code has a handful, so it is never reached.
@@ -51,7 +62,7 @@ final class TableStatements {
         let table = compiled.sql.table
         if let problem = table.problem(key: key) { preconditionFailure(problem) }
         let statement = try prepared(&compiled.row, compiled.sql.row)
-        return try statement.rows(key, columns: table.columns).first
+        return try statement.rows(key, columns: table.columns, equal: compiled.key).first
     }
 
     func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
@@ -60,21 +71,24 @@ final class TableStatements {
         if let problem = table.problem(scan: scan) { preconditionFailure(problem) }
         guard scan.limit > 0 else { return [] }
         let shape = ScanShape(scan)
-        let statement = try self.statement(for: shape, of: compiled)
-        return try statement.rows(ScanShape.values(of: scan), columns: table.columns)
+        let found = try self.scan(shape, of: compiled)
+        return try found.statement.rows(
+            ScanShape.values(of: scan), columns: table.columns, equal: found.prefix)
     }
 
-    private func statement(for shape: ScanShape, of compiled: Compiled) throws(StoreError)
-        -> Statement
+    private func scan(_ shape: ScanShape, of compiled: Compiled) throws(StoreError)
+        -> CompiledScan
     {
-        if let statement = compiled.scans[shape] { return statement }
+        if let scan = compiled.scans[shape] { return scan }
         if compiled.scans.count >= Self.scanLimit {
-            for statement in compiled.scans.values { connection.discard(statement) }
+            for scan in compiled.scans.values { connection.discard(scan.statement) }
             compiled.scans = [:]
         }
-        let statement = try connection.prepare(compiled.sql.scan(shape))
-        compiled.scans[shape] = statement
-        return statement
+        let scan = CompiledScan(
+            statement: try connection.prepare(compiled.sql.scan(shape)),
+            prefix: shape.equalColumns(of: compiled.sql.table))
+        compiled.scans[shape] = scan
+        return scan
     }
 
     /// Runs one of the few statements without values and rows that are run again and again.
