@@ -2,6 +2,7 @@ import Feed
 import MemoryStore
 import Model
 import Testing
+import Wake
 import Wire
 
 /// Objects of a page are read together where they lie together, and nobody sees a difference.
@@ -87,6 +88,37 @@ struct PageObjectTests {
         #expect(page.entries.count == 61)
         #expect(calls < 30, "\(calls) calls")
         #expect(rows < 3 * page.entries.count, "\(rows) rows")
+    }
+
+    @Test("alerts of a device are read once, of few entries few, and mark the same entries")
+    func alerts() throws {
+        let id = try world.converse(["anna", "ben"])
+        let device = DeviceID(high: 1, low: 1)
+        let sent = try (0..<300).map { try world.publish("\($0)", to: id, from: "ben") }
+        try world.tamper { transaction throws(StoreError) in
+            for message in sent.prefix(200) {
+                try transaction.put(
+                    AlertRecord(
+                        app: World.app, user: UserID("anna"), device: device,
+                        message: message.message, conversation: id, position: message.position,
+                        seq: message.position + 3, phase: .sent, queuedAt: world.now,
+                        sentAt: message.position % 2 == 0 ? world.now : nil,
+                        expiresAt: world.now + 86_400_000))
+            }
+        }
+        let (page, calls, rows) = try cost("anna")
+        #expect(page.entries.count == 303)
+        for entry in page.entries {
+            guard case .message(let state) = entry.body else { continue }
+            #expect(entry.alerted == (state.position <= 200 && state.position % 2 == 0))
+        }
+        // 16 alerts at first and 16 looked for, then all.
+        #expect(calls <= 4 + 5 + 8 + 3 + 17, "\(calls) calls")
+        #expect(rows <= 2 * 303 + 5 + 200 + 32, "\(rows) rows")
+        let (one, _, few) = try cost("anna", after: 100, bytes: 1)
+        #expect(one.entries.count == 1 && few < 64 + 16 + 8, "\(few) rows")
+        let all = try world.page("anna", device: device)
+        #expect(all.entries == page.entries)
     }
 
     @Test("of a page that ends early, few objects are read for nothing")
@@ -211,8 +243,10 @@ final class PointReads: StoreSnapshot {
     }
 
     func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
-        guard ![MessageRecord.table, ParticipantRecord.table, ReceiptRecord.table].contains(table)
-        else { throw .corrupt("read ahead") }
+        let ahead = [
+            MessageRecord.table, ParticipantRecord.table, ReceiptRecord.table, AlertRecord.table,
+        ]
+        guard !ahead.contains(table) else { throw .corrupt("read ahead") }
         return try base.rows(table, scan)
     }
 }

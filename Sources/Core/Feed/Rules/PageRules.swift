@@ -50,8 +50,7 @@ struct PageReader {
             guard page.standing == .current else { return page }
         }
         if query.newestFirst { return try peek(query, page, of: user, limits) }
-        let alerted = try WakeRules.AlertedMessages(
-            query.app, query.user, query.device, in: snapshot)
+        let alerted = try AlertedMessages(query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
         var bytes = 0
         var elements = 0
@@ -108,8 +107,7 @@ struct PageReader {
     ) throws(StoreError) -> Page {
         var page = empty
         page.to = page.from
-        let alerted = try WakeRules.AlertedMessages(
-            query.app, query.user, query.device, in: snapshot)
+        let alerted = try AlertedMessages(query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
         var room = PageRoom(bytes: query.bytes)
         var budget = ReadBudget(limits)
@@ -192,7 +190,7 @@ struct PageReader {
     }
 
     private func wasAlerted(
-        _ row: EntryRecord, _ alerted: WakeRules.AlertedMessages
+        _ row: EntryRecord, _ alerted: AlertedMessages
     ) throws(StoreError) -> Bool {
         try readable(row.app, row.user, row.conversation) { () throws(StoreError) in
             try alerted.contains(row)

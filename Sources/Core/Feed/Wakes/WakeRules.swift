@@ -475,29 +475,6 @@ public enum WakeRules {
                 limit: limit))
     }
 
-    /// The messages a device was already sent an alert of: DELTA marks their entries.
-    struct AlertedMessages {
-        private let key: [ColumnValue]
-        private let snapshot: any StoreSnapshot
-        private let isEmpty: Bool
-
-        init(
-            _ app: AppID, _ user: UserID, _ device: DeviceID, in snapshot: any StoreSnapshot
-        ) throws(StoreError) {
-            key = [.app(app), .user(user), .identifier(device)]
-            self.snapshot = snapshot
-            isEmpty = try snapshot.rows(AlertRecord.table, Scan(prefix: key, limit: 1)).isEmpty
-        }
-
-        func contains(_ entry: EntryRecord) throws(StoreError) -> Bool {
-            guard !isEmpty, entry.isVisible, let message = MessageID(entry.object) else {
-                return false
-            }
-            return try snapshot.record(AlertRecord.self, key + [.identifier(message)])?.sentAt
-                != nil
-        }
-    }
-
     /// All of them, the forgotten ones too: their number is bounded at login, and what a bound
     /// here left out would not be woken.
     static func devices(
