@@ -49,14 +49,17 @@ public struct FairQueue<Owner: Hashable, Item> {
 }
 
 /// A line whose first is taken without moving all the others.
-struct Line<Element> {
+public struct Line<Element> {
     private var elements: [Element] = []
     /// Those before it are taken.
     private var start = 0
 
-    var isEmpty: Bool { start == elements.count }
+    public init() {}
 
-    mutating func append(_ element: Element) { elements.append(element) }
+    public var count: Int { elements.count - start }
+    public var isEmpty: Bool { start == elements.count }
+
+    public mutating func append(_ element: Element) { elements.append(element) }
 
     /// Cheap for those that were just taken.
     mutating func prepend(_ element: Element) {
@@ -68,7 +71,7 @@ struct Line<Element> {
         }
     }
 
-    mutating func takeFirst() -> Element? {
+    public mutating func takeFirst() -> Element? {
         guard start < elements.count else { return nil }
         let element = elements[start]
         start += 1

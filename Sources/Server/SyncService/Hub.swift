@@ -24,8 +24,8 @@ enum HubMessage: Sendable {
 
 /// Who is connected, and on which loop. From any thread.
 ///
-/// A hint that gets lost (a full mailbox) costs latency only: each loop also looks at the heads of
-/// its connected users in turn (`LoopSessions`).
+/// A hint that gets lost (a full mailbox) costs latency only: its loop looks at the heads of all
+/// its connected users at its next turn, and at some of them at each (`LoopSessions`).
 final class Hub: Sendable {
     /// Hints that may wait for one loop.
     static let mailboxLimit = 1 << 20
@@ -53,6 +53,8 @@ final class Hub: Sendable {
     private let lock = Lock()
     private nonisolated(unsafe) var members: [UserKey: [Member]] = [:]  // guarded by `lock`
     private nonisolated(unsafe) var loops: [Mailbox<HubMessage>] = []  // guarded by `lock`
+    /// Loops whose mailbox took no more. Guarded by `lock`.
+    private nonisolated(unsafe) var losses: Set<Int> = []
     /// How often audiences of each bucket have changed: raised before the change is answered.
     /// Guarded by `lock`.
     private nonisolated(unsafe) var audienceMarks = [UInt64](repeating: 0, count: 4096)
@@ -107,7 +109,8 @@ final class Hub: Sendable {
         for change in committed.changes {
             let key = UserKey(app: change.app, user: change.user)
             for (member, mailbox) in found(key) {
-                mailbox.post(
+                tell(
+                    member, mailbox,
                     .headMoved(
                         connection: member.place.number, head: change.head, kinds: change.kinds,
                         isUrgent: change.isUrgent))
@@ -116,7 +119,8 @@ final class Hub: Sendable {
         for session in committed.challenged {
             let key = UserKey(app: session.app, user: session.user)
             for (member, mailbox) in found(key) where member.session == session {
-                mailbox.post(
+                tell(
+                    member, mailbox,
                     .challenged(
                         connection: member.place.number, generation: session.generation))
             }
@@ -126,7 +130,8 @@ final class Hub: Sendable {
             let key = UserKey(app: dropped.app, user: dropped.user)
             for (member, mailbox) in found(key)
             where member.session.device == dropped.device && member.session.role == .app {
-                mailbox.post(
+                tell(
+                    member, mailbox,
                     .tokenDied(
                         connection: member.place.number, generation: member.session.generation))
             }
@@ -134,13 +139,22 @@ final class Hub: Sendable {
         for ended in committed.ended {
             let key = UserKey(app: ended.session.app, user: ended.session.user)
             for (member, mailbox) in found(key) where member.session == ended.session {
-                mailbox.post(
+                tell(
+                    member, mailbox,
                     .ended(
                         connection: member.place.number, generation: ended.session.generation,
                         code: ended.code))
             }
         }
     }
+
+    private func tell(_ member: Member, _ mailbox: Mailbox<HubMessage>, _ message: HubMessage) {
+        guard !mailbox.post(message) else { return }
+        _ = lock.withLock { losses.insert(member.place.loop) }
+    }
+
+    /// Whether something was not told to this loop since it was last asked.
+    func takeLoss(loop: Int) -> Bool { lock.withLock { losses.remove(loop) != nil } }
 
     /// Hands a signal to the sessions of these users. It may be dropped on the way.
     func signal(_ signal: Signal, app: AppID, to users: [UserID], mark: UInt64) {

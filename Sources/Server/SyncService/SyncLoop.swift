@@ -38,7 +38,7 @@ final class SyncLoop {
     /// The bytes of frames that have begun, by user, or by network before the login.
     private var receiving = Holdings<BytesOwner>()
     /// The sessions in the hub, by user.
-    private var sessions = LoopSessions()
+    private var sessions: LoopSessions
     /// When the drain's time is over; `nil`: there is none.
     private(set) var drainEnds: Instant?
     /// Connections that were told; each has the turn after the one before.
@@ -63,6 +63,7 @@ final class SyncLoop {
             connectionsMax: options.connectionsMax / loopCount,
             handshakesMax: options.handshakesMax / loopCount,
             addressHandshakesMax: options.gates.rates.addressHandshakes / loopCount)
+        sessions = LoopSessions(turns: options.headTurns)
         verifier = IdentityVerifier(apps: service.apps)
         context = try Self.context(tls)
         store = service.client(on: loop) { [unowned self] reply in self.answered(reply) }
@@ -311,10 +312,12 @@ final class SyncLoop {
         hub.leave(key, at: ConnectionPlace(loop: index, number: connection.number))
     }
 
-    /// Looks at the heads of all users connected here, and at the rows of their sessions.
+    /// Looks at the heads of the users connected here who are due, and at the rows of their
+    /// sessions.
     private func turnOverHeads() {
         log.tellLeftOut()
-        for query in sessions.queries({ connections[$0]?.key }) {
+        if hub.takeLoss(loop: index) { sessions.allAreDue() }
+        for query in sessions.nextTurn({ connections[$0]?.key }) {
             guard let ticket = store?.read(query) else { return }
             questions[ticket] = Question(connection: 0, tag: nil)
         }

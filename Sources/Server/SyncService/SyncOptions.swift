@@ -71,9 +71,12 @@ struct SyncOptions: Sendable {
     let frameDeadline: Milliseconds = 120_000
     /// How long a connection that was told CLOSE may take to go, in milliseconds.
     let linger: Milliseconds = 2_000
-    /// How often the heads of connected users are looked at in turn, in milliseconds: a hint that
-    /// got lost costs no more.
-    let headTurn: Milliseconds = 10_000
+    /// How often the heads of connected users are looked at, in milliseconds: of all after a hint
+    /// was dropped, else of those who are due.
+    let headTurn: Milliseconds = 1_000
+    /// In how many turns each user is looked at once: nothing that this process does is left to
+    /// it, and what an idle connection costs is mostly this.
+    let headTurns = 60
     /// Frames of one connection that are taken before the others' turns.
     let framesPerTurn = 64
     /// How long turns are given before the loop looks at everything else, in milliseconds.

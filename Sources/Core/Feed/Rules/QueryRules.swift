@@ -95,10 +95,15 @@ extension PageReader {
         _ sessions: [SessionKey]
     ) throws(StoreError) -> [SessionKey: SessionStanding] {
         var found: [SessionKey: SessionStanding] = [:]
+        var known: [AppID: AppRecord?] = [:]
         for session in sessions {
             let user = try snapshot.record(
                 UserRecord.self, [.app(session.app), .user(session.user)])
-            let own = try standing(of: session, user)
+            if known[session.app] == nil {
+                known[session.app] = .some(
+                    try snapshot.record(AppRecord.self, [.app(session.app)]))
+            }
+            let own = try standing(of: session, user, known[session.app] ?? nil)
             if own != .current { found[session] = own }
         }
         return found
@@ -108,7 +113,13 @@ extension PageReader {
     func standing(
         of session: SessionKey, _ user: UserRecord?
     ) throws(StoreError) -> SessionStanding {
-        let app = try snapshot.record(AppRecord.self, [.app(session.app)])
+        try standing(
+            of: session, user, try snapshot.record(AppRecord.self, [.app(session.app)]))
+    }
+
+    private func standing(
+        of session: SessionKey, _ user: UserRecord?, _ app: AppRecord?
+    ) throws(StoreError) -> SessionStanding {
         guard let user, let app else { return .ended(.revoked) }
         if user.isSuspended || app.isSuspended { return .ended(.suspended) }
         let row = try snapshot.record(
