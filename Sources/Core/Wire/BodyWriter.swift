@@ -94,16 +94,16 @@ public struct BodyWriter {
         bytes.append(0)
         content(&self)
         var rest = bytes.count - place - 1
-        guard rest >= 0x80 else {
-            bytes[place] = UInt8(truncatingIfNeeded: rest)
-            return
+        if rest >= 0x80 {
+            let wider = (rest.bitWidth - rest.leadingZeroBitCount + 6) / 7 - 1
+            bytes.insert(contentsOf: repeatElement(0, count: wider), at: place)
         }
-        var length: [UInt8] = []
+        var next = place
         while rest >= 0x80 {
-            length.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            bytes[next] = UInt8(truncatingIfNeeded: rest) | 0x80
             rest >>= 7
+            next += 1
         }
-        length.append(UInt8(truncatingIfNeeded: rest))
-        bytes.replaceSubrange(place...place, with: length)
+        bytes[next] = UInt8(truncatingIfNeeded: rest)
     }
 }
