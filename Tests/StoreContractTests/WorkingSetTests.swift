@@ -185,10 +185,10 @@ import WorkingSet
         try memory.write { transaction throws(StoreError) in
             try transaction.delete(thing, key: key(1))
         }
-        func change() throws {
+        func change(_ number: Int64 = 5) throws {
             try known.write(in: memory) { transaction throws(StoreError) in
                 _ = try transaction.row(thing, key: key(1), lock: .wait)
-                try transaction.put(thing, Sample.row("a", [1], number: 5))
+                try transaction.put(thing, Sample.row("a", [1], number: number))
             }
         }
         // A step that fails by it is not the only one: all of the transaction does.
@@ -206,9 +206,9 @@ import WorkingSet
         try memory.write { transaction throws(StoreError) in
             try transaction.delete(thing, key: key(1))
         }
-        #expect(throws: StoreError.self) { try change() }
-        try change()
-        #expect(try memory.row(thing, key(1))?[2] == .integer(5))
+        #expect(throws: StoreError.self) { try change(6) }
+        try change(6)
+        #expect(try memory.row(thing, key(1))?[2] == .integer(6))
     }
 
     @Test("where others write too, a row is read again unless it is held, and nothing is carried")
