@@ -1,6 +1,7 @@
 import Foundation
 import Model
-import Wire
+
+@testable import Wire
 
 /// A message in protobuf's JSON form, made from the names and values of its properties. It knows
 /// nothing of field numbers or wire types, so that a mistake in the codec cannot hide in it.
@@ -21,7 +22,10 @@ extension Identifier: SixteenBytes {}
 private func object(_ value: Any) -> JSON {
     var fields: [String: JSON] = [:]
     for child in Mirror(reflecting: value).children {
-        guard let label = child.label, let present = unwrapped(child.value) else { continue }
+        guard let label = child.label, let present = unwrapped(child.value),
+            // No field: the others, encoded.
+            !(present is SharedEncoding)
+        else { continue }
         let mirror = Mirror(reflecting: present)
         if mirror.displayStyle == .enum, !(present is any WireEnumeration) {
             // A oneof: its case is the field.

@@ -18,6 +18,9 @@ public struct BodyWriter {
         varint(UInt64(number) << 3 | UInt64(kind.rawValue))
     }
 
+    /// Fields that were encoded before.
+    mutating func append(encoded fields: [UInt8]) { bytes.append(contentsOf: fields) }
+
     mutating func uint64(_ number: UInt32, _ value: UInt64) {
         guard value != 0 else { return }
         tag(number, .varint)

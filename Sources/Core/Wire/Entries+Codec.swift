@@ -74,6 +74,15 @@ extension Entry {
 
     public func write(to writer: inout BodyWriter) {
         writer.uint64(1, seq)
+        if let bytes = shared.bytes {
+            writer.append(encoded: bytes)
+        } else {
+            writeRest(to: &writer)
+        }
+    }
+
+    /// The fields behind `seq`.
+    func writeRest(to writer: inout BodyWriter) {
         writer.identifier(2, conversation)
         writer.objectID(3, object)
         writer.uint64(4, version)

@@ -29,15 +29,17 @@ public struct Entry: WireMessage {
     /// Number in the feed.
     public var seq: UInt64
     /// The conversation the object belongs to.
-    public var conversation: ConversationID?
+    public var conversation: ConversationID? { didSet { shared.bytes = nil } }
     /// Id of the conversation, message or announcement: 16 bytes; empty for the other kinds.
-    public var object: [UInt8]
+    public var object: [UInt8] { didSet { shared.bytes = nil } }
     /// Version of the object; applying keeps the highest.
-    public var version: UInt64
+    public var version: UInt64 { didSet { shared.bytes = nil } }
     /// This device was already sent an alert of it.
-    public var alerted: Bool
+    public var alerted: Bool { didSet { shared.bytes = nil } }
     /// The object's state; `nil`: a kind this side does not know.
-    public var body: Body?
+    public var body: Body? { didSet { shared.bytes = nil } }
+    /// Everything but `seq`, encoded.
+    private(set) var shared = SharedEncoding()
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
@@ -51,6 +53,23 @@ public struct Entry: WireMessage {
         self.alerted = alerted
         self.body = body
     }
+
+    /// Encodes it now, but for `seq`: copies of it that come into many feeds, each at a `seq` of
+    /// its own, are written with these bytes. A copy that is changed otherwise loses them.
+    public mutating func shareEncoding() {
+        var writer = BodyWriter()
+        writeRest(to: &writer)
+        shared.bytes = writer.bytes
+    }
+}
+
+/// The encoding of an entry's fields behind `seq`, made once for all who get the entry.
+struct SharedEncoding: Equatable, Sendable {
+    /// `nil`: it is encoded when it is written.
+    var bytes: [UInt8]?
+
+    /// It follows from the entry: entries are the same whether or not it was made.
+    static func == (_: SharedEncoding, _: SharedEncoding) -> Bool { true }
 }
 
 /// State of a conversation (message `Conversation`).
