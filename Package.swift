@@ -172,7 +172,7 @@ let package = Package(
         test(
             "FeedTests",
             [
-                "Feed", "WorkingSet", "Wire", "Wake", "Model", "MemoryStore", "Fleet",
+                "Sync", "Feed", "WorkingSet", "Wire", "Wake", "Model", "MemoryStore", "Fleet",
                 "DeviceModel",
             ]),
         test(

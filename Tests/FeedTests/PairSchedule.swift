@@ -124,7 +124,7 @@ final class PairSchedule {
     }
 
     /// Remembers the objects that there are now.
-    private func learn(_ plan: Plan) {
+    func learn(_ plan: Plan) {
         var room: ConversationID?
         for case .conversation(let id) in plan.touches.map(\.thing) {
             room = id

@@ -191,7 +191,11 @@ final class PairWorld {
 
     /// - Returns: whether it had its effect.
     func carryOut(_ plan: Plan) throws -> Bool {
-        let answer = try world.ask(plan.request)
+        try take(try world.ask(plan.request), of: plan)
+    }
+
+    /// - Returns: whether it had its effect.
+    func take(_ answer: StoreAnswer, of plan: Plan) throws -> Bool {
         switch answer {
         case .mutated(let result, _):
             // Refused for now: its number comes again with the next one.

@@ -26,6 +26,8 @@ final class World {
     private(set) var unreadable: [UnreadableRow] = []
     /// What it cost.
     var rows = RowCount()
+    /// Told of each transaction.
+    var committed: ([StoreOutcome]) throws -> Void = { _ in }
     private var nextNumber: UInt64 = 1000
 
     init(limits: RuleLimits = RuleLimits()) throws {
@@ -60,7 +62,7 @@ final class World {
 
     @discardableResult
     func ask(_ request: StoreRequest) throws -> StoreAnswer {
-        let results = try commit([request])
+        let results = try askTogether([request])
         let outcome = try #require(results.first).get()
         changes = outcome.changes
         ended = outcome.ended
@@ -74,6 +76,15 @@ final class World {
     func commit(_ requests: [StoreRequest]) throws(StoreError) -> [Result<StoreOutcome, StoreError>]
     {
         try engine.commit(requests, through: known, limits: limits, zones: zones)
+    }
+
+    /// In one transaction.
+    func askTogether(
+        _ requests: [StoreRequest]
+    ) throws -> [Result<StoreOutcome, StoreError>] {
+        let results = try commit(requests)
+        try committed(results.compactMap { try? $0.get() })
+        return results
     }
 
     func expectDone(_ request: Administration) throws {

@@ -204,24 +204,8 @@ final class SimulatedServer {
     }
 
     private func tellHub(_ outcomes: [Result<StoreOutcome, StoreError>]) {
+        tellOfFeeds(outcomes)
         for case .success(let outcome) in outcomes {
-            for change in outcome.changes {
-                for connection in members(change.app, change.user) {
-                    // A hint may get lost: the look at the heads finds it.
-                    if !simulation.isCalm, simulation.chance.once(in: 30) {
-                        simulation.reached.count("a hint lost")
-                        continue
-                    }
-                    later(simulation.chance.upTo(5)) { [weak self, weak connection] in
-                        guard let self, let connection else { return }
-                        try self.run(connection) {
-                            $0.headMoved(
-                                to: change.head, kinds: change.kinds,
-                                isUrgent: change.isUrgent, now: $1)
-                        }
-                    }
-                }
-            }
             for challenged in outcome.challenged {
                 for connection in members(challenged.app, challenged.user)
                 where connection.place == challenged {
@@ -239,6 +223,32 @@ final class SimulatedServer {
                     later(simulation.chance.upTo(5)) { [weak self, weak connection] in
                         guard let self, let connection else { return }
                         try self.run(connection) { $0.ended(ended.code, now: $1) }
+                    }
+                }
+            }
+        }
+    }
+
+    private func tellOfFeeds(_ outcomes: [Result<StoreOutcome, StoreError>]) {
+        var changes = FeedChanges(limits: simulation.limits.tail)
+        for case .success(let outcome) in outcomes { changes.note(outcome) }
+        changes.finish()
+        for change in changes.all {
+            for connection in members(change.app, change.user) {
+                // A hint may get lost: the look at the heads finds it.
+                if !simulation.isCalm, simulation.chance.once(in: 30) {
+                    simulation.reached.count("a hint lost")
+                    connection.session.unreadMoved()
+                    continue
+                }
+                // Hints may overtake each other, but none the news that no entry heals.
+                if change.kinds == 0 { connection.session.unreadMoved() }
+                later(simulation.chance.upTo(5)) { [weak self, weak connection] in
+                    guard let self, let connection else { return }
+                    let before = connection.session.pushed
+                    try self.run(connection) { $0.feedChanged(change, now: $1) }
+                    if connection.session.pushed.byTail > before.byTail {
+                        self.simulation.reached.count("a tail pushed")
                     }
                 }
             }

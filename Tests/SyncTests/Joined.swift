@@ -136,10 +136,7 @@ final class Joined {
     func tell(_ outcome: StoreOutcome) {
         for change in outcome.changes where change.user == Self.user {
             for link in links where link.key != nil {
-                run(link) {
-                    $0.headMoved(
-                        to: change.head, kinds: change.kinds, isUrgent: change.isUrgent, now: $1)
-                }
+                run(link) { $0.feedChanged(change, now: $1) }
             }
         }
         for ended in outcome.ended {

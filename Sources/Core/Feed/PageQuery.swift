@@ -41,6 +41,8 @@ public struct Page: Equatable, Sendable {
     public var firstVisible: UInt64?
     /// Unread messages of all conversations, as a badge shows them; on a page without `more`.
     public var unread: UInt64
+    /// For which time that number holds; `nil`: there is none.
+    public var unreadTime: UnreadTime?
     /// Of the session that was named, from the same snapshot.
     public var standing: SessionStanding
 

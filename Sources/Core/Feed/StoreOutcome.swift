@@ -18,6 +18,9 @@ public struct StoreOutcome: Equatable, Sendable {
     public var schedule: ScheduleEffects
     /// What could not be read and was passed over or set aside, for the log.
     public var unreadable: [UnreadableRow]
+    /// Messages that were changed, with their versions: what the same commit tells of an earlier
+    /// one is out of date.
+    public var changedMessages: [MessageID: UInt64] = [:]
     /// What it cost.
     public var rows: RowCount
 

@@ -369,6 +369,13 @@ public struct FeedChange: Equatable, Sendable {
     public var kinds: UInt32
     /// An alert leaves soon unless the change is acknowledged before.
     public var isUrgent: Bool
+    /// What was appended; `nil`: it is read.
+    public var tail: FeedTail?
+    /// What was done to the number of unread messages; where no entry came (`kinds` is 0), the
+    /// change is told for this alone.
+    public var unread = UnreadChange()
+    /// The highest entry that was taken away, or another put into its place; 0: none.
+    var replacedThrough: UInt64 = 0
 
     public init(
         app: AppID, user: UserID, head: UInt64, kinds: UInt32, isUrgent: Bool = false

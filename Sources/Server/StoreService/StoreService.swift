@@ -136,7 +136,10 @@ public struct StoreDuty: Sendable {
 
 /// What became durable together and concerns connections.
 public struct Committed: Sendable {
+    /// Each user's as one.
     public var changes: [FeedChange]
+    /// What the entries take that they hand over: who lets them wait counts it.
+    public var tailBytes = 0
     public var ended: [EndedSession]
     public var challenged: [SessionKey]
     public var hasBackgroundWork: Bool

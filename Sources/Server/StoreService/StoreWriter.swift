@@ -205,8 +205,9 @@ final class StoreWriter {
     private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {
         var committed = Committed(
             changes: [], ended: [], challenged: [], hasBackgroundWork: false)
+        var changes = FeedChanges()
         for case .success(let outcome) in outcomes {
-            committed.changes += outcome.changes
+            changes.note(outcome)
             committed.ended += outcome.ended
             committed.challenged += outcome.challenged
             committed.audiences += outcome.audiences
@@ -216,6 +217,9 @@ final class StoreWriter {
             committed.schedule += outcome.schedule
             onUnreadable(outcome.unreadable)
         }
+        changes.finish()
+        committed.changes = changes.all
+        committed.tailBytes = changes.tailBytes
         if committed.hasBackgroundWork {
             for index in duties.indices where duties[index].duty.followsCommits {
                 duties[index].due = min(duties[index].due, loop.now)

@@ -17,6 +17,8 @@ struct SessionRun {
     private var now = Instant(milliseconds: 1_000_000)
     private var wall: Timestamp { Timestamp(milliseconds: 1_700_000_000_000 + now.milliseconds) }
     private let limits: SessionLimits
+    /// What the last request told the hub.
+    private var changes: [FeedChange] = []
     private let ruleLimits: RuleLimits
 
     // The shell's part.
@@ -244,11 +246,13 @@ struct SessionRun {
 
     // MARK: - The store and the world
 
-    private func commit(_ request: StoreRequest) throws(Violation) -> StoreAnswer? {
+    private mutating func commit(_ request: StoreRequest) throws(Violation) -> StoreAnswer? {
         store.clock = wall
         do throws(StoreError) {
             switch try store.commit([request], limits: ruleLimits).first {
-            case .success(let outcome)?: return outcome.answer
+            case .success(let outcome)?:
+                changes = outcome.changes
+                return outcome.answer
             case .failure(let error)?: throw error
             case nil: return nil
             }
@@ -384,6 +388,9 @@ struct SessionRun {
             request = .deleteMessage(app: app, id, idempotency: nil)
         }
         _ = try commit(request)
+        for change in changes where change.user == session.key?.user {
+            try with { $0.feedChanged(change, now: $1) }
+        }
         try tellHead()
     }
 

@@ -255,9 +255,11 @@ extension Work {
 extension FeedObject {
     /// The entry itself says whether its user has read it: by its version.
     static func announcement(_ record: AnnouncementRecord, isRead: Bool) -> FeedObject {
-        FeedObject(
+        var object = FeedObject(
             kind: .announcement, conversation: .none, object: record.announcement.bytes,
             version: isRead ? 2 : 1)
+        if !isRead { object.shown = .announcement(record) }
+        return object
     }
 }
 

@@ -13,6 +13,10 @@ struct OpenFeed {
     fileprivate(set) var timed: [(entry: EntryRecord, told: TimedAlert)] = []
     fileprivate(set) var replaced: [(older: EntryRecord, newer: EntryRecord)] = []
     fileprivate(set) var withdrawn: [EntryRecord] = []
+    /// What was appended, for sessions that lack nothing else; `nil`: they have to read it.
+    var tail: [FeedTail.Element]? = []
+    /// The highest entry that was taken away or replaced.
+    fileprivate(set) var replacedThrough: UInt64 = 0
 }
 
 extension UserRecord {
@@ -51,6 +55,8 @@ struct FeedObject {
     var isEnd = false
     /// The message it is, where others than its sender are to read it (SYN-27).
     var unread: MessageRecord?
+    /// What its entry shows, where no read of the store is needed to tell; `nil`: it is.
+    var shown: ShownObject?
 
     func isMembership(of user: UserID) -> Bool {
         kind == .participant && object == Array(user.name.utf8)
@@ -114,15 +120,18 @@ struct FeedObject {
             kind: .message, conversation: record.conversation, object: record.message.bytes,
             version: record.version, position: record.position)
         object.unread = record
+        object.shown = .message(record)
         return object
     }
 
     /// What is told now: the entry holds it, for others are told later of what comes then.
     static func receipt(_ record: ReceiptRecord) -> FeedObject {
-        FeedObject(
+        var object = FeedObject(
             kind: .receipt, conversation: record.conversation,
             object: Array(record.user.name.utf8), version: record.version,
             position: record.announcedDelivered)
+        object.shown = .receipt(record)
+        return object
     }
 
     static func metadata(_ record: MetadataRecord) -> FeedObject {
@@ -144,9 +153,11 @@ struct FeedObject {
     }
 
     static func readMark(_ record: ReadMarkRecord) -> FeedObject {
-        FeedObject(
+        var object = FeedObject(
             kind: .readMark, conversation: record.conversation, object: [],
             version: record.version)
+        object.shown = .readMark(record)
+        return object
     }
 }
 
@@ -199,11 +210,13 @@ extension Work {
                     try WakeRules.entryWithdrawn(entry, in: self.transaction, now: self.now)
                 })
         }
-        guard feed.kinds != 0 else { return }
-        effects.note(
-            FeedChange(
-                app: feed.user.app, user: feed.user.user, head: feed.user.head,
-                kinds: feed.kinds, isUrgent: feed.visible.contains { $0.urgency == .urgent }))
+        guard feed.kinds != 0 || feed.replacedThrough > 0 else { return }
+        var change = FeedChange(
+            app: feed.user.app, user: feed.user.user, head: feed.user.head,
+            kinds: feed.kinds, isUrgent: feed.visible.contains { $0.urgency == .urgent })
+        change.replacedThrough = feed.replacedThrough
+        change.tail = tail(of: feed, after: feed.before?.head ?? 0)
+        effects.note(change)
     }
 
     /// Appends the object's state. An older entry of the same object is superseded: deleted in
@@ -218,12 +231,13 @@ extension Work {
         if object.mayExist {
             for kind in object.supersedes {
                 if let older = try entry(of: kind, like: object, in: feed.user) {
-                    try delete(older)
+                    try delete(older, from: &feed)
                 }
             }
         }
         let entry = try write(
             object, to: &feed, isVisible: attention.isVisible, firstSeq: nil)
+        addToTail(object, at: entry, of: &feed)
         if tellsReceipts { feed.user.awaitReceipt() }
         switch attention {
         case .none: break
@@ -258,7 +272,8 @@ extension Work {
         _ older: EntryRecord, with object: FeedObject, isVisible: Bool, in feed: inout OpenFeed
     ) throws(RuleFailure) {
         if feed.user.deletingSince != nil { return }
-        try delete(older)
+        try delete(older, from: &feed)
+        feed.tail = nil
         let isUntold = older.seq > feed.user.receipted && older.seq <= feed.user.receiptHead
         let entry = try write(
             object, to: &feed, isVisible: isVisible && older.isVisible, firstSeq: older.firstSeq)
@@ -279,7 +294,7 @@ extension Work {
     /// Takes a message's entry away; nothing comes into its place.
     func withdraw(_ entry: EntryRecord, from feed: inout OpenFeed) throws(RuleFailure) {
         if feed.user.deletingSince != nil { return }
-        try delete(entry)
+        try delete(entry, from: &feed)
         feed.withdrawn.append(entry)
     }
 
@@ -302,7 +317,10 @@ extension Work {
         return entry
     }
 
-    private func delete(_ entry: EntryRecord) throws(RuleFailure) {
+    private func delete(
+        _ entry: EntryRecord, from feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        feed.replacedThrough = max(feed.replacedThrough, entry.seq)
         try delete(
             EntryRecord.self, [.app(entry.app), .user(entry.user), .unsigned(entry.seq)])
     }

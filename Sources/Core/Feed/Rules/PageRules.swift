@@ -89,7 +89,9 @@ struct PageReader {
                 if row.isVisible && page.firstVisible == nil { page.firstVisible = row.seq }
             }
             if rows.count < Self.chunk {
-                page.unread = try snapshot.unread(query.app, query.user, now: now)
+                let unread = try snapshot.unreadShown(query.app, query.user, now: now)
+                page.unread = unread.count
+                page.unreadTime = unread.time
                 return page
             }
             if budget.isSpent, after < user.head {

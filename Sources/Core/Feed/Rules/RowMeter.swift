@@ -26,6 +26,8 @@ public struct RowCount: Equatable, Sendable {
 final class MeteredTransaction: StoreTransaction {
     private let engine: any StoreTransaction
     private(set) var count = RowCount()
+    /// Rows of unread messages that were written, each as it was and as it is.
+    private(set) var unreadSteps: [UnreadStep] = []
     /// The rows that one turn may take.
     private let turn: Int
 
@@ -62,12 +64,20 @@ final class MeteredTransaction: StoreTransaction {
     }
 
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-        try engine.savepoint(body)
+        let before = unreadSteps.count
+        do throws(StoreError) {
+            try engine.savepoint(body)
+        } catch {
+            unreadSteps.removeLast(unreadSteps.count - before)
+            throw error
+        }
     }
 
     func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         try engine.lockSequence(body)
     }
+
+    func note(_ step: UnreadStep) { unreadSteps.append(step) }
 }
 
 extension StoreTransaction {

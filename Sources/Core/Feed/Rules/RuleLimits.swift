@@ -104,6 +104,8 @@ public struct RuleLimits: Equatable, Sendable {
     /// Entries or messages that are not for the user which one page passes over before it ends
     /// with `more`.
     public var skippedRows = 1_024
+    /// What a commit hands over of the feeds without a read.
+    public var tail = TailLimits()
     /// Live keys of the backend API of one app.
     public var apiKeys = 2
     /// Tombstones are kept so long, and until every device seen lately has them.
@@ -155,6 +157,18 @@ public struct RuleLimits: Equatable, Sendable {
     public var resetWaitMax: Milliseconds = 3_600_000
     /// By how much a restore raises the head of every feed: more than one can have grown since.
     public var restoreHeadStep: UInt64 = 1 << 32
+
+    public init() {}
+}
+
+/// How much of what a commit appended to feeds is handed over to sessions; above it they read it.
+public struct TailLimits: Equatable, Sendable {
+    /// Of one feed: entries, and bytes of more than one entry.
+    public var entries = 32
+    public var bytes = 64 << 10
+    /// Of all feeds: entries, and bytes of the objects that they show, each counted once.
+    public var entriesPerCommit = 8_192
+    public var bytesPerCommit = 1 << 20
 
     public init() {}
 }

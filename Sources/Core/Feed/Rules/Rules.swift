@@ -72,11 +72,12 @@ public enum Rules {
 extension StoreOutcome {
     fileprivate init(_ answer: StoreAnswer, _ effects: Effects, rows: RowCount) {
         self.init(
-            answer: answer, changes: effects.changes, ended: effects.ended,
+            answer: answer, changes: effects.changes.all, ended: effects.ended,
             challenged: effects.challenged, hasBackgroundWork: effects.hasBackgroundWork,
             hasDeliveries: effects.hasDeliveries, wakes: effects.wakes,
             audiences: effects.audiences, schedule: effects.schedule,
             unreadable: effects.unreadable, rows: rows)
+        changedMessages = effects.changedMessages
     }
 }
 
@@ -86,6 +87,7 @@ extension Work {
         assert(
             request.isWithinCeiling(rows, limits: limits),
             "\(request.kind): \(rows.read) rows read, \(rows.written) written")
+        noteUnread()
         return StoreOutcome(answer, effects, rows: rows)
     }
 

@@ -16,6 +16,34 @@ extension StoreSnapshot {
         return min(rows.reduce(0) { $0 + $1.count }, UnreadRecord.countMax)
     }
 
+    /// The same, and for which time it holds: a mute may end.
+    func unreadShown(
+        _ app: AppID, _ user: UserID, now: Timestamp
+    ) throws(StoreError) -> (count: UInt64, time: UnreadTime) {
+        let prefix: [ColumnValue] = [.app(app), .user(user)]
+        // In the order in which their mutes end, those without one first: nearly always this is
+        // all of them.
+        let some = 32
+        let rows = try records(
+            UnreadRecord.self, Scan(index: "unread_by_mute", prefix: prefix, limit: some))
+        let muted = rows.firstIndex { $0.mutedUntil > now }
+        if muted != nil || rows.count < some {
+            let shown = rows[..<(muted ?? rows.count)]
+            return (
+                min(shown.reduce(0) { $0 + $1.count }, UnreadRecord.countMax),
+                UnreadTime(from: now, until: muted.map { rows[$0].mutedUntil })
+            )
+        }
+        let next = try records(
+            UnreadRecord.self,
+            Scan(
+                index: "unread_by_mute", prefix: prefix, after: [.timestamp(now)], limit: 1))
+        return (
+            try unread(app, user, now: now),
+            UnreadTime(from: now, until: next.first?.mutedUntil)
+        )
+    }
+
     /// The number of one conversation, muted or not.
     func unreadCount(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID
@@ -68,8 +96,10 @@ extension StoreTransaction {
                 app: app, user: user, conversation: conversation, count: 0,
                 mutedUntil: mutedUntil ?? Timestamp(milliseconds: 0))
         guard row.count < UnreadRecord.countMax else { return }
+        let before = row
         row.count += 1
         try put(row)
+        noteUnread(before, row)
     }
 
     /// The entry at `position` has begun, or ceased, to be one that is to be read; nothing else
@@ -92,7 +122,9 @@ extension StoreTransaction {
         guard position > max(member.joinedPosition, member.clearedPosition),
             try !readPositions(app, user, conversation).contains(position)
         else { return }
+        let before = row
         row.count = isToBeRead ? row.count + 1 : row.count - 1
+        noteUnread(before, row)
         if row.count == 0 { return try delete(UnreadRecord.self, key) }
         try put(row)
     }
@@ -113,12 +145,51 @@ extension StoreTransaction {
             app: app, user: user, conversation: conversation, count: 0,
             mutedUntil: settings?.quietUntil ?? Timestamp(milliseconds: 0))
         if let member { after.count = try countUnread(of: member) }
+        if after != before { noteUnread(before, after) }
         if after.count == 0 {
             if before != nil { try delete(UnreadRecord.self, key) }
         } else if after != before {
             try put(after)
         }
         return after.shown(now: now) < before?.shown(now: now) ?? 0
+    }
+}
+
+/// A row of unread messages before and after it was written; one that counts nothing is as good as
+/// none.
+struct UnreadStep {
+    var before: UnreadRecord?
+    var after: UnreadRecord?
+}
+
+extension StoreTransaction {
+    /// Everything that writes such a row tells so here, for sessions that keep the number.
+    fileprivate func noteUnread(_ before: UnreadRecord?, _ after: UnreadRecord?) {
+        (self as? MeteredTransaction)?.note(UnreadStep(before: before, after: after))
+    }
+}
+
+extension UnreadStep {
+    /// What the icon shows more, or less, of the row.
+    func change(now: Timestamp) -> UnreadChange {
+        var change = UnreadChange()
+        change.by =
+            Int(clamping: after?.shown(now: now) ?? 0) - Int(clamping: before?.shown(now: now) ?? 0)
+        change.muteEnds = [before, after].compactMap { $0 }.filter { $0.count > 0 }
+            .map(\.mutedUntil).filter { $0 > now }.min()
+        return change
+    }
+}
+
+extension Work {
+    /// What the request did to the numbers of unread messages goes to the users' changes.
+    func noteUnread() {
+        for step in transaction.unreadSteps {
+            guard let row = step.after ?? step.before else { continue }
+            var change = FeedChange(app: row.app, user: row.user, head: 0, kinds: 0)
+            change.unread = step.change(now: now)
+            if !change.unread.isNothing { effects.note(change) }
+        }
     }
 }
 
@@ -139,6 +210,7 @@ extension Work {
                     return WakeEffects()
                 }
                 try self.transaction.delete(UnreadRecord.self, key)
+                self.transaction.noteUnread(before, nil)
                 guard before.shown(now: self.now) > 0 else { return WakeEffects() }
                 return try WakeRules.unreadFell(
                     member.app, member.user, member.conversation, in: self.transaction,

@@ -15,7 +15,7 @@ enum RuleFailure: Error {
 
 /// What others are told after the commit, and hooks that run at a step's end.
 struct Effects {
-    var changes: [FeedChange] = []
+    var changes = FeedChanges()
     var ended: [EndedSession] = []
     var challenged: [SessionKey] = []
     var hasBackgroundWork = false
@@ -26,30 +26,14 @@ struct Effects {
     var unreadable: [UnreadableRow] = []
     /// For webhooks, until the step writes them down.
     var events: [(event: WebhookEvent, app: AppID)] = []
-    /// Where in `changes` a user's stands.
-    private var places: [UserKey: Int] = [:]
-
-    private struct UserKey: Hashable {
-        var app: AppID
-        var user: UserID
-    }
+    var changedMessages: [MessageID: UInt64] = [:]
 
     mutating func note(_ more: WakeEffects) {
         wakes += more
         hasBackgroundWork = hasBackgroundWork || more.isDue
     }
 
-    mutating func note(_ change: FeedChange) {
-        let key = UserKey(app: change.app, user: change.user)
-        guard let known = places[key] else {
-            places[key] = changes.count
-            changes.append(change)
-            return
-        }
-        changes[known].head = max(changes[known].head, change.head)
-        changes[known].kinds |= change.kinds
-        changes[known].isUrgent = changes[known].isUrgent || change.isUrgent
-    }
+    mutating func note(_ change: FeedChange) { changes.note(change) }
 }
 
 /// One request on an open transaction. The extensions of this class are the rules, by concern.
@@ -61,6 +45,9 @@ final class Work {
     let limits: RuleLimits
     let zones: any ZoneClock
     var effects = Effects()
+    /// The object that was last appended to a feed, as its entries show it; `nil` there: not
+    /// without a read.
+    var tailState: (object: TailIdentity, state: TailState?)?
     /// Steps whose writes stand, whatever becomes of those behind them.
     private(set) var finishedSteps = 0
 
@@ -72,6 +59,7 @@ final class Work {
         self.now = now
         self.limits = limits
         self.zones = zones
+        effects.changes = FeedChanges(limits: limits.tail)
     }
 
     /// Whether the request has used up what one turn may take: what is left of it waits for the

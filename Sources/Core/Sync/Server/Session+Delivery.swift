@@ -58,7 +58,7 @@ extension Session {
     }
 
     /// Bytes the next pushed page may have; `nil`: it has to wait.
-    private var pageRoom: Int? {
+    var pageRoom: Int? {
         guard singleThrough != nil else { return window.room }
         // Entry by entry, each acknowledged before the next.
         return window.unacknowledgedCount == 0 ? 1 : nil
@@ -75,6 +75,7 @@ extension Session {
             return
         }
         let tag = nextTag()
+        unread.isDoubted = false
         page = PageInFlight(tag: tag, purpose: purpose, after: after, bytes: bytes, head: head)
         let isPeek = if case .peek = purpose { true } else { false }
         actions.append(
@@ -132,6 +133,7 @@ extension Session {
             headToAsk = max(headToAsk, read.head)
         case .push:
             if read.to > sent {
+                pushedByRead &+= 1
                 send(read, nil, now: now, &actions)
             } else if head == page.head {
                 // Nothing is above `sent`, whatever was said of the head: asked again, the store
@@ -146,7 +148,7 @@ extension Session {
         return actions
     }
 
-    private mutating func send(
+    mutating func send(
         _ read: Page, _ answer: PageInFlight.Answer?, now: Instant,
         _ actions: inout [SessionAction]
     ) {
@@ -160,6 +162,7 @@ extension Session {
         actions.append(.send(Frame(.delta(delta), request: answer?.request ?? 0)))
         if renewal == .awaited, answer?.reset != nil { renewal = .sent }
         sent = max(sent, read.to)
+        if read.to == sent { unread.take(read) }
         if read.to > applied {
             let bytes = read.entries.reduce(128) { $0 + $1.approximateBytes }
             window.sent(to: read.to, bytes: bytes, now: now)

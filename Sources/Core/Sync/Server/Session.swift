@@ -92,7 +92,7 @@ public struct Session: Sendable {
     var applied: UInt64 = 0
     var persisted: UInt64 = 0
     /// The `to` of the last DELTA; the base of the next pushed one.
-    var sent: UInt64 = 0
+    var sent: UInt64 = 0 { didSet { if sent != oldValue { unread.forget() } } }
     /// The highest seq the client was told to fetch, or sent.
     var told: UInt64 = 0
     /// The head of the unanswered SYNC_REQUEST.
@@ -105,12 +105,18 @@ public struct Session: Sendable {
     var singleThrough: UInt64?
     var isPoisonTold = false
     var hasCompleted = false
+    /// Pages pushed, made of what a commit handed over. This and the next stand in gaps between
+    /// others, for a session is to be small.
+    var pushedByTail: UInt32 = 0
     /// The `to` of the first and the last page without `more` that is not acknowledged.
     var completeFirst: UInt64?
     var completeLast: UInt64 = 0
     /// From the first visible entry sent and not persisted to the `to` of the last page with one.
     var visibleFirst: UInt64?
+    /// Pages pushed that were read.
+    var pushedByRead: UInt32 = 0
     var visibleLast: UInt64 = 0
+    var unread = ToldUnread()
     var window: DeliveryWindow
     var watch = SuspectWatch()
 
@@ -281,17 +287,24 @@ public struct Session: Sendable {
         return actions
     }
 
-    /// The hub heard of a longer feed. `kinds`: bits by `EntryKind.rawValue`.
+    /// The hub heard of a longer feed. `kinds`: bits by `EntryKind.rawValue`. `change`: all that
+    /// its commit did to the feed, if that is known.
     public mutating func headMoved(
-        to newHead: UInt64, kinds: UInt32, isUrgent: Bool = false, now: Instant
+        to newHead: UInt64, kinds: UInt32, isUrgent: Bool = false, change: FeedChange? = nil,
+        now: Instant
     ) -> [SessionAction] {
         guard phase == .open else { return [] }
         var actions: [SessionAction] = []
+        let page = change.flatMap { tailPage(of: $0) }
         head = max(head, newHead)
         if kinds & ~(1 << UInt32(EntryKind.receipt.rawValue)) != 0 {
             headToAsk = max(headToAsk, newHead)
             kindsToAsk |= kinds
             isAskUrgent = isAskUrgent || isUrgent
+        }
+        if let page {
+            pushedByTail &+= 1
+            send(page, nil, now: now, &actions)
         }
         settle(now: now, &actions)
         return actions
