@@ -59,6 +59,7 @@ final class Connection {
     /// lose the CLOSE.
     private var lingerDeadline: Instant?
     private var knownHead: UInt64 = 0
+    private var countedPushed = PushedCounts()
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
 
     init(number: UInt64, stream: Stream, isPlain: Bool, origin: PeerOrigin, shell: SyncLoop) {
@@ -261,7 +262,9 @@ final class Connection {
     /// The head read in turn: only a hint that got lost makes it news.
     func headRead(_ head: UInt64) {
         guard head > knownHead else { return }
-        headMoved(to: head, kinds: .max)
+        knownHead = head
+        with { $0.headMoved(to: head, kinds: .max, now: $1) }
+        shell.settle(self)
     }
 
     func standingDoubted() {
@@ -269,11 +272,14 @@ final class Connection {
         shell.settle(self)
     }
 
-    func headMoved(to head: UInt64, kinds: UInt32, isUrgent: Bool = false) {
-        knownHead = max(knownHead, head)
-        with { $0.headMoved(to: head, kinds: kinds, isUrgent: isUrgent, now: $1) }
+    func feedChanged(_ change: FeedChange) {
+        knownHead = max(knownHead, change.head)
+        with { $0.feedChanged(change, now: $1) }
         shell.settle(self)
     }
+
+    /// What the hub told of numbers of unread messages may have got lost.
+    func unreadMoved() { session?.unreadMoved() }
 
     func ended(_ code: Code, generation: UInt64) {
         guard session?.key?.generation == generation else { return }
@@ -362,6 +368,7 @@ final class Connection {
         }
         waiting.removeAll(keepingCapacity: false)
         isRunning = false
+        countPushed()
         if shell.drainEnds != nil, !knowsDrain, key != nil {
             knowsDrain = true
             shell.tellDrain(self)
@@ -376,6 +383,13 @@ final class Connection {
             stream.startReading()
             lingerDeadline = shell.now + shell.options.linger
         }
+    }
+
+    private func countPushed() {
+        guard let pushed = session?.pushed, pushed != countedPushed else { return }
+        shell.metrics.pushedByTail.add(UInt64(pushed.byTail &- countedPushed.byTail))
+        shell.metrics.pushedByRead.add(UInt64(pushed.byRead &- countedPushed.byRead))
+        countedPushed = pushed
     }
 
     private func run(_ action: SessionAction) {

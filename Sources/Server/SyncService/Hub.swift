@@ -14,21 +14,47 @@ struct ConnectionPlace: Hashable, Sendable {
 
 /// What the hub tells a loop about its connections.
 enum HubMessage: Sendable {
-    case headMoved(connection: UInt64, head: UInt64, kinds: UInt32, isUrgent: Bool)
-    case ended(connection: UInt64, generation: UInt64, code: Code)
-    case challenged(connection: UInt64, generation: UInt64)
-    case tokenDied(connection: UInt64, generation: UInt64)
+    case committed(LoopNews)
     /// `mark`: of its audience when that was read.
     case signalled(connection: UInt64, Signal, app: AppID, mark: UInt64)
 }
 
+/// What one commit means for the connections of one loop: one message, however many they are.
+struct LoopNews: Sendable {
+    var challenged: [(connection: UInt64, generation: UInt64)] = []
+    var tokensDied: [(connection: UInt64, generation: UInt64)] = []
+    var ended: [(connection: UInt64, generation: UInt64, code: Code)] = []
+    /// Whose feed changed, and where in `changes` it says how.
+    var moved: [(connection: UInt64, change: Int)] = []
+    /// Of the whole commit.
+    let changes: [FeedChange]
+    /// What the entries take that `changes` hand over; 0: they are to be read.
+    var tailBytes = 0
+    /// Something was told before this that found no room.
+    var followsLoss = false
+
+    init(_ changes: [FeedChange]) { self.changes = changes }
+
+    var count: Int { challenged.count + tokensDied.count + ended.count + moved.count }
+
+    /// The change, with its entries unless they found no room.
+    func change(_ index: Int) -> FeedChange {
+        var change = changes[index]
+        if tailBytes == 0 { change.tail = nil }
+        return change
+    }
+}
+
 /// Who is connected, and on which loop. From any thread.
 ///
-/// A hint that gets lost (a full mailbox) costs latency only: its loop looks at the heads of all
+/// A hint that gets lost (too many wait) costs latency only: its loop looks at the heads of all
 /// its connected users at its next turn, and at some of them at each (`LoopSessions`).
 final class Hub: Sendable {
     /// Hints that may wait for one loop.
     static let mailboxLimit = 1 << 20
+
+    /// Bytes of entries that may wait for one loop with their hints; what is above is read.
+    static let tailBytesMax = 8 << 20
 
     /// A loop with more hints waiting gets no signals: they are the first to be dropped.
     static let signalBacklog = 1024
@@ -50,11 +76,20 @@ final class Hub: Sendable {
         let place: ConnectionPlace
     }
 
+    /// The way to one loop, and what waits there.
+    private struct Door {
+        let mailbox: Mailbox<HubMessage>
+        var hints = 0
+        var tailBytes = 0
+        /// Hints found no room since the last that did.
+        var hasLost = false
+        /// Hints found no room since the loop last asked.
+        var isBehind = false
+    }
+
     private let lock = Lock()
     private nonisolated(unsafe) var members: [UserKey: [Member]] = [:]  // guarded by `lock`
-    private nonisolated(unsafe) var loops: [Mailbox<HubMessage>] = []  // guarded by `lock`
-    /// Loops whose mailbox took no more. Guarded by `lock`.
-    private nonisolated(unsafe) var losses: Set<Int> = []
+    private nonisolated(unsafe) var doors: [Door] = []  // guarded by `lock`
     /// How often audiences of each bucket have changed: raised before the change is answered.
     /// Guarded by `lock`.
     private nonisolated(unsafe) var audienceMarks = [UInt64](repeating: 0, count: 4096)
@@ -64,8 +99,8 @@ final class Hub: Sendable {
     /// Adds a loop; its index is its place in the order of calls.
     func add(_ mailbox: Mailbox<HubMessage>) -> Int {
         lock.withLock {
-            loops.append(mailbox)
-            return loops.count - 1
+            doors.append(Door(mailbox: mailbox))
+            return doors.count - 1
         }
     }
 
@@ -106,61 +141,90 @@ final class Hub: Sendable {
             let changed = committed.audiences.map { bucket($0) }
             lock.withLock { for bucket in changed { audienceMarks[bucket] &+= 1 } }
         }
-        for change in committed.changes {
-            let key = UserKey(app: change.app, user: change.user)
-            for (member, mailbox) in found(key) {
-                tell(
-                    member, mailbox,
-                    .headMoved(
-                        connection: member.place.number, head: change.head, kinds: change.kinds,
-                        isUrgent: change.isUrgent))
+        for (loop, mailbox, news) in lock.withLock({ news(of: committed) }) {
+            // A closed mailbox: the loop ends.
+            if !mailbox.post(.committed(news)) { took(news, on: loop) }
+        }
+    }
+
+    /// What each loop concerned is told: what it has room for.
+    private func news(
+        of committed: Committed
+    ) -> [(loop: Int, mailbox: Mailbox<HubMessage>, news: LoopNews)] {
+        let none = LoopNews(committed.changes)
+        var all = doors.map { _ in none }
+        for (index, change) in committed.changes.enumerated() {
+            for member in members[UserKey(app: change.app, user: change.user)] ?? [] {
+                all[member.place.loop].moved.append((member.place.number, index))
             }
         }
         for session in committed.challenged {
-            let key = UserKey(app: session.app, user: session.user)
-            for (member, mailbox) in found(key) where member.session == session {
-                tell(
-                    member, mailbox,
-                    .challenged(
-                        connection: member.place.number, generation: session.generation))
+            for member in members[UserKey(session)] ?? [] where member.session == session {
+                all[member.place.loop].challenged.append(
+                    (member.place.number, session.generation))
             }
         }
         // SES-18: the app presents another, if it has one.
         for dropped in committed.wakes.dropped {
-            let key = UserKey(app: dropped.app, user: dropped.user)
-            for (member, mailbox) in found(key)
+            for member in members[UserKey(app: dropped.app, user: dropped.user)] ?? []
             where member.session.device == dropped.device && member.session.role == .app {
-                tell(
-                    member, mailbox,
-                    .tokenDied(
-                        connection: member.place.number, generation: member.session.generation))
+                all[member.place.loop].tokensDied.append(
+                    (member.place.number, member.session.generation))
             }
         }
         for ended in committed.ended {
-            let key = UserKey(app: ended.session.app, user: ended.session.user)
-            for (member, mailbox) in found(key) where member.session == ended.session {
-                tell(
-                    member, mailbox,
-                    .ended(
-                        connection: member.place.number, generation: ended.session.generation,
-                        code: ended.code))
+            for member in members[UserKey(ended.session)] ?? []
+            where member.session == ended.session {
+                all[member.place.loop].ended.append(
+                    (member.place.number, ended.session.generation, ended.code))
+            }
+        }
+        return all.indices.compactMap { loop in
+            admit(all[loop], to: loop, tailBytes: committed.tailBytes).map {
+                (loop, doors[loop].mailbox, $0)
             }
         }
     }
 
-    private func tell(_ member: Member, _ mailbox: Mailbox<HubMessage>, _ message: HubMessage) {
-        guard !mailbox.post(message) else { return }
-        _ = lock.withLock { losses.insert(member.place.loop) }
+    /// - Returns: `nil`: nothing is to be told, or too much waits already.
+    private func admit(_ news: LoopNews, to loop: Int, tailBytes: Int) -> LoopNews? {
+        guard news.count > 0 else { return nil }
+        guard doors[loop].hints + news.count <= Self.mailboxLimit else {
+            doors[loop].hasLost = true
+            doors[loop].isBehind = true
+            return nil
+        }
+        var news = news
+        doors[loop].hints += news.count
+        if doors[loop].tailBytes + tailBytes <= Self.tailBytesMax {
+            doors[loop].tailBytes += tailBytes
+            news.tailBytes = tailBytes
+        }
+        news.followsLoss = doors[loop].hasLost
+        doors[loop].hasLost = false
+        return news
     }
 
     /// Whether something was not told to this loop since it was last asked.
-    func takeLoss(loop: Int) -> Bool { lock.withLock { losses.remove(loop) != nil } }
+    func takeLoss(loop: Int) -> Bool {
+        lock.withLock {
+            defer { doors[loop].isBehind = false }
+            return doors[loop].isBehind
+        }
+    }
+
+    /// The loop has carried it out.
+    func took(_ news: LoopNews, on loop: Int) {
+        lock.withLock {
+            doors[loop].hints -= news.count
+            doors[loop].tailBytes -= news.tailBytes
+        }
+    }
 
     /// Hands a signal to the sessions of these users. It may be dropped on the way.
     func signal(_ signal: Signal, app: AppID, to users: [UserID], mark: UInt64) {
         for user in users {
-            for (member, mailbox) in found(UserKey(app: app, user: user))
-            where mailbox.count < Self.signalBacklog {
+            for (member, mailbox) in ready(UserKey(app: app, user: user)) {
                 mailbox.post(
                     .signalled(
                         connection: member.place.number, signal, app: app, mark: mark))
@@ -168,9 +232,14 @@ final class Hub: Sendable {
         }
     }
 
-    private func found(_ key: UserKey) -> [(Member, Mailbox<HubMessage>)] {
+    /// The user's sessions on loops that can take a signal.
+    private func ready(_ key: UserKey) -> [(Member, Mailbox<HubMessage>)] {
         lock.withLock {
-            (members[key] ?? []).map { ($0, loops[$0.place.loop]) }
+            (members[key] ?? []).compactMap { member in
+                let door = doors[member.place.loop]
+                let waiting = door.hints + door.mailbox.count
+                return waiting < Self.signalBacklog ? (member, door.mailbox) : nil
+            }
         }
     }
 

@@ -281,14 +281,9 @@ final class SyncLoop {
     private func received(_ messages: [HubMessage]) {
         for message in messages {
             switch message {
-            case .headMoved(let number, let head, let kinds, let isUrgent):
-                connections[number]?.headMoved(to: head, kinds: kinds, isUrgent: isUrgent)
-            case .ended(let number, let generation, let code):
-                connections[number]?.ended(code, generation: generation)
-            case .challenged(let number, let generation):
-                connections[number]?.challenged(generation: generation)
-            case .tokenDied(let number, let generation):
-                connections[number]?.tokenDied(generation: generation)
+            case .committed(let news):
+                carryOut(news)
+                hub.took(news, on: index)
             case .signalled(let number, let signal, let app, let mark):
                 // SIG-5: a block or a removal that was answered meanwhile.
                 let sender = UserID(signal.user)
@@ -297,6 +292,24 @@ final class SyncLoop {
                 else { continue }
                 connections[number]?.signalled(signal)
             }
+        }
+    }
+
+    /// Who is to log in anew, or out, hears of that first: what the commit appended is not for
+    /// a session that it ended.
+    private func carryOut(_ news: LoopNews) {
+        if news.followsLoss { for connection in connections.values { connection.unreadMoved() } }
+        for (number, generation) in news.challenged {
+            connections[number]?.challenged(generation: generation)
+        }
+        for (number, generation) in news.tokensDied {
+            connections[number]?.tokenDied(generation: generation)
+        }
+        for (number, generation, code) in news.ended {
+            connections[number]?.ended(code, generation: generation)
+        }
+        for (number, change) in news.moved {
+            connections[number]?.feedChanged(news.change(change))
         }
     }
 
@@ -347,10 +360,11 @@ final class SyncLoop {
 
     private func answered(_ reply: StoreReply) {
         guard let question = questions.removeValue(forKey: reply.ticket) else { return }
-        if case .committed(let outcome) = reply.result, case .superseded = outcome.answer {
-            // The hub was told why the session is over before anybody was answered so, but by
-            // another mailbox: a client that was logged out must not read that another connection
-            // took its place (SES-23).
+        if case .committed = reply.result {
+            // The hub was told of the commit before anybody was answered, but by another mailbox.
+            // A client that was logged out must not read that another connection took its place
+            // (SES-23); and who knows of its head from an answer would have to read what the hub
+            // hands over.
             inbox?.deliver()
         }
         if let tag = question.tag {

@@ -19,6 +19,8 @@ public struct SyncMetrics: Sendable {
     let gaveWay: CounterFamily
     let signals: CounterFamily
     let poisonPages: Counter
+    let pushedByTail: Counter
+    let pushedByRead: Counter
 
     public init(_ metrics: Metrics) {
         accepted = metrics.counter("rouse_connections_accepted_total", "Device connections.")
@@ -60,6 +62,13 @@ public struct SyncMetrics: Sendable {
         poisonPages = metrics.counter(
             "rouse_poison_pages_total",
             "Connections on which a page never acknowledged is sent entry by entry.")
+        let pushed = metrics.counters(
+            "rouse_deltas_pushed_total",
+            "DELTAs pushed to live devices: made of what a commit handed over (tail), or of a page "
+                + "that was read (read).",
+            labels: ["by"])
+        pushedByTail = pushed["tail"]
+        pushedByRead = pushed["read"]
         signals = metrics.counters(
             "rouse_signals_total", "Signals of clients, handed on.", labels: ["kind"])
     }
