@@ -85,6 +85,11 @@ final class Hub: Sendable {
         var hasLost = false
         /// Hints found no room since the loop last asked.
         var isBehind = false
+
+        mutating func lost() {
+            hasLost = true
+            isBehind = true
+        }
     }
 
     private let lock = Lock()
@@ -142,8 +147,10 @@ final class Hub: Sendable {
             lock.withLock { for bucket in changed { audienceMarks[bucket] &+= 1 } }
         }
         for (loop, mailbox, news) in lock.withLock({ news(of: committed) }) {
-            // A closed mailbox: the loop ends.
-            if !mailbox.post(.committed(news)) { took(news, on: loop) }
+            if !mailbox.post(.committed(news)) {
+                took(news, on: loop)
+                lock.withLock { doors[loop].lost() }
+            }
         }
     }
 
@@ -190,8 +197,7 @@ final class Hub: Sendable {
     private func admit(_ news: LoopNews, to loop: Int, tailBytes: Int) -> LoopNews? {
         guard news.count > 0 else { return nil }
         guard doors[loop].hints + news.count <= Self.mailboxLimit else {
-            doors[loop].hasLost = true
-            doors[loop].isBehind = true
+            doors[loop].lost()
             return nil
         }
         var news = news
