@@ -1,30 +1,32 @@
 public import Model
 import Wake
 
-/// Every table of the server's store, in the order in which they are made.
+/// Every record of the server's store, in the order in which their tables are made.
 ///
 /// Every table but `meta` and `provider_token`, of keys that apps may share, begins with the app;
 /// what is a user's own with (app, user), what is a conversation's with (app, conversation), so
 /// that a cell can be split off by either.
 public enum Schema {
-    public static let tables: [Table] = [
-        MetaRecord.table,
-        AppRecord.table, IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table,
-        UserRecord.table, DeviceRecord.table, SessionTokenRecord.table, SessionRecord.table,
-        ConversationRecord.table, ParticipantRecord.table, MessageRecord.table,
-        EntryRecord.table, ReceiptRecord.table, ReadMarkRecord.table, ReceiptDueRecord.table,
-        HiddenRecord.table, PurgeRecord.table,
-        MutationRecord.table, IdempotencyRecord.table, FanOutRecord.table,
-        MetadataRecord.table, DistinctRecord.table, AliasRecord.table, SettingsRecord.table,
-        BlockRecord.table, AnnouncementRecord.table, AnnouncementBatchRecord.table,
-        UserDeletionRecord.table, RefusalRecord.table, NameErasureRecord.table,
-        WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
-        WebhookRecord.table, OutboxRecord.table, WebhookEventRecord.table,
-        TokenFeedbackRecord.table, ProviderTokenRecord.table,
-        ScheduledRecord.table, ScheduledRecipientRecord.table, ScheduleRecord.table,
-        CampaignRecord.table, CampaignProgressRecord.table, CampaignPushRecord.table,
-        TagRecord.table, SessionEndRecord.table,
+    public static let records: [any Record.Type] = [
+        MetaRecord.self,
+        AppRecord.self, IssuerKeyRecord.self, APIKeyRecord.self, PushCredentialRecord.self,
+        UserRecord.self, DeviceRecord.self, SessionTokenRecord.self, SessionRecord.self,
+        ConversationRecord.self, ParticipantRecord.self, MessageRecord.self,
+        EntryRecord.self, ReceiptRecord.self, ReadMarkRecord.self, ReceiptDueRecord.self,
+        HiddenRecord.self, PurgeRecord.self,
+        MutationRecord.self, IdempotencyRecord.self, FanOutRecord.self,
+        MetadataRecord.self, DistinctRecord.self, AliasRecord.self, SettingsRecord.self,
+        BlockRecord.self, AnnouncementRecord.self, AnnouncementBatchRecord.self,
+        UserDeletionRecord.self, RefusalRecord.self, NameErasureRecord.self,
+        WakeRecord.self, AlertRecord.self, WakeHistoryRecord.self, UnreadRecord.self,
+        WebhookRecord.self, OutboxRecord.self, WebhookEventRecord.self,
+        TokenFeedbackRecord.self, ProviderTokenRecord.self,
+        ScheduledRecord.self, ScheduledRecipientRecord.self, ScheduleRecord.self,
+        CampaignRecord.self, CampaignProgressRecord.self, CampaignPushRecord.self,
+        TagRecord.self, SessionEndRecord.self,
     ]
+
+    public static let tables: [Table] = records.map { $0.table }
 
     /// The order in which one step waits for rows, by table; within a table by key, ascending.
     /// Rows of other tables are waited for last.

@@ -3,11 +3,13 @@ import Wire
 
 /// The tables of a device's local store.
 public enum LocalSchema {
-    public static let tables: [Table] = [
-        LocalStateRecord.table, LocalEntryRecord.table, LocalMutationRecord.table,
-        LocalResultRecord.table, LocalReadRecord.table, LocalWindowRecord.table,
-        LocalOrphanRecord.table,
+    static let records: [any Record.Type] = [
+        LocalStateRecord.self, LocalEntryRecord.self, LocalMutationRecord.self,
+        LocalResultRecord.self, LocalReadRecord.self, LocalWindowRecord.self,
+        LocalOrphanRecord.self,
     ]
+
+    public static let tables: [Table] = records.map { $0.table }
 }
 
 /// One fact of the device: a number, some bytes, or both.
