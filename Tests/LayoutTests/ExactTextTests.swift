@@ -41,6 +41,8 @@ import Testing
         Exception(file: "Table.swift", text: "let name: String", reason: "names of the schema"),
         Exception(file: "Table.swift", text: "index: String", reason: "names of the schema"),
         Exception(
+            file: "Table.swift", text: "presentName: String?", reason: "names of the schema"),
+        Exception(
             file: "Table.swift", text: "case text(String)",
             reason: "its == and hash go by the bytes"),
         Exception(file: "Store.swift", text: "index: String?", reason: "names of the schema"),

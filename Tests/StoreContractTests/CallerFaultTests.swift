@@ -55,14 +55,14 @@ import Testing
             Table("Thing", key: key, values: []), Table("", key: key, values: []),
             Table("t; drop", key: key, values: []), Table("t", key: [], values: value),
             Table("t", key: value, values: []), Table("t", key: key, values: key),
-            Table("t", key: key, values: value, indexes: [TableIndex("i", columns: [2])]),
-            Table("t", key: key, values: value, indexes: [TableIndex("i", columns: [])]),
-            Table("t", key: key, values: value, indexes: [TableIndex("i", columns: [1, 1])]),
-            Table("t", key: key, values: value, indexes: [TableIndex("i\"", columns: [1])]),
+            Table("t", key: key, values: value, indexes: [TableIndex("i", on: "w")]),
+            Table("t", key: key, values: value, indexes: [TableIndex("i")]),
+            Table("t", key: key, values: value, indexes: [TableIndex("i", on: "v", "v")]),
+            Table("t", key: key, values: value, indexes: [TableIndex("i\"", on: "v")]),
             Table(
                 "t", key: key, values: value,
-                indexes: [TableIndex("i", columns: [1], presentColumn: 9)]),
-            Table("t", key: key, values: value, retention: .until(column: 1, index: "i")),
+                indexes: [TableIndex("i", on: "v", present: "w")]),
+            Table("t", key: key, values: value, retention: .until(column: "v", index: "i")),
         ]
         for table in misfits { #expect(table.problem() != nil, "\(table.name)") }
     }

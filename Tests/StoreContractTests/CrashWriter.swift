@@ -69,7 +69,7 @@ struct CrashLog {
         let piece = Table(
             "piece", key: [Column("number", .integer), Column("part", .integer)],
             values: [Column("bytes", .blob)],
-            indexes: [TableIndex("piece_by_part", columns: [1])])
+            indexes: [TableIndex("piece_by_part", on: "part")])
         let counter = Table(
             "counter", key: [Column("name", .text)], values: [Column("number", .integer)])
         var options = SQLiteOptions()

@@ -54,7 +54,7 @@ import Testing
             text += "# \(table.name)\n"
             for (_, sql) in TableSQL(table: table).schema { text += sql + "\n" }
             if case .until(let column, let index) = table.retention {
-                text += "kept until \(table.columns[column].name) by \(index)\n"
+                text += "kept until \(column) by \(index)\n"
             }
             text += "\n"
         }

@@ -142,7 +142,7 @@ import Testing
     private static let secondThing = Table(
         "thing", key: [Column("id", .integer)],
         values: [Column("name", .text), Column("due", .integer, optional: true)],
-        indexes: [TableIndex("thing_by_due", columns: [2], presentColumn: 2)])
+        indexes: [TableIndex("thing_by_due", on: "due", present: "due")])
     private static let first = Migration(1, "create the tables", [.create([firstThing])])
     private static let second = Migration(
         2, "remember when things are due",

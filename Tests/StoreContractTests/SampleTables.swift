@@ -11,13 +11,13 @@ enum Sample {
             Column("due", .integer, optional: true), Column("data", .blob, optional: true),
         ],
         indexes: [
-            TableIndex("thing_by_number", columns: [0, 2]),
-            TableIndex("thing_by_due", columns: [4], presentColumn: 4),
-            TableIndex("thing_by_note", columns: [3]),
-            TableIndex("thing_by_data", columns: [5, 2], presentColumn: 5),
-            TableIndex("thing_due_by_number", columns: [2, 0], presentColumn: 4),
+            TableIndex("thing_by_number", on: "app", "number"),
+            TableIndex("thing_by_due", on: "due", present: "due"),
+            TableIndex("thing_by_note", on: "note"),
+            TableIndex("thing_by_data", on: "data", "number", present: "data"),
+            TableIndex("thing_due_by_number", on: "number", "app", present: "due"),
         ],
-        retention: .until(column: 4, index: "thing_by_due"))
+        retention: .until(column: "due", index: "thing_by_due"))
 
     /// Nothing but a key, and names that are words of SQL.
     static let order = Table(

@@ -12,7 +12,7 @@ struct StoreCrashWriter {
     static let pieces: Int64 = 5
     static let piece = Table(
         "piece", key: [Column("number", .integer), Column("part", .integer)],
-        values: [Column("bytes", .blob)], indexes: [TableIndex("piece_by_part", columns: [1])])
+        values: [Column("bytes", .blob)], indexes: [TableIndex("piece_by_part", on: "part")])
     static let counter = Table(
         "counter", key: [Column("name", .text)], values: [Column("number", .integer)])
 

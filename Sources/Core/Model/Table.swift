@@ -60,16 +60,28 @@ public struct Column: Hashable, Sendable {
 /// An order in which a table's rows can be scanned, beside that of its key.
 public struct TableIndex: Hashable, Sendable {
     public let name: String
-    /// Positions in `Table.columns`. The key's columns that are missing here are appended, so
+    /// The columns by which it sorts. The key's columns that are missing here are appended, so
     /// that every scan has one total order.
-    public let columns: [Int]
+    public let columnNames: [String]
     /// Rows whose value in this column is null are left out of the index; `nil`: none is.
-    public let presentColumn: Int?
+    public let presentName: String?
+    /// The positions of both in `Table.columns`, found out by the table; those of unknown names
+    /// are missing, and `Table.problem()` tells of them.
+    public private(set) var columns: [Int] = []
+    public private(set) var presentColumn: Int?
 
-    public init(_ name: String, columns: [Int], presentColumn: Int? = nil) {
+    public init(_ name: String, on columns: String..., present: String? = nil) {
         self.name = name
-        self.columns = columns
-        self.presentColumn = presentColumn
+        columnNames = columns
+        presentName = present
+    }
+
+    func resolved(in table: [Column]) -> TableIndex {
+        func position(_ name: String) -> Int? { table.firstIndex { $0.name == name } }
+        var index = self
+        index.columns = columnNames.compactMap(position)
+        index.presentColumn = presentName.flatMap(position)
+        return index
     }
 }
 
@@ -78,7 +90,7 @@ public enum Retention: Hashable, Sendable {
     /// Until a rule deletes them.
     case untilDeleted
     /// Until the moment in this column (milliseconds since 1970) has passed; null: until deleted.
-    case until(column: Int, index: String)
+    case until(column: String, index: String)
 }
 
 /// A table of the store, as data: every engine makes it, reads it and writes it from this.
@@ -95,10 +107,11 @@ public struct Table: Hashable, Sendable {
         _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],
         retention: Retention = .untilDeleted
     ) {
+        let columns = key + values
         self.name = name
-        self.columns = key + values
+        self.columns = columns
         self.keyCount = key.count
-        self.indexes = indexes
+        self.indexes = indexes.map { $0.resolved(in: columns) }
         self.retention = retention
     }
 

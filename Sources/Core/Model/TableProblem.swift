@@ -22,8 +22,10 @@ extension Table {
             return "\(name): later column \(column.name) is not optional"
         }
         for index in indexes {
-            let positions = index.columns + (index.presentColumn.map { [$0] } ?? [])
-            if index.columns.isEmpty || !positions.allSatisfy(columns.indices.contains) {
+            let isPresentKnown = index.presentName == nil || index.presentColumn != nil
+            if index.columns.isEmpty || index.columns.count != index.columnNames.count
+                || !isPresentKnown
+            {
                 return "\(name): index \(index.name) names no or unknown columns"
             }
             if Set(index.columns).count != index.columns.count {
@@ -31,8 +33,8 @@ extension Table {
             }
         }
         if case .until(let column, let index) = retention {
-            guard columns.indices.contains(column), columns[column].type == .integer,
-                order(of: index).first == column
+            guard let position = columns.firstIndex(where: { $0.name == column }),
+                columns[position].type == .integer, order(of: index).first == position
             else { return "\(name): its retention needs an index on its integer column" }
         }
         return nil

@@ -20,11 +20,15 @@ public struct CampaignPushRecord: Record, Equatable {
             Column("reason", .text), Column("expires_at", .integer),
         ],
         indexes: [
-            TableIndex("campaign_push_queued", columns: [0, 3, 7, 8, 9, 5], presentColumn: 5),
-            TableIndex("campaign_push_sending", columns: [0, 3, 6], presentColumn: 6),
-            TableIndex("campaign_push_by_expiry", columns: [17]),
+            TableIndex(
+                "campaign_push_queued", on: "app", "campaign", "lane", "environment", "topic",
+                "due", present: "due"),
+            TableIndex(
+                "campaign_push_sending", on: "app", "campaign", "sending_since",
+                present: "sending_since"),
+            TableIndex("campaign_push_by_expiry", on: "expires_at"),
         ],
-        retention: .until(column: 17, index: "campaign_push_by_expiry"))
+        retention: .until(column: "expires_at", index: "campaign_push_by_expiry"))
 
     /// As long as a campaign lasts, and then some: while it goes on, the row says who has it.
     public static let lifetime: Milliseconds = CampaignPlan.lifetime + 60 * 86_400_000

@@ -32,8 +32,8 @@ public struct CampaignRecord: Record, Equatable {
             Column("stop_percent", .integer), Column("expiration", .integer, optional: true),
             Column("expires_at", .integer, optional: true),
         ],
-        indexes: [TableIndex("campaign_by_expiry", columns: [15], presentColumn: 15)],
-        retention: .until(column: 15, index: "campaign_by_expiry"))
+        indexes: [TableIndex("campaign_by_expiry", on: "expires_at", present: "expires_at")],
+        retention: .until(column: "expires_at", index: "campaign_by_expiry"))
 
     public var app: AppID
     public var campaign: CampaignID
@@ -177,11 +177,11 @@ public struct CampaignProgressRecord: Record, Equatable {
             Column("expires_at", .integer, optional: true),
         ],
         indexes: [
-            TableIndex("campaign_by_due", columns: [6], presentColumn: 6),
-            TableIndex("campaign_sending", columns: [7], presentColumn: 7),
-            TableIndex("campaign_progress_by_expiry", columns: [22], presentColumn: 22),
+            TableIndex("campaign_by_due", on: "due", present: "due"),
+            TableIndex("campaign_sending", on: "sending_since", present: "sending_since"),
+            TableIndex("campaign_progress_by_expiry", on: "expires_at", present: "expires_at"),
         ],
-        retention: .until(column: 22, index: "campaign_progress_by_expiry"))
+        retention: .until(column: "expires_at", index: "campaign_progress_by_expiry"))
 
     public var app: AppID
     public var campaign: CampaignID

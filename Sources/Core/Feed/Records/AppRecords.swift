@@ -153,7 +153,7 @@ public struct APIKeyRecord: Record, Equatable {
         "api_key",
         key: [Column("app", .text), Column("key_i_d", .text)],
         values: [Column("hash", .blob), Column("created_at", .integer)],
-        indexes: [TableIndex("api_key_by_hash", columns: [2])])
+        indexes: [TableIndex("api_key_by_hash", on: "hash")])
 
     public var app: AppID
     public var keyID: String

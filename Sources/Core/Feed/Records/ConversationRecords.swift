@@ -104,10 +104,12 @@ public struct ParticipantRecord: Record, Equatable {
             Column("activity", .integer),
         ],
         indexes: [
-            TableIndex("participant_by_user", columns: [0, 2, 1]),
-            TableIndex("participant_by_revision", columns: [0, 1, 4]),
-            TableIndex("participant_by_leaving", columns: [0, 1, 6], presentColumn: 6),
-            TableIndex("participant_by_activity", columns: [0, 2, 12]),
+            TableIndex("participant_by_user", on: "app", "user", "conversation"),
+            TableIndex("participant_by_revision", on: "app", "conversation", "joined_revision"),
+            TableIndex(
+                "participant_by_leaving", on: "app", "conversation", "left_revision",
+                present: "left_revision"),
+            TableIndex("participant_by_activity", on: "app", "user", "activity"),
         ])
 
     public var app: AppID
@@ -214,7 +216,7 @@ public struct MessageRecord: Record, Equatable {
             Column("deleted_at", .integer, optional: true), Column("deleted_by", .text),
             Column("push_options", .blob),
         ],
-        indexes: [TableIndex("message_by_position", columns: [0, 2, 3])])
+        indexes: [TableIndex("message_by_position", on: "app", "conversation", "position")])
 
     public var app: AppID
     public var message: MessageID
@@ -321,7 +323,7 @@ public struct FanOutRecord: Record, Equatable {
             Column("change", .integer), Column("object", .blob), Column("cursor", .text),
             Column("created_at", .integer), Column("member", .text), Column("turn_at", .integer),
         ],
-        indexes: [TableIndex("fan_out_by_turn", columns: [0, 8])])
+        indexes: [TableIndex("fan_out_by_turn", on: "app", "turn_at")])
 
     public var app: AppID
     public var conversation: ConversationID

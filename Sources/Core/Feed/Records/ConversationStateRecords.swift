@@ -155,7 +155,7 @@ public struct BlockRecord: Record, Equatable {
         "block",
         key: [Column("app", .text), Column("user", .text), Column("other", .text)],
         values: [Column("is_blocked", .integer), Column("version", .integer)],
-        indexes: [TableIndex("block_by_other", columns: [0, 2])])
+        indexes: [TableIndex("block_by_other", on: "app", "other")])
 
     public var app: AppID
     /// Who blocks.

@@ -136,12 +136,14 @@ public struct DeviceRecord: Record, Equatable {
         ],
         indexes: [
             // Those who are logged in on the device first, then those who were.
-            TableIndex("device_by_id", columns: [0, 2, 24]),
-            TableIndex("device_by_token", columns: [0, 13, 12], presentColumn: 12),
-            TableIndex("device_by_expiry", columns: [24], presentColumn: 24),
-            TableIndex("device_by_offset", columns: [0, 27]),
+            TableIndex("device_by_id", on: "app", "device", "expires_at"),
+            TableIndex(
+                "device_by_token", on: "app", "push_environment", "push_token",
+                present: "push_token"),
+            TableIndex("device_by_expiry", on: "expires_at", present: "expires_at"),
+            TableIndex("device_by_offset", on: "app", "utc_offset"),
         ],
-        retention: .until(column: 24, index: "device_by_expiry"))
+        retention: .until(column: "expires_at", index: "device_by_expiry"))
 
     public var app: AppID
     public var user: UserID
@@ -344,10 +346,10 @@ public struct SessionTokenRecord: Record, Equatable {
             Column("expires_at", .integer), Column("is_used", .integer), Column("role", .integer),
         ],
         indexes: [
-            TableIndex("session_token_by_device", columns: [0, 2, 3]),
-            TableIndex("session_token_by_expiry", columns: [5]),
+            TableIndex("session_token_by_device", on: "app", "user", "device"),
+            TableIndex("session_token_by_expiry", on: "expires_at"),
         ],
-        retention: .until(column: 5, index: "session_token_by_expiry"))
+        retention: .until(column: "expires_at", index: "session_token_by_expiry"))
 
     public var app: AppID
     public var hash: [UInt8]
@@ -422,8 +424,8 @@ public struct SessionRecord: Record, Equatable {
             Column("connected_at", .integer),
         ],
         indexes: [
-            TableIndex("session_by_expected", columns: [8], presentColumn: 8),
-            TableIndex("session_by_boot", columns: [4]),
+            TableIndex("session_by_expected", on: "expected_until", present: "expected_until"),
+            TableIndex("session_by_boot", on: "boot"),
         ])
 
     public var app: AppID

@@ -13,9 +13,11 @@ public struct EntryRecord: Record, Equatable {
             Column("unread_position", .integer, optional: true),
         ],
         indexes: [
-            TableIndex("entry_by_object", columns: [0, 1, 3, 4, 5]),
-            TableIndex("entry_by_expiry", columns: [10], presentColumn: 10),
-            TableIndex("entry_by_unread", columns: [0, 1, 4, 11], presentColumn: 11),
+            TableIndex("entry_by_object", on: "app", "user", "kind", "conversation", "object"),
+            TableIndex("entry_by_expiry", on: "expires_at", present: "expires_at"),
+            TableIndex(
+                "entry_by_unread", on: "app", "user", "conversation", "unread_position",
+                present: "unread_position"),
         ])
 
     public var app: AppID
@@ -113,7 +115,10 @@ public struct ReceiptRecord: Record, Equatable {
             Column("pending_since", .integer, optional: true),
             Column("delivered_ranges", .blob),
         ],
-        indexes: [TableIndex("receipt_pending", columns: [0, 2, 7], presentColumn: 7)])
+        indexes: [
+            TableIndex(
+                "receipt_pending", on: "app", "user", "pending_since", present: "pending_since")
+        ])
 
     public var app: AppID
     public var conversation: ConversationID
@@ -237,7 +242,7 @@ public struct ReceiptDueRecord: Record, Equatable {
         "receipt_due",
         key: [Column("app", .text), Column("user", .text)],
         values: [Column("due", .integer, optional: true), Column("last_at", .integer)],
-        indexes: [TableIndex("receipt_due_by_due", columns: [2], presentColumn: 2)])
+        indexes: [TableIndex("receipt_due_by_due", on: "due", present: "due")])
 
     public var app: AppID
     public var user: UserID
@@ -288,8 +293,8 @@ public struct MutationRecord: Record, Equatable {
             Column("expires_at", .integer), Column("ordinal", .integer),
             Column("operation", .integer, optional: true),
         ],
-        indexes: [TableIndex("mutation_by_expiry", columns: [7])],
-        retention: .until(column: 7, index: "mutation_by_expiry"))
+        indexes: [TableIndex("mutation_by_expiry", on: "expires_at")],
+        retention: .until(column: "expires_at", index: "mutation_by_expiry"))
 
     public var app: AppID
     public var user: UserID
@@ -368,8 +373,8 @@ public struct IdempotencyRecord: Record, Equatable {
             Column("request_hash", .blob), Column("status", .integer), Column("response", .blob),
             Column("expires_at", .integer),
         ],
-        indexes: [TableIndex("idempotency_by_expiry", columns: [5])],
-        retention: .until(column: 5, index: "idempotency_by_expiry"))
+        indexes: [TableIndex("idempotency_by_expiry", on: "expires_at")],
+        retention: .until(column: "expires_at", index: "idempotency_by_expiry"))
 
     public var app: AppID
     public var key: String

@@ -10,7 +10,7 @@ public struct NameErasureRecord: Record, Equatable {
             Column("due", .integer), Column("conversation", .blob), Column("position", .integer),
             Column("member", .text),
         ],
-        indexes: [TableIndex("name_erasure_by_due", columns: [2])])
+        indexes: [TableIndex("name_erasure_by_due", on: "due")])
 
     public var app: AppID
     public var user: UserID

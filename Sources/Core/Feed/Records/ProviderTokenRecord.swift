@@ -13,8 +13,8 @@ public struct ProviderTokenRecord: Record, Equatable {
         values: [
             Column("token", .text), Column("made_at", .integer), Column("expires_at", .integer),
         ],
-        indexes: [TableIndex("provider_token_by_expiry", columns: [5])],
-        retention: .until(column: 5, index: "provider_token_by_expiry"))
+        indexes: [TableIndex("provider_token_by_expiry", on: "expires_at")],
+        retention: .until(column: "expires_at", index: "provider_token_by_expiry"))
 
     /// Age from which another one takes its place when it is asked for.
     public static let renewAfter: Milliseconds = 50 * 60_000

@@ -10,8 +10,8 @@ public struct RefusalRecord: Record, Equatable {
             Column("reason", .integer), Column("refused_at", .integer),
             Column("expires_at", .integer),
         ],
-        indexes: [TableIndex("refusal_by_expiry", columns: [5])],
-        retention: .until(column: 5, index: "refusal_by_expiry"))
+        indexes: [TableIndex("refusal_by_expiry", on: "expires_at")],
+        retention: .until(column: "expires_at", index: "refusal_by_expiry"))
 
     public enum Reason: UInt64, Sendable, CaseIterable {
         case muted = 1

@@ -13,10 +13,10 @@ public struct TokenFeedbackRecord: Record, Equatable {
             Column("dropped_at", .integer), Column("expires_at", .integer),
         ],
         indexes: [
-            TableIndex("token_feedback_by_user", columns: [0, 2]),
-            TableIndex("token_feedback_by_expiry", columns: [11]),
+            TableIndex("token_feedback_by_user", on: "app", "user"),
+            TableIndex("token_feedback_by_expiry", on: "expires_at"),
         ],
-        retention: .until(column: 11, index: "token_feedback_by_expiry"))
+        retention: .until(column: "expires_at", index: "token_feedback_by_expiry"))
 
     static let lifetime: Milliseconds = 30 * 86_400_000
 

@@ -17,12 +17,12 @@ public struct ScheduledRecord: Record, Equatable {
             Column("expires_at", .integer, optional: true),
         ],
         indexes: [
-            TableIndex("scheduled_by_due", columns: [0, 4], presentColumn: 4),
-            TableIndex("scheduled_by_state", columns: [0, 2, 3]),
-            TableIndex("scheduled_by_sender", columns: [0, 7], presentColumn: 7),
-            TableIndex("scheduled_by_expiry", columns: [17], presentColumn: 17),
+            TableIndex("scheduled_by_due", on: "app", "due", present: "due"),
+            TableIndex("scheduled_by_state", on: "app", "state", "send_at"),
+            TableIndex("scheduled_by_sender", on: "app", "sender", present: "sender"),
+            TableIndex("scheduled_by_expiry", on: "expires_at", present: "expires_at"),
         ],
-        retention: .until(column: 17, index: "scheduled_by_expiry"))
+        retention: .until(column: "expires_at", index: "scheduled_by_expiry"))
 
     public enum State: UInt64, Sendable, CaseIterable {
         case pending = 1
@@ -130,7 +130,7 @@ public struct ScheduledRecipientRecord: Record, Equatable {
     public static let table = Table(
         "scheduled_recipient",
         key: [Column("app", .text), Column("user", .text), Column("message", .blob)], values: [],
-        indexes: [TableIndex("scheduled_recipient_by_message", columns: [0, 2])])
+        indexes: [TableIndex("scheduled_recipient_by_message", on: "app", "message")])
 
     public var app: AppID
     public var user: UserID

@@ -21,7 +21,7 @@ public struct WebhookRecord: Record, Equatable {
             Column("leased_until", .integer, optional: true),
             Column("due", .integer, optional: true),
         ],
-        indexes: [TableIndex("webhook_by_due", columns: [22], presentColumn: 22)])
+        indexes: [TableIndex("webhook_by_due", on: "due", present: "due")])
 
     public var app: AppID
     public var webhook: WebhookID
@@ -182,7 +182,7 @@ public struct WebhookEventRecord: Record, Equatable {
             Column("left_users", .text), Column("device", .blob, optional: true),
             Column("feedback", .integer), Column("expires_at", .integer),
         ],
-        indexes: [TableIndex("webhook_event_by_expiry", columns: [13])])
+        indexes: [TableIndex("webhook_event_by_expiry", on: "expires_at")])
 
     public var app: AppID
     public var number: UInt64

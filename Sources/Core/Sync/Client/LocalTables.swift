@@ -48,8 +48,8 @@ struct LocalEntryRecord: Record, Equatable {
             Column("round", .integer), Column("entry", .blob),
         ],
         indexes: [
-            TableIndex("local_entry_by_position", columns: [0, 1, 4]),
-            TableIndex("local_entry_by_round", columns: [5]),
+            TableIndex("local_entry_by_position", on: "kind", "conversation", "position"),
+            TableIndex("local_entry_by_round", on: "round"),
         ])
 
     /// A number of its own for each kind of object; never renumbered.

@@ -23,13 +23,18 @@ public struct AlertRecord: Record, Equatable {
             Column("number", .integer),
         ],
         indexes: [
-            TableIndex("alert_by_seq", columns: [0, 1, 2, 6]),
-            TableIndex("alert_queued", columns: [0, 1, 2, 7, 6]),
-            TableIndex("alert_open", columns: [0, 1, 2, 4, 8], presentColumn: 8),
-            TableIndex("alert_by_expiry", columns: [12]),
-            TableIndex("alert_by_moment", columns: [7, 17], presentColumn: 17),
-            TableIndex("alert_express", columns: [0, 1, 2, 19, 6], presentColumn: 19),
-            TableIndex("alert_sent", columns: [0, 1, 2, 4, 10], presentColumn: 10),
+            TableIndex("alert_by_seq", on: "app", "user", "device", "seq"),
+            TableIndex("alert_queued", on: "app", "user", "device", "phase", "seq"),
+            TableIndex(
+                "alert_open", on: "app", "user", "device", "conversation", "open_position",
+                present: "open_position"),
+            TableIndex("alert_by_expiry", on: "expires_at"),
+            TableIndex("alert_by_moment", on: "phase", "moment", present: "moment"),
+            TableIndex(
+                "alert_express", on: "app", "user", "device", "express", "seq", present: "express"),
+            TableIndex(
+                "alert_sent", on: "app", "user", "device", "conversation", "sent_at",
+                present: "sent_at"),
         ])
 
     public var app: AppID

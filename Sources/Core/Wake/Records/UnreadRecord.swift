@@ -9,7 +9,7 @@ public struct UnreadRecord: Record, Equatable {
         "unread",
         key: [Column("app", .text), Column("user", .text), Column("conversation", .blob)],
         values: [Column("count", .integer), Column("muted_until", .integer)],
-        indexes: [TableIndex("unread_by_mute", columns: [0, 1, 4])])
+        indexes: [TableIndex("unread_by_mute", on: "app", "user", "muted_until")])
 
     public var app: AppID
     public var user: UserID

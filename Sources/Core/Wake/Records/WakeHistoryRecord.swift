@@ -18,10 +18,10 @@ public struct WakeHistoryRecord: Record, Equatable {
             Column("badge", .integer, optional: true), Column("expires_at", .integer),
         ],
         indexes: [
-            TableIndex("wake_history_by_time", columns: [0, 1, 2, 9]),
-            TableIndex("wake_history_by_expiry", columns: [18]),
+            TableIndex("wake_history_by_time", on: "app", "user", "device", "sent_at"),
+            TableIndex("wake_history_by_expiry", on: "expires_at"),
         ],
-        retention: .until(column: 18, index: "wake_history_by_expiry"))
+        retention: .until(column: "expires_at", index: "wake_history_by_expiry"))
 
     public var app: AppID
     public var user: UserID

@@ -36,10 +36,12 @@ public struct WakeRecord: Record, Equatable {
             Column("written_at", .integer),
         ],
         indexes: [
-            TableIndex("wake_by_lane", columns: [34, 0, 35, 36, 41, 3], presentColumn: 3),
-            TableIndex("wake_by_deadline", columns: [4], presentColumn: 4),
-            TableIndex("wake_by_waiting", columns: [16], presentColumn: 16),
-            TableIndex("wake_by_owner", columns: [30], presentColumn: 30),
+            TableIndex(
+                "wake_by_lane", on: "lane", "app", "environment", "topic", "turn", "due",
+                present: "due"),
+            TableIndex("wake_by_deadline", on: "deadline", present: "deadline"),
+            TableIndex("wake_by_waiting", on: "waiting_since", present: "waiting_since"),
+            TableIndex("wake_by_owner", on: "owner", present: "owner"),
         ])
 
     public var app: AppID
