@@ -173,25 +173,37 @@ import Testing
         }
     }
 
-    @Test("columns that say since when they are there come to an old file by themselves")
+    @Test("columns that say since when they are there come to an old file, with their indexes")
     func laterColumns() throws {
         let later = Table(
             "thing", key: [Column("id", .integer)],
             values: [
                 Column("name", .text), Column("due", .integer, optional: true, since: 2),
                 Column("place", .text, optional: true, since: 3),
+            ],
+            indexes: [
+                TableIndex("thing_by_name", on: "name"),
+                TableIndex("thing_by_place", on: "place", "due", present: "place"),
             ])
+        let first = later.asOf(schema: 1)
+        #expect(first.indexes.map(\.name) == ["thing_by_name"])
         try withFolder { folder throws in
-            let old = try open(folder, tables: [Self.firstThing])
-            try old.put(Self.firstThing, [.integer(1), .text("n")])
+            let old = try open(folder, tables: [first])
+            try old.put(first, [.integer(1), .text("n")])
             old.close()
             for _ in 0..<2 {
                 let new = try open(folder, tables: [later])
                 #expect(try new.rows(later) == [[.integer(1), .text("n"), .null, .null]])
+                try new.put(later, [.integer(2), .text("m"), .integer(5), .text("p")])
+                let placed = try new.rows(later, Scan(index: "thing_by_place", limit: 9))
+                #expect(placed == [[.integer(2), .text("m"), .integer(5), .text("p")]])
+                try new.write { transaction throws(StoreError) in
+                    try transaction.delete(later, key: [.integer(2)])
+                }
                 new.close()
             }
             let text = refusal { () throws(StoreError) in
-                _ = try open(folder, tables: [Self.firstThing])
+                _ = try open(folder, tables: [first])
             }
             #expect(text.contains("schema 3, this program knows 1"))
         }

@@ -28,7 +28,7 @@ public struct Migration: Sendable {
     }
 
     /// The history that the tables' data tell: all of them as they were first, then each
-    /// schema's new columns.
+    /// schema's new columns and the indexes on them.
     static func history(of tables: [Table]) -> [Migration] {
         let newest = tables.flatMap(\.columns).map(\.since).max() ?? 1
         var history = [
@@ -38,13 +38,18 @@ public struct Migration: Sendable {
             let added = tables.map { table in
                 (table, table.columns.filter { $0.since == number + 1 })
             }.filter { !$0.1.isEmpty }
+            let indexes = added.flatMap { table, _ in
+                let old = Set(table.asOf(schema: number).indexes.map(\.name))
+                return table.asOf(schema: number + 1).indexes.filter { !old.contains($0.name) }
+                    .map { Change.createIndex(table, $0.name) }
+            }
             let names = added.flatMap { table, columns in
                 columns.map { "\(table.name).\($0.name)" }
             }
             history.append(
                 Migration(
                     number + 1, "add " + names.joined(separator: ", "),
-                    added.map { .addColumns($0, $1) }))
+                    added.map { .addColumns($0, $1) } + indexes))
         }
         return history
     }

@@ -115,9 +115,14 @@ public struct Table: Hashable, Sendable {
         self.retention = retention
     }
 
-    /// The table as that schema had it: without the columns that came later.
+    /// The table as that schema had it: without the columns that came later, and the indexes on
+    /// them.
     public func asOf(schema: Int) -> Table {
-        Table(
+        let later = Set(columns.filter { $0.since > schema }.map(\.name))
+        let indexes = indexes.filter { index in
+            later.isDisjoint(with: index.columnNames + (index.presentName.map { [$0] } ?? []))
+        }
+        return Table(
             name, key: Array(columns[..<keyCount]),
             values: columns[keyCount...].filter { $0.since <= schema }, indexes: indexes,
             retention: retention)
