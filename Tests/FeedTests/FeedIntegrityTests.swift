@@ -155,7 +155,7 @@ struct FeedIntegrityTests {
         let whole = ["conversation", "participant b", "participant c", "message 1 x"]
         #expect(try world.texts("b") == whole)
         #expect(try world.peek("b").entries.map(\.text) == whole.reversed())
-        #expect(world.unreadable.map(\.detail) == ["entry 2: 99 is no EntryKind"])
+        #expect(world.unreadable.map(\.detail) == ["entry 2: entry.kind: 99 is no EntryKind"])
     }
 
     /// What a backend lists is not kept from it by one conversation that is gone.

@@ -99,6 +99,8 @@ import Testing
                 }
                 let record = try R(row: row)
                 #expect(exact([record.row]) == exact([row]), "\(table.name)")
+                let key = record.rowKey
+                #expect(exact([key]) == exact([Array(row[..<table.keyCount])]))
                 // What is written over it is read in the second turn.
                 try store.write { transaction throws(StoreError) in try transaction.put(record) }
             }

@@ -103,7 +103,7 @@ import Testing
         let highest = { (bound: UInt64) throws(StoreError) in inUse.last { $0 < bound } }
         while let next = try CampaignTurn.next(after: last, highest: highest) {
             order.append("\(next.offset)\(next.isEarly ? "+1" : "")")
-            #expect(CampaignTurn(encoded: next.encoded) == next)
+            #expect(CampaignTurn(form: next.form) == next)
             #expect(next.clock <= last?.clock ?? .max)
             last = next
             try #require(order.count < 20)

@@ -1,123 +1,55 @@
-// What is generic here is inlinable: every row of every table goes through it, and what is not
-// specialised for its record costs a look at the runtime's tables of types for each column.
-
 /// A typed row of a table.
+///
+/// Its columns are declared in one place, an initialiser that makes it from them:
+///
+///     public init(columns c: inout some ColumnVisitor, of row: Self?) {
+///         app = c.key("app", row?.app)
+///         sentAt = c.value("sent_at", row?.sentAt)
+///     }
+///
+/// Swift refuses one that forgets a property. It is marked `@inlinable` where rows are read or
+/// written in another module than the record's.
 public protocol Record: Sendable {
     static var table: Table { get }
+    /// Goes through all columns.
+    ///
+    /// - Parameter row: what is written; `nil`: nothing is.
+    init(columns: inout some ColumnVisitor, of row: Self?)
     /// All columns in the table's order.
     var row: [ColumnValue] { get }
     init(row: [ColumnValue]) throws(StoreError)
 }
 
-/// Reads one row's columns from left to right; a column of another type is `StoreError.corrupt`.
-public struct RowReader {
-    @usableFromInline let row: [ColumnValue]
-    @usableFromInline var position = 0
-
-    public init(_ row: [ColumnValue], of table: Table) throws(StoreError) {
-        guard row.count == table.columns.count else {
-            throw .corrupt("\(table.name): \(row.count) columns, not \(table.columns.count)")
-        }
-        self.row = row
+extension Record {
+    @inlinable
+    public var row: [ColumnValue] {
+        var writer = RowWriter(reserving: Self.table.columns.count)
+        _ = Self(columns: &writer, of: self)
+        return writer.row
     }
+
+    /// The columns of the table's key.
+    @inlinable
+    public var rowKey: [ColumnValue] { Array(row.prefix(Self.table.keyCount)) }
 
     @inlinable
-    mutating func next() -> ColumnValue {
-        precondition(position < row.count, "a record reads more columns than its table has")
-        defer { position += 1 }
-        return row[position]
-    }
-
-    @inlinable
-    public mutating func unsigned() throws(StoreError) -> UInt64 {
-        guard case .integer(let value) = next(), value >= 0 else {
-            throw .corrupt("column \(position - 1) is not an unsigned integer")
+    public init(row: [ColumnValue]) throws(StoreError) {
+        var reader = RowReader(row)
+        self.init(columns: &reader, of: nil)
+        if let failure = reader.failure { throw .corrupt("\(Self.table.name).\(failure)") }
+        if reader.position != row.count {
+            throw .corrupt("\(Self.table.name): \(row.count) columns, not \(reader.position)")
         }
-        return UInt64(value)
-    }
-
-    public mutating func flag() throws(StoreError) -> Bool { try unsigned() != 0 }
-
-    public mutating func timestamp() throws(StoreError) -> Timestamp {
-        Timestamp(milliseconds: try unsigned())
-    }
-
-    public mutating func text() throws(StoreError) -> String {
-        guard case .text(let value) = next() else {
-            throw .corrupt("column \(position - 1) is not text")
-        }
-        return value
-    }
-
-    @inlinable
-    public mutating func blob() throws(StoreError) -> [UInt8] {
-        guard case .blob(let value) = next() else {
-            throw .corrupt("column \(position - 1) is not a blob")
-        }
-        return value
-    }
-
-    @inlinable
-    public mutating func identifier<Noun>() throws(StoreError) -> Identifier<Noun> {
-        guard let value = Identifier<Noun>(try blob()) else {
-            throw .corrupt("column \(position - 1) is not an identifier")
-        }
-        return value
-    }
-
-    /// A column whose numbers are the raw values of `type`.
-    @inlinable
-    public mutating func value<Value: RawRepresentable>(
-        _ type: Value.Type
-    ) throws(StoreError) -> Value where Value.RawValue == UInt64 {
-        let raw = try unsigned()
-        guard let value = Value(rawValue: raw) else {
-            throw .corrupt("\(raw) is no \(type)")
-        }
-        return value
-    }
-
-    /// `nil` for null, else what `read` makes of the column.
-    @inlinable
-    public mutating func optional<Value>(
-        _ read: (inout RowReader) throws(StoreError) -> Value
-    ) throws(StoreError) -> Value? {
-        precondition(position < row.count, "a record reads more columns than its table has")
-        if row[position] == .null {
-            position += 1
-            return nil
-        }
-        return try read(&self)
     }
 }
 
-extension ColumnValue {
-    /// Numbers above `Int64.max` do not occur in rows: counters and milliseconds never get there.
-    public static func unsigned(_ value: UInt64) -> ColumnValue {
-        .integer(Int64(clamping: value))
-    }
-    public static func flag(_ value: Bool) -> ColumnValue { .integer(value ? 1 : 0) }
-    public static func timestamp(_ value: Timestamp) -> ColumnValue {
-        .unsigned(value.milliseconds)
-    }
-    @inlinable
-    public static func identifier<Noun>(_ value: Identifier<Noun>) -> ColumnValue {
-        .blob(value.bytes)
-    }
-    public static func app(_ value: AppID) -> ColumnValue { .text(value.name) }
-    public static func user(_ value: UserID) -> ColumnValue { .text(value.name) }
-    /// `.null` for `nil`.
-    @inlinable
-    public static func optional<Value>(
-        _ value: Value?, _ make: (Value) -> ColumnValue
-    ) -> ColumnValue {
-        value.map(make) ?? .null
-    }
-}
+// A caller has a transaction of whatever engine, which keeps the compiler from specialising these
+// for the record alone: they are made part of the caller, where the record is known.
 
 extension StoreSnapshot {
     /// The record with this key.
     @inlinable
+    @inline(__always)
     public func record<R: Record>(
         _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
     ) throws(StoreError) -> R? {
@@ -127,6 +59,7 @@ extension StoreSnapshot {
 
     /// Records in the scan's order.
     @inlinable
+    @inline(__always)
     public func records<R: Record>(_ type: R.Type, _ scan: Scan) throws(StoreError) -> [R] {
         var records: [R] = []
         for row in try rows(R.table, scan) { records.append(try R(row: row)) }
@@ -136,11 +69,13 @@ extension StoreSnapshot {
 
 extension StoreTransaction {
     @inlinable
+    @inline(__always)
     public func put(_ record: some Record) throws(StoreError) {
         try put(type(of: record).table, record.row)
     }
 
     @inlinable
+    @inline(__always)
     public func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) {
         try delete(R.table, key: key)
     }

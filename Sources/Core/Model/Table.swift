@@ -115,6 +115,19 @@ public struct Table: Hashable, Sendable {
         self.retention = retention
     }
 
+    /// The table of a record, with the columns that it declares.
+    public init<R: Record>(
+        _ name: String, of record: R.Type, indexes: [TableIndex] = [],
+        retention: Retention = .untilDeleted
+    ) {
+        var list = ColumnList()
+        _ = R(columns: &list, of: nil)
+        self.init(
+            name, key: Array(list.columns[..<list.keyCount]),
+            values: Array(list.columns[list.keyCount...]), indexes: indexes,
+            retention: retention)
+    }
+
     /// The table as that schema had it: without the columns that came later, and the indexes on
     /// them.
     public func asOf(schema: Int) -> Table {

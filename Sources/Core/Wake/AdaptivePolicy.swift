@@ -2,7 +2,7 @@ public import Model
 
 /// What an app may choose beyond one grace and one budget for all devices. As made it is the
 /// classic policy: one missed wake demotes, grace and budget are the app's.
-public struct AdaptivePolicy: Equatable, Sendable {
+public struct AdaptivePolicy: StoredBytes, Equatable {
     /// In per cent: the part of a device's wakes that came within its grace. 0: the app's grace.
     /// A device that has too few of its own goes by those of all devices of its app.
     public var graceQuantile: UInt64 = 0

@@ -4,32 +4,6 @@ public import Wake
 /// A campaign's push to one device: the key is what makes it one, whatever happens. While it is
 /// under way the lease and the fencing are those of the device's wake row.
 public struct CampaignPushRecord: Record, Equatable {
-    public static let table = Table(
-        "campaign_push",
-        key: [
-            Column("app", .text), Column("user", .text), Column("device", .blob),
-            Column("campaign", .blob),
-        ],
-        values: [
-            Column("phase", .integer), Column("due", .integer, optional: true),
-            Column("sending_since", .integer, optional: true), Column("lane", .integer),
-            Column("environment", .integer), Column("topic", .text),
-            Column("is_canary", .integer), Column("queued_at", .integer),
-            Column("settled_at", .integer, optional: true), Column("attempts", .integer),
-            Column("push", .blob, optional: true), Column("status", .integer),
-            Column("reason", .text), Column("expires_at", .integer),
-        ],
-        indexes: [
-            TableIndex(
-                "campaign_push_queued", on: "app", "campaign", "lane", "environment", "topic",
-                "due", present: "due"),
-            TableIndex(
-                "campaign_push_sending", on: "app", "campaign", "sending_since",
-                present: "sending_since"),
-            TableIndex("campaign_push_by_expiry", on: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "campaign_push_by_expiry"))
-
     /// As long as a campaign lasts, and then some: while it goes on, the row says who has it.
     public static let lifetime: Milliseconds = CampaignPlan.lifetime + 60 * 86_400_000
 
@@ -94,41 +68,41 @@ public struct CampaignPushRecord: Record, Equatable {
     }
 
     var key: [ColumnValue] { Array(row.prefix(Self.table.keyCount)) }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        campaign = try reader.identifier()
-        phase = try reader.value(CampaignPushPhase.self)
-        due = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        sendingSince = try reader.optional { reader throws(StoreError) in
-            try reader.timestamp()
-        }
-        lane = try reader.value(PushClass.self)
-        environment = try reader.unsigned()
-        topic = try reader.text()
-        isCanary = try reader.flag()
-        queuedAt = try reader.timestamp()
-        settledAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        attempts = try reader.unsigned()
-        push = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        status = try reader.unsigned()
-        reason = try reader.text()
-        expiresAt = try reader.timestamp()
-    }
+extension CampaignPushRecord {
+    public static let table = Table(
+        "campaign_push", of: Self.self,
+        indexes: [
+            TableIndex(
+                "campaign_push_queued", on: "app", "campaign", "lane", "environment", "topic",
+                "due", present: "due"),
+            TableIndex(
+                "campaign_push_sending", on: "app", "campaign", "sending_since",
+                present: "sending_since"),
+            TableIndex("campaign_push_by_expiry", on: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "campaign_push_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .user(user), .identifier(device), .identifier(campaign),
-            .unsigned(phase.rawValue), .optional(due) { .timestamp($0) },
-            .optional(sendingSince) { .timestamp($0) }, .unsigned(lane.rawValue),
-            .unsigned(environment), .text(topic), .flag(isCanary), .timestamp(queuedAt),
-            .optional(settledAt) { .timestamp($0) }, .unsigned(attempts),
-            .optional(push) { .identifier($0) }, .unsigned(status), .text(reason),
-            .timestamp(expiresAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        campaign = c.key("campaign", row?.campaign)
+        phase = c.value("phase", row?.phase)
+        due = c.value("due", row?.due)
+        sendingSince = c.value("sending_since", row?.sendingSince)
+        lane = c.value("lane", row?.lane)
+        environment = c.value("environment", row?.environment)
+        topic = c.value("topic", row?.topic)
+        isCanary = c.value("is_canary", row?.isCanary)
+        queuedAt = c.value("queued_at", row?.queuedAt)
+        settledAt = c.value("settled_at", row?.settledAt)
+        attempts = c.value("attempts", row?.attempts)
+        push = c.value("push", row?.push)
+        status = c.value("status", row?.status)
+        reason = c.value("reason", row?.reason)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }
 
@@ -140,14 +114,6 @@ extension DeviceID {
 /// A word that the backend put on a user, or on one device: campaigns choose by it. Gone with
 /// the user.
 public struct TagRecord: Record, Equatable {
-    public static let table = Table(
-        "tag",
-        key: [
-            Column("app", .text), Column("user", .text), Column("device", .blob),
-            Column("tag", .text),
-        ],
-        values: [Column("tagged_at", .integer)])
-
     public var app: AppID
     public var user: UserID
     /// Zero: all devices of the user.
@@ -162,17 +128,16 @@ public struct TagRecord: Record, Equatable {
         self.tag = tag
         self.taggedAt = taggedAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        tag = try reader.text()
-        taggedAt = try reader.timestamp()
-    }
+extension TagRecord {
+    public static let table = Table("tag", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [.app(app), .user(user), .identifier(device), .text(tag), .timestamp(taggedAt)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        tag = c.key("tag", row?.tag)
+        taggedAt = c.value("tagged_at", row?.taggedAt)
     }
 }

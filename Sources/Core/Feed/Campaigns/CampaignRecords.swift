@@ -20,21 +20,6 @@ extension CampaignProgressRecord {
 /// What a campaign says, to whom and when: never changed. How far it got is a row of its own,
 /// which is written again and again.
 public struct CampaignRecord: Record, Equatable {
-    public static let table = Table(
-        "campaign",
-        key: [Column("app", .text), Column("campaign", .blob)],
-        values: [
-            Column("name", .text), Column("push_title", .text), Column("push_body", .text),
-            Column("push_options", .blob), Column("filter", .blob),
-            Column("created_at", .integer), Column("starts_at", .integer),
-            Column("is_local", .integer), Column("rate", .integer),
-            Column("canary_share", .integer), Column("canary_wait", .integer, optional: true),
-            Column("stop_percent", .integer), Column("expiration", .integer, optional: true),
-            Column("expires_at", .integer, optional: true),
-        ],
-        indexes: [TableIndex("campaign_by_expiry", on: "expires_at", present: "expires_at")],
-        retention: .until(column: "expires_at", index: "campaign_by_expiry"))
-
     public var app: AppID
     public var campaign: CampaignID
     /// For people.
@@ -64,46 +49,39 @@ public struct CampaignRecord: Record, Equatable {
         self.createdAt = createdAt
         self.plan = plan
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        campaign = try reader.identifier()
-        name = try reader.text()
-        pushTitle = try reader.text()
-        pushBody = try reader.text()
-        pushOptions = try reader.blob()
-        filter = try reader.blob()
-        createdAt = try reader.timestamp()
-        plan = CampaignPlan(startsAt: try reader.timestamp())
-        plan.isLocal = try reader.flag()
-        plan.rate = try reader.unsigned()
-        plan.canaryShare = try reader.unsigned()
-        plan.canaryWait = try reader.optional { reader throws(StoreError) in
-            try reader.unsigned()
-        }
-        plan.stopPercent = try reader.unsigned()
-        plan.expiration = try reader.optional { reader throws(StoreError) in
-            try reader.unsigned()
-        }
-        expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-    }
+extension CampaignRecord {
+    public static let table = Table(
+        "campaign", of: Self.self,
+        indexes: [
+            TableIndex("campaign_by_expiry", on: "expires_at", present: "expires_at")
+        ],
+        retention: .until(column: "expires_at", index: "campaign_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .identifier(campaign), .text(name), .text(pushTitle), .text(pushBody),
-            .blob(pushOptions), .blob(filter), .timestamp(createdAt), .timestamp(plan.startsAt),
-            .flag(plan.isLocal), .unsigned(plan.rate), .unsigned(plan.canaryShare),
-            .optional(plan.canaryWait) { .unsigned($0) }, .unsigned(plan.stopPercent),
-            .optional(plan.expiration) { .unsigned($0) },
-            .optional(expiresAt) { .timestamp($0) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        campaign = c.key("campaign", row?.campaign)
+        name = c.value("name", row?.name)
+        pushTitle = c.value("push_title", row?.pushTitle)
+        pushBody = c.value("push_body", row?.pushBody)
+        pushOptions = c.value("push_options", row?.pushOptions)
+        filter = c.value("filter", row?.filter)
+        createdAt = c.value("created_at", row?.createdAt)
+        plan = CampaignPlan(startsAt: c.value("starts_at", row?.plan.startsAt))
+        plan.isLocal = c.value("is_local", row?.plan.isLocal)
+        plan.rate = c.value("rate", row?.plan.rate)
+        plan.canaryShare = c.value("canary_share", row?.plan.canaryShare)
+        plan.canaryWait = c.value("canary_wait", row?.plan.canaryWait)
+        plan.stopPercent = c.value("stop_percent", row?.plan.stopPercent)
+        plan.expiration = c.value("expiration", row?.plan.expiration)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }
 
 /// What has been counted of a campaign. `waiting` and `flying` follow rows that others delete
 /// with their users, and are put right when the campaign looks itself; all others only rise.
-public struct CampaignCounts: Equatable, Sendable {
+public struct CampaignCounts: StoredBytes, Equatable {
     /// Devices of the app that were looked at, in all its passes.
     public var seen: UInt64 = 0
     /// Devices of the audience that got a row.
@@ -135,14 +113,14 @@ public struct CampaignCounts: Equatable, Sendable {
     }
 
     /// Eight bytes each.
-    var encoded: [UInt8] {
+    public var encoded: [UInt8] {
         numbers.flatMap { number in
             (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
         }
     }
 
     /// `nil`: the bytes are of something else.
-    init?(encoded: [UInt8]) {
+    public init?(encoded: [UInt8]) {
         guard encoded.count == numbers.count * 8 else { return nil }
         let found = stride(from: 0, to: encoded.count, by: 8).map { start in
             encoded[start..<start + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -159,30 +137,6 @@ public struct CampaignCounts: Equatable, Sendable {
 /// Invariants: `due` is null exactly while only somebody else's doing can bring it further;
 /// `sendingSince` is null exactly while nothing of it may be claimed.
 public struct CampaignProgressRecord: Record, Equatable {
-    public static let table = Table(
-        "campaign_progress",
-        key: [Column("app", .text), Column("campaign", .blob)],
-        values: [
-            Column("stage", .integer), Column("hold", .integer), Column("reason", .text),
-            Column("since", .integer), Column("due", .integer, optional: true),
-            Column("sending_since", .integer, optional: true),
-            Column("started_at", .integer, optional: true),
-            Column("finished_at", .integer, optional: true),
-            Column("review_until", .integer, optional: true),
-            Column("offset", .integer, optional: true), Column("is_offset_done", .integer),
-            Column("cursor_user", .text), Column("cursor_device", .blob),
-            Column("is_pass_done", .integer), Column("counts", .blob), Column("trend", .blob),
-            Column("meter_second", .integer), Column("meter_count", .integer),
-            Column("last_status", .integer), Column("last_reason", .text),
-            Column("expires_at", .integer, optional: true),
-        ],
-        indexes: [
-            TableIndex("campaign_by_due", on: "due", present: "due"),
-            TableIndex("campaign_sending", on: "sending_since", present: "sending_since"),
-            TableIndex("campaign_progress_by_expiry", on: "expires_at", present: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "campaign_progress_by_expiry"))
-
     public var app: AppID
     public var campaign: CampaignID
     public var stage = CampaignStage.scheduled
@@ -226,53 +180,41 @@ public struct CampaignProgressRecord: Record, Equatable {
 
     public var state: CampaignState { CampaignState(stage, hold) }
     public var isOver: Bool { stage == .finished || hold == .cancelled }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        func timestamp(_ reader: inout RowReader) throws(StoreError) -> Timestamp? {
-            try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        }
-        app = AppID(try reader.text())
-        campaign = try reader.identifier()
-        stage = try reader.value(CampaignStage.self)
-        hold = try reader.value(CampaignHold.self)
-        reason = try reader.text()
-        since = try reader.timestamp()
-        due = try timestamp(&reader)
-        sendingSince = try timestamp(&reader)
-        startedAt = try timestamp(&reader)
-        finishedAt = try timestamp(&reader)
-        reviewUntil = try timestamp(&reader)
-        turn = try reader.optional { reader throws(StoreError) in
-            CampaignTurn(encoded: try reader.unsigned())
-        }
-        isOffsetDone = try reader.flag()
-        cursorUser = UserID(try reader.text())
-        cursorDevice = try reader.identifier()
-        isPassDone = try reader.flag()
-        guard let counts = CampaignCounts(encoded: try reader.blob()),
-            let trend = RejectionTrend(encoded: try reader.blob())
-        else { throw .corrupt("campaign_progress: counts") }
-        self.counts = counts
-        self.trend = trend
-        meterSecond = try reader.unsigned()
-        meterCount = try reader.unsigned()
-        lastStatus = try reader.unsigned()
-        lastReason = try reader.text()
-        expiresAt = try timestamp(&reader)
-    }
+extension CampaignProgressRecord {
+    public static let table = Table(
+        "campaign_progress", of: Self.self,
+        indexes: [
+            TableIndex("campaign_by_due", on: "due", present: "due"),
+            TableIndex("campaign_sending", on: "sending_since", present: "sending_since"),
+            TableIndex("campaign_progress_by_expiry", on: "expires_at", present: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "campaign_progress_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .identifier(campaign), .unsigned(stage.rawValue), .unsigned(hold.rawValue),
-            .text(reason), .timestamp(since), .optional(due) { .timestamp($0) },
-            .optional(sendingSince) { .timestamp($0) }, .optional(startedAt) { .timestamp($0) },
-            .optional(finishedAt) { .timestamp($0) },
-            .optional(reviewUntil) { .timestamp($0) }, .optional(turn) { .unsigned($0.encoded) },
-            .flag(isOffsetDone), .user(cursorUser), .identifier(cursorDevice),
-            .flag(isPassDone), .blob(counts.encoded), .blob(trend.encoded),
-            .unsigned(meterSecond), .unsigned(meterCount), .unsigned(lastStatus),
-            .text(lastReason), .optional(expiresAt) { .timestamp($0) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        campaign = c.key("campaign", row?.campaign)
+        stage = c.value("stage", row?.stage)
+        hold = c.value("hold", row?.hold)
+        reason = c.value("reason", row?.reason)
+        since = c.value("since", row?.since)
+        due = c.value("due", row?.due)
+        sendingSince = c.value("sending_since", row?.sendingSince)
+        startedAt = c.value("started_at", row?.startedAt)
+        finishedAt = c.value("finished_at", row?.finishedAt)
+        reviewUntil = c.value("review_until", row?.reviewUntil)
+        turn = c.value("offset", row?.turn)
+        isOffsetDone = c.value("is_offset_done", row?.isOffsetDone)
+        cursorUser = c.value("cursor_user", row?.cursorUser)
+        cursorDevice = c.value("cursor_device", row?.cursorDevice)
+        isPassDone = c.value("is_pass_done", row?.isPassDone)
+        counts = c.value("counts", row?.counts)
+        trend = c.value("trend", row?.trend)
+        meterSecond = c.value("meter_second", row?.meterSecond)
+        meterCount = c.value("meter_count", row?.meterCount)
+        lastStatus = c.value("last_status", row?.lastStatus)
+        lastReason = c.value("last_reason", row?.lastReason)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }

@@ -3,15 +3,6 @@ public import Model
 /// Something the backend tells listed users, stored once; entries of feeds point to it, and say
 /// themselves whether their user has read it.
 public struct AnnouncementRecord: Record, Equatable {
-    public static let table = Table(
-        "announcement",
-        key: [Column("app", .text), Column("announcement", .blob)],
-        values: [
-            Column("sent_at", .integer), Column("parts", .blob), Column("push_title", .text),
-            Column("push_body", .text), Column("recipients", .integer),
-            Column("push_options", .blob),
-        ])
-
     public var app: AppID
     public var announcement: MessageID
     public var sentAt: Timestamp
@@ -37,35 +28,26 @@ public struct AnnouncementRecord: Record, Equatable {
         self.recipients = recipients
         self.pushOptions = pushOptions
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        announcement = try reader.identifier()
-        sentAt = try reader.timestamp()
-        parts = try reader.blob()
-        pushTitle = try reader.text()
-        pushBody = try reader.text()
-        recipients = try reader.unsigned()
-        pushOptions = try reader.blob()
-    }
+extension AnnouncementRecord {
+    public static let table = Table("announcement", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .identifier(announcement), .timestamp(sentAt), .blob(parts),
-            .text(pushTitle), .text(pushBody), .unsigned(recipients), .blob(pushOptions),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        announcement = c.key("announcement", row?.announcement)
+        sentAt = c.value("sent_at", row?.sentAt)
+        parts = c.value("parts", row?.parts)
+        pushTitle = c.value("push_title", row?.pushTitle)
+        pushBody = c.value("push_body", row?.pushBody)
+        recipients = c.value("recipients", row?.recipients)
+        pushOptions = c.value("push_options", row?.pushOptions)
     }
 }
 
 /// Users who have yet to get an announcement: a step serves them all, or as many as its turn
 /// allows. A large announcement has several such rows.
 public struct AnnouncementBatchRecord: Record, Equatable {
-    public static let table = Table(
-        "announcement_batch",
-        key: [Column("app", .text), Column("number", .integer)],
-        values: [Column("announcement", .blob), Column("users", .text)])
-
     public var app: AppID
     /// The order in which an app's batches are served.
     public var number: UInt64
@@ -79,16 +61,15 @@ public struct AnnouncementBatchRecord: Record, Equatable {
         self.announcement = announcement
         self.users = users.map(\.name).joined(separator: "\n")
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        number = try reader.unsigned()
-        announcement = try reader.identifier()
-        users = try reader.text()
-    }
+extension AnnouncementBatchRecord {
+    public static let table = Table("announcement_batch", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [.app(app), .unsigned(number), .identifier(announcement), .text(users)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        number = c.key("number", row?.number)
+        announcement = c.value("announcement", row?.announcement)
+        users = c.value("users", row?.users)
     }
 }

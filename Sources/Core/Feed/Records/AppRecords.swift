@@ -3,19 +3,6 @@ public import Wake
 
 /// An app: its policy. Keys and push credentials are rows of their own.
 public struct AppRecord: Record, Equatable {
-    public static let table = Table(
-        "app",
-        key: [Column("app", .text)],
-        values: [
-            Column("created_at", .integer), Column("grace", .integer),
-            Column("silent_budget", .integer), Column("alert_expiration", .integer),
-            Column("session_token_lifetime", .integer),
-            Column("receipt_participants_max", .integer),
-            Column("silent_window", .integer), Column("silent_spacing", .integer),
-            Column("is_suspended", .integer), Column("locale", .text),
-            Column("adaptive", .blob),
-        ])
-
     public var app: AppID
     public var createdAt: Timestamp
     /// Milliseconds a silent wake may go unanswered.
@@ -67,51 +54,29 @@ public struct AppRecord: Record, Equatable {
         self.locale = locale
         self.adaptive = adaptive
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        createdAt = try reader.timestamp()
-        grace = try reader.unsigned()
-        silentBudget = try reader.unsigned()
-        alertExpiration = try reader.unsigned()
-        sessionTokenLifetime = try reader.unsigned()
-        receiptParticipantsMax = try reader.unsigned()
-        silentWindow = try reader.unsigned()
-        silentSpacing = try reader.unsigned()
-        isSuspended = try reader.flag()
-        locale = try reader.text()
-        guard let adaptive = AdaptivePolicy(encoded: try reader.blob()) else {
-            throw .corrupt("app: a policy that is cut off")
-        }
-        self.adaptive = adaptive
-    }
+extension AppRecord {
+    public static let table = Table("app", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .timestamp(createdAt),
-            .unsigned(grace),
-            .unsigned(silentBudget),
-            .unsigned(alertExpiration),
-            .unsigned(sessionTokenLifetime),
-            .unsigned(receiptParticipantsMax),
-            .unsigned(silentWindow),
-            .unsigned(silentSpacing),
-            .flag(isSuspended),
-            .text(locale),
-            .blob(adaptive.encoded),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        createdAt = c.value("created_at", row?.createdAt)
+        grace = c.value("grace", row?.grace)
+        silentBudget = c.value("silent_budget", row?.silentBudget)
+        alertExpiration = c.value("alert_expiration", row?.alertExpiration)
+        sessionTokenLifetime = c.value("session_token_lifetime", row?.sessionTokenLifetime)
+        receiptParticipantsMax = c.value("receipt_participants_max", row?.receiptParticipantsMax)
+        silentWindow = c.value("silent_window", row?.silentWindow)
+        silentSpacing = c.value("silent_spacing", row?.silentSpacing)
+        isSuspended = c.value("is_suspended", row?.isSuspended)
+        locale = c.value("locale", row?.locale)
+        adaptive = c.value("adaptive", row?.adaptive)
     }
 }
 
 /// A public key that signs identity tokens of the app, by its `kid`.
 public struct IssuerKeyRecord: Record, Equatable {
-    public static let table = Table(
-        "issuer_key",
-        key: [Column("app", .text), Column("key_i_d", .text)],
-        values: [Column("public_key_p_e_m", .text), Column("added_at", .integer)])
-
     public var app: AppID
     public var keyID: String
     public var publicKeyPEM: String
@@ -128,33 +93,21 @@ public struct IssuerKeyRecord: Record, Equatable {
         self.publicKeyPEM = publicKeyPEM
         self.addedAt = addedAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        keyID = try reader.text()
-        publicKeyPEM = try reader.text()
-        addedAt = try reader.timestamp()
-    }
+extension IssuerKeyRecord {
+    public static let table = Table("issuer_key", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .text(keyID),
-            .text(publicKeyPEM),
-            .timestamp(addedAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        keyID = c.key("key_i_d", row?.keyID)
+        publicKeyPEM = c.value("public_key_p_e_m", row?.publicKeyPEM)
+        addedAt = c.value("added_at", row?.addedAt)
     }
 }
 
 /// A key of the backend API: only its SHA-256 is kept. At most two an app.
 public struct APIKeyRecord: Record, Equatable {
-    public static let table = Table(
-        "api_key",
-        key: [Column("app", .text), Column("key_i_d", .text)],
-        values: [Column("hash", .blob), Column("created_at", .integer)],
-        indexes: [TableIndex("api_key_by_hash", on: "hash")])
-
     public var app: AppID
     public var keyID: String
     public var hash: [UInt8]
@@ -171,22 +124,20 @@ public struct APIKeyRecord: Record, Equatable {
         self.hash = hash
         self.createdAt = createdAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        keyID = try reader.text()
-        hash = try reader.blob()
-        createdAt = try reader.timestamp()
-    }
+extension APIKeyRecord {
+    public static let table = Table(
+        "api_key", of: Self.self,
+        indexes: [
+            TableIndex("api_key_by_hash", on: "hash")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .text(keyID),
-            .blob(hash),
-            .timestamp(createdAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        keyID = c.key("key_i_d", row?.keyID)
+        hash = c.value("hash", row?.hash)
+        createdAt = c.value("created_at", row?.createdAt)
     }
 }
 
@@ -194,16 +145,6 @@ public struct APIKeyRecord: Record, Equatable {
 /// key, or a client certificate. Several may stand side by side; of those that name a topic the
 /// first by name that can send does.
 public struct PushCredentialRecord: Record, Equatable {
-    public static let table = Table(
-        "push_credential",
-        key: [Column("app", .text), Column("environment", .integer), Column("name", .text)],
-        values: [
-            Column("key_i_d", .text), Column("team", .text), Column("private_key_p_e_m", .text),
-            Column("topics", .text), Column("host", .text), Column("port", .integer),
-            Column("trusted_certificates_p_e_m", .text, optional: true),
-            Column("changed_at", .integer), Column("certificate_p_e_m", .text, optional: true),
-        ])
-
     /// The name of a credential that was given none.
     public static let plainName = "default"
     /// Credentials of one app and environment.
@@ -284,39 +225,23 @@ public struct PushCredentialRecord: Record, Equatable {
             topic.hasSuffix(suffix) && all.contains(topic.dropLast(suffix.count))
         }
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        environment = try reader.value(PushEnvironmentKind.self)
-        name = try reader.text()
-        keyID = try reader.text()
-        team = try reader.text()
-        privateKeyPEM = try reader.text()
-        topics = try reader.text()
-        host = try reader.text()
-        port = try reader.unsigned()
-        trustedCertificatesPEM = try reader.optional { reader throws(StoreError) in
-            try reader.text()
-        }
-        changedAt = try reader.timestamp()
-        certificatePEM = try reader.optional { reader throws(StoreError) in try reader.text() }
-    }
+extension PushCredentialRecord {
+    public static let table = Table("push_credential", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .unsigned(environment.rawValue),
-            .text(name),
-            .text(keyID),
-            .text(team),
-            .text(privateKeyPEM),
-            .text(topics),
-            .text(host),
-            .unsigned(port),
-            .optional(trustedCertificatesPEM) { .text($0) },
-            .timestamp(changedAt),
-            .optional(certificatePEM) { .text($0) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        environment = c.key("environment", row?.environment)
+        name = c.key("name", row?.name)
+        keyID = c.value("key_i_d", row?.keyID)
+        team = c.value("team", row?.team)
+        privateKeyPEM = c.value("private_key_p_e_m", row?.privateKeyPEM)
+        topics = c.value("topics", row?.topics)
+        host = c.value("host", row?.host)
+        port = c.value("port", row?.port)
+        trustedCertificatesPEM = c.value("trusted_certificates_p_e_m", row?.trustedCertificatesPEM)
+        changedAt = c.value("changed_at", row?.changedAt)
+        certificatePEM = c.value("certificate_p_e_m", row?.certificatePEM)
     }
 }

@@ -2,16 +2,6 @@ public import Model
 
 /// A conversation. Its row lock orders positions and revisions.
 public struct ConversationRecord: Record, Equatable {
-    public static let table = Table(
-        "conversation",
-        key: [Column("app", .text), Column("conversation", .blob)],
-        values: [
-            Column("creator", .text), Column("created_at", .integer), Column("position", .integer),
-            Column("revision", .integer), Column("participants", .integer),
-            Column("distinct_key", .text), Column("receipts_off", .integer),
-            Column("deleted_at", .integer, optional: true), Column("deleted_by", .text),
-        ])
-
     public var app: AppID
     public var conversation: ConversationID
     /// The user who created it; empty: the backend.
@@ -57,61 +47,28 @@ public struct ConversationRecord: Record, Equatable {
         self.deletedAt = deletedAt
         self.deletedBy = deletedBy
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        conversation = try reader.identifier()
-        creator = try reader.text()
-        createdAt = try reader.timestamp()
-        position = try reader.unsigned()
-        revision = try reader.unsigned()
-        participants = try reader.unsigned()
-        distinctKey = try reader.text()
-        receiptsOff = try reader.flag()
-        deletedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        deletedBy = try reader.text()
-    }
+extension ConversationRecord {
+    public static let table = Table("conversation", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .identifier(conversation),
-            .text(creator),
-            .timestamp(createdAt),
-            .unsigned(position),
-            .unsigned(revision),
-            .unsigned(participants),
-            .text(distinctKey),
-            .flag(receiptsOff),
-            .optional(deletedAt) { .timestamp($0) },
-            .text(deletedBy),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        conversation = c.key("conversation", row?.conversation)
+        creator = c.value("creator", row?.creator)
+        createdAt = c.value("created_at", row?.createdAt)
+        position = c.value("position", row?.position)
+        revision = c.value("revision", row?.revision)
+        participants = c.value("participants", row?.participants)
+        distinctKey = c.value("distinct_key", row?.distinctKey)
+        receiptsOff = c.value("receipts_off", row?.receiptsOff)
+        deletedAt = c.value("deleted_at", row?.deletedAt)
+        deletedBy = c.value("deleted_by", row?.deletedBy)
     }
 }
 
 /// Who takes part in a conversation, since when; also who did, until when.
 public struct ParticipantRecord: Record, Equatable {
-    public static let table = Table(
-        "participant",
-        key: [Column("app", .text), Column("conversation", .blob), Column("user", .text)],
-        values: [
-            Column("joined_position", .integer), Column("joined_revision", .integer),
-            Column("version", .integer),
-            Column("left_revision", .integer, optional: true), Column("left_position", .integer),
-            Column("cleared_position", .integer), Column("cleared_at", .integer),
-            Column("conversation_version", .integer), Column("is_gone", .integer),
-            Column("activity", .integer),
-        ],
-        indexes: [
-            TableIndex("participant_by_user", on: "app", "user", "conversation"),
-            TableIndex("participant_by_revision", on: "app", "conversation", "joined_revision"),
-            TableIndex(
-                "participant_by_leaving", on: "app", "conversation", "left_revision",
-                present: "left_revision"),
-            TableIndex("participant_by_activity", on: "app", "user", "activity"),
-        ])
-
     public var app: AppID
     public var conversation: ConversationID
     public var user: UserID
@@ -166,58 +123,39 @@ public struct ParticipantRecord: Record, Equatable {
         self.isGone = isGone
         self.activity = activity
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        conversation = try reader.identifier()
-        user = UserID(try reader.text())
-        joinedPosition = try reader.unsigned()
-        joinedRevision = try reader.unsigned()
-        version = try reader.unsigned()
-        leftRevision = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
-        leftPosition = try reader.unsigned()
-        clearedPosition = try reader.unsigned()
-        clearedAt = try reader.timestamp()
-        conversationVersion = try reader.unsigned()
-        isGone = try reader.flag()
-        activity = try reader.unsigned()
-    }
+extension ParticipantRecord {
+    public static let table = Table(
+        "participant", of: Self.self,
+        indexes: [
+            TableIndex("participant_by_user", on: "app", "user", "conversation"),
+            TableIndex("participant_by_revision", on: "app", "conversation", "joined_revision"),
+            TableIndex(
+                "participant_by_leaving", on: "app", "conversation", "left_revision",
+                present: "left_revision"),
+            TableIndex("participant_by_activity", on: "app", "user", "activity"),
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .identifier(conversation),
-            .user(user),
-            .unsigned(joinedPosition),
-            .unsigned(joinedRevision),
-            .unsigned(version),
-            .optional(leftRevision) { .unsigned($0) },
-            .unsigned(leftPosition),
-            .unsigned(clearedPosition),
-            .timestamp(clearedAt),
-            .unsigned(conversationVersion),
-            .flag(isGone),
-            .unsigned(activity),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        conversation = c.key("conversation", row?.conversation)
+        user = c.key("user", row?.user)
+        joinedPosition = c.value("joined_position", row?.joinedPosition)
+        joinedRevision = c.value("joined_revision", row?.joinedRevision)
+        version = c.value("version", row?.version)
+        leftRevision = c.value("left_revision", row?.leftRevision)
+        leftPosition = c.value("left_position", row?.leftPosition)
+        clearedPosition = c.value("cleared_position", row?.clearedPosition)
+        clearedAt = c.value("cleared_at", row?.clearedAt)
+        conversationVersion = c.value("conversation_version", row?.conversationVersion)
+        isGone = c.value("is_gone", row?.isGone)
+        activity = c.value("activity", row?.activity)
     }
 }
 
 /// A message, stored once; entries of feeds point to it.
 public struct MessageRecord: Record, Equatable {
-    public static let table = Table(
-        "message",
-        key: [Column("app", .text), Column("message", .blob)],
-        values: [
-            Column("conversation", .blob), Column("position", .integer), Column("sender", .text),
-            Column("sent_at", .integer), Column("parts", .blob), Column("push_title", .text),
-            Column("push_body", .text), Column("version", .integer),
-            Column("revision", .integer), Column("edited_at", .integer, optional: true),
-            Column("deleted_at", .integer, optional: true), Column("deleted_by", .text),
-            Column("push_options", .blob),
-        ],
-        indexes: [TableIndex("message_by_position", on: "app", "conversation", "position")])
-
     public var app: AppID
     public var message: MessageID
     public var conversation: ConversationID
@@ -273,58 +211,36 @@ public struct MessageRecord: Record, Equatable {
         self.deletedBy = deletedBy
         self.pushOptions = pushOptions
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        message = try reader.identifier()
-        conversation = try reader.identifier()
-        position = try reader.unsigned()
-        sender = try reader.text()
-        sentAt = try reader.timestamp()
-        parts = try reader.blob()
-        pushTitle = try reader.text()
-        pushBody = try reader.text()
-        version = try reader.unsigned()
-        revision = try reader.unsigned()
-        editedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        deletedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        deletedBy = try reader.text()
-        pushOptions = try reader.blob()
-    }
+extension MessageRecord {
+    public static let table = Table(
+        "message", of: Self.self,
+        indexes: [
+            TableIndex("message_by_position", on: "app", "conversation", "position")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .identifier(message),
-            .identifier(conversation),
-            .unsigned(position),
-            .text(sender),
-            .timestamp(sentAt),
-            .blob(parts),
-            .text(pushTitle),
-            .text(pushBody),
-            .unsigned(version),
-            .unsigned(revision),
-            .optional(editedAt) { .timestamp($0) },
-            .optional(deletedAt) { .timestamp($0) },
-            .text(deletedBy),
-            .blob(pushOptions),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        message = c.key("message", row?.message)
+        conversation = c.value("conversation", row?.conversation)
+        position = c.value("position", row?.position)
+        sender = c.value("sender", row?.sender)
+        sentAt = c.value("sent_at", row?.sentAt)
+        parts = c.value("parts", row?.parts)
+        pushTitle = c.value("push_title", row?.pushTitle)
+        pushBody = c.value("push_body", row?.pushBody)
+        version = c.value("version", row?.version)
+        revision = c.value("revision", row?.revision)
+        editedAt = c.value("edited_at", row?.editedAt)
+        deletedAt = c.value("deleted_at", row?.deletedAt)
+        deletedBy = c.value("deleted_by", row?.deletedBy)
+        pushOptions = c.value("push_options", row?.pushOptions)
     }
 }
 
 /// A change of a conversation on its way into the feeds of many; resumable after `cursor`.
 public struct FanOutRecord: Record, Equatable {
-    public static let table = Table(
-        "fan_out",
-        key: [Column("app", .text), Column("conversation", .blob), Column("revision", .integer)],
-        values: [
-            Column("change", .integer), Column("object", .blob), Column("cursor", .text),
-            Column("created_at", .integer), Column("member", .text), Column("turn_at", .integer),
-        ],
-        indexes: [TableIndex("fan_out_by_turn", on: "app", "turn_at")])
-
     public var app: AppID
     public var conversation: ConversationID
     public var revision: UInt64
@@ -360,31 +276,24 @@ public struct FanOutRecord: Record, Equatable {
         self.member = member
         self.turnAt = turnAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        conversation = try reader.identifier()
-        revision = try reader.unsigned()
-        change = try reader.value(FanOutKind.self)
-        object = try reader.blob()
-        cursor = try reader.text()
-        createdAt = try reader.timestamp()
-        member = try reader.text()
-        turnAt = try reader.timestamp()
-    }
+extension FanOutRecord {
+    public static let table = Table(
+        "fan_out", of: Self.self,
+        indexes: [
+            TableIndex("fan_out_by_turn", on: "app", "turn_at")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .identifier(conversation),
-            .unsigned(revision),
-            .unsigned(change.rawValue),
-            .blob(object),
-            .text(cursor),
-            .timestamp(createdAt),
-            .text(member),
-            .timestamp(turnAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        conversation = c.key("conversation", row?.conversation)
+        revision = c.key("revision", row?.revision)
+        change = c.value("change", row?.change)
+        object = c.value("object", row?.object)
+        cursor = c.value("cursor", row?.cursor)
+        createdAt = c.value("created_at", row?.createdAt)
+        member = c.value("member", row?.member)
+        turnAt = c.value("turn_at", row?.turnAt)
     }
 }

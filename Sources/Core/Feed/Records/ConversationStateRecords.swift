@@ -2,11 +2,6 @@ public import Model
 
 /// The metadata of a conversation, all values in one row: it is told and superseded as one object.
 public struct MetadataRecord: Record, Equatable {
-    public static let table = Table(
-        "metadata",
-        key: [Column("app", .text), Column("conversation", .blob)],
-        values: [Column("state", .blob), Column("version", .integer)])
-
     public var app: AppID
     public var conversation: ConversationID
     /// `MetadataState` in protobuf, as on the wire.
@@ -22,27 +17,21 @@ public struct MetadataRecord: Record, Equatable {
         self.state = state
         self.version = version
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        conversation = try reader.identifier()
-        state = try reader.blob()
-        version = try reader.unsigned()
-    }
+extension MetadataRecord {
+    public static let table = Table("metadata", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [.app(app), .identifier(conversation), .blob(state), .unsigned(version)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        conversation = c.key("conversation", row?.conversation)
+        state = c.value("state", row?.state)
+        version = c.value("version", row?.version)
     }
 }
 
 /// The one conversation that has exactly these participants.
 public struct DistinctRecord: Record, Equatable {
-    public static let table = Table(
-        "distinct_conversation",
-        key: [Column("app", .text), Column("participants", .text)],
-        values: [Column("conversation", .blob)])
-
     public var app: AppID
     /// Their names in rising order, one a line.
     public var participants: String
@@ -53,27 +42,21 @@ public struct DistinctRecord: Record, Equatable {
         self.participants = participants
         self.conversation = conversation
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        participants = try reader.text()
-        conversation = try reader.identifier()
-    }
+extension DistinctRecord {
+    public static let table = Table("distinct_conversation", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [.app(app), .text(participants), .identifier(conversation)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        participants = c.key("participants", row?.participants)
+        conversation = c.value("conversation", row?.conversation)
     }
 }
 
 /// An id under which somebody made a conversation that there was already: what still comes for it
 /// goes to that one.
 public struct AliasRecord: Record, Equatable {
-    public static let table = Table(
-        "conversation_alias",
-        key: [Column("app", .text), Column("alias", .blob)],
-        values: [Column("conversation", .blob), Column("created_at", .integer)])
-
     public var app: AppID
     public var alias: ConversationID
     public var conversation: ConversationID
@@ -87,30 +70,21 @@ public struct AliasRecord: Record, Equatable {
         self.conversation = conversation
         self.createdAt = createdAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        alias = try reader.identifier()
-        conversation = try reader.identifier()
-        createdAt = try reader.timestamp()
-    }
+extension AliasRecord {
+    public static let table = Table("conversation_alias", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [.app(app), .identifier(alias), .identifier(conversation), .timestamp(createdAt)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        alias = c.key("alias", row?.alias)
+        conversation = c.value("conversation", row?.conversation)
+        createdAt = c.value("created_at", row?.createdAt)
     }
 }
 
 /// What a user has set for a conversation, for all the own devices.
 public struct SettingsRecord: Record, Equatable {
-    public static let table = Table(
-        "conversation_settings",
-        key: [Column("app", .text), Column("user", .text), Column("conversation", .blob)],
-        values: [
-            Column("is_muted", .integer), Column("muted_until", .integer, optional: true),
-            Column("version", .integer),
-        ])
-
     public var app: AppID
     public var user: UserID
     public var conversation: ConversationID
@@ -130,33 +104,23 @@ public struct SettingsRecord: Record, Equatable {
         self.mutedUntil = mutedUntil
         self.version = version
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        conversation = try reader.identifier()
-        isMuted = try reader.flag()
-        mutedUntil = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        version = try reader.unsigned()
-    }
+extension SettingsRecord {
+    public static let table = Table("conversation_settings", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .user(user), .identifier(conversation), .flag(isMuted),
-            .optional(mutedUntil) { .timestamp($0) }, .unsigned(version),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        conversation = c.key("conversation", row?.conversation)
+        isMuted = c.value("is_muted", row?.isMuted)
+        mutedUntil = c.value("muted_until", row?.mutedUntil)
+        version = c.value("version", row?.version)
     }
 }
 
 /// Whether a user blocks another one. The row stays when the block ends: versions go on rising.
 public struct BlockRecord: Record, Equatable {
-    public static let table = Table(
-        "block",
-        key: [Column("app", .text), Column("user", .text), Column("other", .text)],
-        values: [Column("is_blocked", .integer), Column("version", .integer)],
-        indexes: [TableIndex("block_by_other", on: "app", "other")])
-
     public var app: AppID
     /// Who blocks.
     public var user: UserID
@@ -174,17 +138,20 @@ public struct BlockRecord: Record, Equatable {
         self.isBlocked = isBlocked
         self.version = version
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        other = UserID(try reader.text())
-        isBlocked = try reader.flag()
-        version = try reader.unsigned()
-    }
+extension BlockRecord {
+    public static let table = Table(
+        "block", of: Self.self,
+        indexes: [
+            TableIndex("block_by_other", on: "app", "other")
+        ])
 
-    public var row: [ColumnValue] {
-        [.app(app), .user(user), .user(other), .flag(isBlocked), .unsigned(version)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        other = c.key("other", row?.other)
+        isBlocked = c.value("is_blocked", row?.isBlocked)
+        version = c.value("version", row?.version)
     }
 }

@@ -2,20 +2,6 @@ public import Model
 
 /// A user and the head of the feed. Its row lock makes `seq` commit-ordered.
 public struct UserRecord: Record, Equatable {
-    public static let table = Table(
-        "user",
-        key: [Column("app", .text), Column("user", .text)],
-        values: [
-            Column("head", .integer), Column("visible_head", .integer),
-            Column("epoch_half", .integer), Column("receipt_head", .integer),
-            Column("receipted", .integer), Column("created_at", .integer),
-            Column("is_suspended", .integer),
-            Column("moved_head", .integer), Column("cleared_head", .integer),
-            Column("compacted_through", .integer),
-            Column("active_conversation", .blob),
-            Column("deleting_since", .integer, optional: true),
-        ])
-
     public var app: AppID
     public var user: UserID
     /// The highest `seq` given.
@@ -73,78 +59,31 @@ public struct UserRecord: Record, Equatable {
         self.activeConversation = activeConversation
         self.deletingSince = deletingSince
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        head = try reader.unsigned()
-        visibleHead = try reader.unsigned()
-        epochHalf = try reader.unsigned()
-        receiptHead = try reader.unsigned()
-        receipted = try reader.unsigned()
-        createdAt = try reader.timestamp()
-        isSuspended = try reader.flag()
-        movedHead = try reader.unsigned()
-        clearedHead = try reader.unsigned()
-        compactedThrough = try reader.unsigned()
-        activeConversation = try reader.blob()
-        deletingSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-    }
+extension UserRecord {
+    public static let table = Table("user", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .unsigned(head),
-            .unsigned(visibleHead),
-            .unsigned(epochHalf),
-            .unsigned(receiptHead),
-            .unsigned(receipted),
-            .timestamp(createdAt),
-            .flag(isSuspended),
-            .unsigned(movedHead),
-            .unsigned(clearedHead),
-            .unsigned(compactedThrough),
-            .blob(activeConversation),
-            .optional(deletingSince) { .timestamp($0) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        head = c.value("head", row?.head)
+        visibleHead = c.value("visible_head", row?.visibleHead)
+        epochHalf = c.value("epoch_half", row?.epochHalf)
+        receiptHead = c.value("receipt_head", row?.receiptHead)
+        receipted = c.value("receipted", row?.receipted)
+        createdAt = c.value("created_at", row?.createdAt)
+        isSuspended = c.value("is_suspended", row?.isSuspended)
+        movedHead = c.value("moved_head", row?.movedHead)
+        clearedHead = c.value("cleared_head", row?.clearedHead)
+        compactedThrough = c.value("compacted_through", row?.compactedThrough)
+        activeConversation = c.value("active_conversation", row?.activeConversation)
+        deletingSince = c.value("deleting_since", row?.deletingSince)
     }
 }
 
 /// One installation of the app, as logged in by one user.
 public struct DeviceRecord: Record, Equatable {
-    public static let table = Table(
-        "device",
-        key: [Column("app", .text), Column("user", .text), Column("device", .blob)],
-        values: [
-            Column("applied", .integer), Column("mutation_floor", .integer),
-            Column("client_name", .text), Column("client_version", .text),
-            Column("created_at", .integer), Column("last_seen_at", .integer),
-            Column("notifications", .integer), Column("background_refresh", .integer),
-            Column("low_power", .integer), Column("push_token", .blob, optional: true),
-            Column("push_environment", .integer), Column("push_topic", .text),
-            Column("token_generation", .integer),
-            Column("token_confirmed_at", .integer, optional: true),
-            Column("is_unreachable", .integer), Column("was_alerted", .integer),
-            Column("last_silent_at", .blob), Column("delivery_failures", .integer),
-            Column("session_generation", .integer), Column("refused_mutation", .integer),
-            Column("mutations_taken", .integer), Column("expires_at", .integer, optional: true),
-            Column("locale", .text), Column("time_zone", .text), Column("utc_offset", .integer),
-            Column("token_proven_at", .integer, optional: true),
-            Column("wake_habit", .blob), Column("stored_ranges", .blob),
-        ],
-        indexes: [
-            // Those who are logged in on the device first, then those who were.
-            TableIndex("device_by_id", on: "app", "device", "expires_at"),
-            TableIndex(
-                "device_by_token", on: "app", "push_environment", "push_token",
-                present: "push_token"),
-            TableIndex("device_by_expiry", on: "expires_at", present: "expires_at"),
-            TableIndex("device_by_offset", on: "app", "utc_offset"),
-        ],
-        retention: .until(column: "expires_at", index: "device_by_expiry"))
-
     public var app: AppID
     public var user: UserID
     public var device: DeviceID
@@ -261,96 +200,60 @@ public struct DeviceRecord: Record, Equatable {
         self.wakeHabit = wakeHabit
         self.storedRanges = storedRanges
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        applied = try reader.unsigned()
-        mutationFloor = try reader.unsigned()
-        clientName = try reader.text()
-        clientVersion = try reader.text()
-        createdAt = try reader.timestamp()
-        lastSeenAt = try reader.timestamp()
-        notifications = try reader.value(SettingKind.self)
-        backgroundRefresh = try reader.value(SettingKind.self)
-        lowPower = try reader.value(SettingKind.self)
-        pushToken = try reader.optional { reader throws(StoreError) in try reader.blob() }
-        pushEnvironment = try reader.value(PushEnvironmentKind.self)
-        pushTopic = try reader.text()
-        tokenGeneration = try reader.unsigned()
-        tokenConfirmedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp()
-        }
-        isUnreachable = try reader.flag()
-        wasAlerted = try reader.flag()
-        lastSilentAt = try reader.blob()
-        deliveryFailures = try reader.unsigned()
-        sessionGeneration = try reader.unsigned()
-        refusedMutation = try reader.unsigned()
-        mutationsTaken = try reader.unsigned()
-        expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        locale = try reader.text()
-        timeZone = try reader.text()
-        utcOffset = try reader.unsigned()
-        tokenProvenAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        wakeHabit = try reader.blob()
-        storedRanges = try reader.blob()
-    }
+extension DeviceRecord {
+    public static let table = Table(
+        "device", of: Self.self,
+        indexes: [
+            // Those who are logged in on the device first, then those who were.
+            TableIndex("device_by_id", on: "app", "device", "expires_at"),
+            TableIndex(
+                "device_by_token", on: "app", "push_environment", "push_token",
+                present: "push_token"),
+            TableIndex("device_by_expiry", on: "expires_at", present: "expires_at"),
+            TableIndex("device_by_offset", on: "app", "utc_offset"),
+        ],
+        retention: .until(column: "expires_at", index: "device_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(device),
-            .unsigned(applied),
-            .unsigned(mutationFloor),
-            .text(clientName),
-            .text(clientVersion),
-            .timestamp(createdAt),
-            .timestamp(lastSeenAt),
-            .unsigned(notifications.rawValue),
-            .unsigned(backgroundRefresh.rawValue),
-            .unsigned(lowPower.rawValue),
-            .optional(pushToken) { .blob($0) },
-            .unsigned(pushEnvironment.rawValue),
-            .text(pushTopic),
-            .unsigned(tokenGeneration),
-            .optional(tokenConfirmedAt) { .timestamp($0) },
-            .flag(isUnreachable),
-            .flag(wasAlerted),
-            .blob(lastSilentAt),
-            .unsigned(deliveryFailures),
-            .unsigned(sessionGeneration),
-            .unsigned(refusedMutation),
-            .unsigned(mutationsTaken),
-            .optional(expiresAt) { .timestamp($0) },
-            .text(locale),
-            .text(timeZone),
-            .unsigned(utcOffset),
-            .optional(tokenProvenAt) { .timestamp($0) },
-            .blob(wakeHabit),
-            .blob(storedRanges),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        applied = c.value("applied", row?.applied)
+        mutationFloor = c.value("mutation_floor", row?.mutationFloor)
+        clientName = c.value("client_name", row?.clientName)
+        clientVersion = c.value("client_version", row?.clientVersion)
+        createdAt = c.value("created_at", row?.createdAt)
+        lastSeenAt = c.value("last_seen_at", row?.lastSeenAt)
+        notifications = c.value("notifications", row?.notifications)
+        backgroundRefresh = c.value("background_refresh", row?.backgroundRefresh)
+        lowPower = c.value("low_power", row?.lowPower)
+        pushToken = c.value("push_token", row?.pushToken)
+        pushEnvironment = c.value("push_environment", row?.pushEnvironment)
+        pushTopic = c.value("push_topic", row?.pushTopic)
+        tokenGeneration = c.value("token_generation", row?.tokenGeneration)
+        tokenConfirmedAt = c.value("token_confirmed_at", row?.tokenConfirmedAt)
+        isUnreachable = c.value("is_unreachable", row?.isUnreachable)
+        wasAlerted = c.value("was_alerted", row?.wasAlerted)
+        lastSilentAt = c.value("last_silent_at", row?.lastSilentAt)
+        deliveryFailures = c.value("delivery_failures", row?.deliveryFailures)
+        sessionGeneration = c.value("session_generation", row?.sessionGeneration)
+        refusedMutation = c.value("refused_mutation", row?.refusedMutation)
+        mutationsTaken = c.value("mutations_taken", row?.mutationsTaken)
+        expiresAt = c.value("expires_at", row?.expiresAt)
+        locale = c.value("locale", row?.locale)
+        timeZone = c.value("time_zone", row?.timeZone)
+        utcOffset = c.value("utc_offset", row?.utcOffset)
+        tokenProvenAt = c.value("token_proven_at", row?.tokenProvenAt)
+        wakeHabit = c.value("wake_habit", row?.wakeHabit)
+        storedRanges = c.value("stored_ranges", row?.storedRanges)
     }
 }
 
 /// A session token: its SHA-256, and whom it lets in. The older one of a device stays valid until
 /// the newer one has been used.
 public struct SessionTokenRecord: Record, Equatable {
-    public static let table = Table(
-        "session_token",
-        key: [Column("app", .text), Column("hash", .blob)],
-        values: [
-            Column("user", .text), Column("device", .blob), Column("issued_at", .integer),
-            Column("expires_at", .integer), Column("is_used", .integer), Column("role", .integer),
-        ],
-        indexes: [
-            TableIndex("session_token_by_device", on: "app", "user", "device"),
-            TableIndex("session_token_by_expiry", on: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "session_token_by_expiry"))
-
     public var app: AppID
     public var hash: [UInt8]
     public var user: UserID
@@ -380,30 +283,26 @@ public struct SessionTokenRecord: Record, Equatable {
         self.isUsed = isUsed
         self.role = role
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        hash = try reader.blob()
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        issuedAt = try reader.timestamp()
-        expiresAt = try reader.timestamp()
-        isUsed = try reader.flag()
-        role = try reader.value(RoleKind.self)
-    }
+extension SessionTokenRecord {
+    public static let table = Table(
+        "session_token", of: Self.self,
+        indexes: [
+            TableIndex("session_token_by_device", on: "app", "user", "device"),
+            TableIndex("session_token_by_expiry", on: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "session_token_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .blob(hash),
-            .user(user),
-            .identifier(device),
-            .timestamp(issuedAt),
-            .timestamp(expiresAt),
-            .flag(isUsed),
-            .unsigned(role.rawValue),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        hash = c.key("hash", row?.hash)
+        user = c.value("user", row?.user)
+        device = c.value("device", row?.device)
+        issuedAt = c.value("issued_at", row?.issuedAt)
+        expiresAt = c.value("expires_at", row?.expiresAt)
+        isUsed = c.value("is_used", row?.isUsed)
+        role = c.value("role", row?.role)
     }
 }
 
@@ -411,23 +310,6 @@ public struct SessionTokenRecord: Record, Equatable {
 ///
 /// A late end acts only if `generation` is still its own.
 public struct SessionRecord: Record, Equatable {
-    public static let table = Table(
-        "session",
-        key: [
-            Column("app", .text), Column("user", .text), Column("device", .blob),
-            Column("role", .integer),
-        ],
-        values: [
-            Column("boot", .blob), Column("generation", .integer), Column("opened_at", .integer),
-            Column("dormant_at", .integer, optional: true),
-            Column("expected_until", .integer, optional: true), Column("had_push_rows", .integer),
-            Column("connected_at", .integer),
-        ],
-        indexes: [
-            TableIndex("session_by_expected", on: "expected_until", present: "expected_until"),
-            TableIndex("session_by_boot", on: "boot"),
-        ])
-
     public var app: AppID
     public var user: UserID
     public var device: DeviceID
@@ -470,35 +352,27 @@ public struct SessionRecord: Record, Equatable {
         self.hadPushRows = hadPushRows
         self.connectedAt = connectedAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        role = try reader.value(RoleKind.self)
-        boot = try reader.identifier()
-        generation = try reader.unsigned()
-        openedAt = try reader.timestamp()
-        dormantAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        expectedUntil = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        hadPushRows = try reader.flag()
-        connectedAt = try reader.unsigned()
-    }
+extension SessionRecord {
+    public static let table = Table(
+        "session", of: Self.self,
+        indexes: [
+            TableIndex("session_by_expected", on: "expected_until", present: "expected_until"),
+            TableIndex("session_by_boot", on: "boot"),
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(device),
-            .unsigned(role.rawValue),
-            .identifier(boot),
-            .unsigned(generation),
-            .timestamp(openedAt),
-            .optional(dormantAt) { .timestamp($0) },
-            .optional(expectedUntil) { .timestamp($0) },
-            .flag(hadPushRows),
-            .unsigned(connectedAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        role = c.key("role", row?.role)
+        boot = c.value("boot", row?.boot)
+        generation = c.value("generation", row?.generation)
+        openedAt = c.value("opened_at", row?.openedAt)
+        dormantAt = c.value("dormant_at", row?.dormantAt)
+        expectedUntil = c.value("expected_until", row?.expectedUntil)
+        hadPushRows = c.value("had_push_rows", row?.hadPushRows)
+        connectedAt = c.value("connected_at", row?.connectedAt)
     }
 }

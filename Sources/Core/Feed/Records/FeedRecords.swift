@@ -2,24 +2,6 @@ public import Model
 
 /// One entry of a feed. It points to the object; one row per object (an older one is superseded).
 public struct EntryRecord: Record, Equatable {
-    public static let table = Table(
-        "entry",
-        key: [Column("app", .text), Column("user", .text), Column("seq", .integer)],
-        values: [
-            Column("kind", .integer), Column("conversation", .blob), Column("object", .blob),
-            Column("version", .integer), Column("is_visible", .integer),
-            Column("position", .integer),
-            Column("first_seq", .integer), Column("expires_at", .integer, optional: true),
-            Column("unread_position", .integer, optional: true),
-        ],
-        indexes: [
-            TableIndex("entry_by_object", on: "app", "user", "kind", "conversation", "object"),
-            TableIndex("entry_by_expiry", on: "expires_at", present: "expires_at"),
-            TableIndex(
-                "entry_by_unread", on: "app", "user", "conversation", "unread_position",
-                present: "unread_position"),
-        ])
-
     public var app: AppID
     public var user: UserID
     public var seq: UInt64
@@ -69,57 +51,37 @@ public struct EntryRecord: Record, Equatable {
         self.expiresAt = expiresAt
         self.unreadPosition = unreadPosition
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        seq = try reader.unsigned()
-        kind = try reader.value(EntryKind.self)
-        conversation = try reader.identifier()
-        object = try reader.blob()
-        version = try reader.unsigned()
-        isVisible = try reader.flag()
-        position = try reader.unsigned()
-        firstSeq = try reader.unsigned()
-        expiresAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        unreadPosition = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
-    }
+extension EntryRecord {
+    public static let table = Table(
+        "entry", of: Self.self,
+        indexes: [
+            TableIndex("entry_by_object", on: "app", "user", "kind", "conversation", "object"),
+            TableIndex("entry_by_expiry", on: "expires_at", present: "expires_at"),
+            TableIndex(
+                "entry_by_unread", on: "app", "user", "conversation", "unread_position",
+                present: "unread_position"),
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .unsigned(seq),
-            .unsigned(kind.rawValue),
-            .identifier(conversation),
-            .blob(object),
-            .unsigned(version),
-            .flag(isVisible),
-            .unsigned(position),
-            .unsigned(firstSeq),
-            .optional(expiresAt) { .timestamp($0) },
-            .optional(unreadPosition) { .unsigned($0) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        seq = c.key("seq", row?.seq)
+        kind = c.value("kind", row?.kind)
+        conversation = c.value("conversation", row?.conversation)
+        object = c.value("object", row?.object)
+        version = c.value("version", row?.version)
+        isVisible = c.value("is_visible", row?.isVisible)
+        position = c.value("position", row?.position)
+        firstSeq = c.value("first_seq", row?.firstSeq)
+        expiresAt = c.value("expires_at", row?.expiresAt)
+        unreadPosition = c.value("unread_position", row?.unreadPosition)
     }
 }
 
 /// How far a participant got: watermarks by position; both only rise.
 public struct ReceiptRecord: Record, Equatable {
-    public static let table = Table(
-        "receipt",
-        key: [Column("app", .text), Column("conversation", .blob), Column("user", .text)],
-        values: [
-            Column("delivered", .integer), Column("read", .integer),
-            Column("announced_delivered", .integer), Column("announced_read", .integer),
-            Column("pending_since", .integer, optional: true),
-            Column("delivered_ranges", .blob),
-        ],
-        indexes: [
-            TableIndex(
-                "receipt_pending", on: "app", "user", "pending_since", present: "pending_since")
-        ])
-
     public var app: AppID
     public var conversation: ConversationID
     public var user: UserID
@@ -154,42 +116,31 @@ public struct ReceiptRecord: Record, Equatable {
         self.pendingSince = pendingSince
         self.deliveredRanges = deliveredRanges
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        conversation = try reader.identifier()
-        user = UserID(try reader.text())
-        delivered = try reader.unsigned()
-        read = try reader.unsigned()
-        announcedDelivered = try reader.unsigned()
-        announcedRead = try reader.unsigned()
-        pendingSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        deliveredRanges = try reader.blob()
-    }
+extension ReceiptRecord {
+    public static let table = Table(
+        "receipt", of: Self.self,
+        indexes: [
+            TableIndex(
+                "receipt_pending", on: "app", "user", "pending_since", present: "pending_since")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .identifier(conversation),
-            .user(user),
-            .unsigned(delivered),
-            .unsigned(read),
-            .unsigned(announcedDelivered),
-            .unsigned(announcedRead),
-            .optional(pendingSince) { .timestamp($0) },
-            .blob(deliveredRanges),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        conversation = c.key("conversation", row?.conversation)
+        user = c.key("user", row?.user)
+        delivered = c.value("delivered", row?.delivered)
+        read = c.value("read", row?.read)
+        announcedDelivered = c.value("announced_delivered", row?.announcedDelivered)
+        announcedRead = c.value("announced_read", row?.announcedRead)
+        pendingSince = c.value("pending_since", row?.pendingSince)
+        deliveredRanges = c.value("delivered_ranges", row?.deliveredRanges)
     }
 }
 
 /// How far a user has read a conversation on any of the own devices.
 public struct ReadMarkRecord: Record, Equatable {
-    public static let table = Table(
-        "read_mark",
-        key: [Column("app", .text), Column("user", .text), Column("conversation", .blob)],
-        values: [Column("through", .integer), Column("ranges", .blob), Column("version", .integer)])
-
     public var app: AppID
     public var user: UserID
     public var conversation: ConversationID
@@ -213,37 +164,23 @@ public struct ReadMarkRecord: Record, Equatable {
         self.ranges = ranges
         self.version = version
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        conversation = try reader.identifier()
-        through = try reader.unsigned()
-        ranges = try reader.blob()
-        version = try reader.unsigned()
-    }
+extension ReadMarkRecord {
+    public static let table = Table("read_mark", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(conversation),
-            .unsigned(through),
-            .blob(ranges),
-            .unsigned(version),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        conversation = c.key("conversation", row?.conversation)
+        through = c.value("through", row?.through)
+        ranges = c.value("ranges", row?.ranges)
+        version = c.value("version", row?.version)
     }
 }
 
 /// A user whose receipts are to be written: the coalescer's queue.
 public struct ReceiptDueRecord: Record, Equatable {
-    public static let table = Table(
-        "receipt_due",
-        key: [Column("app", .text), Column("user", .text)],
-        values: [Column("due", .integer, optional: true), Column("last_at", .integer)],
-        indexes: [TableIndex("receipt_due_by_due", on: "due", present: "due")])
-
     public var app: AppID
     public var user: UserID
     /// `nil`: nothing to write.
@@ -261,41 +198,25 @@ public struct ReceiptDueRecord: Record, Equatable {
         self.due = due
         self.lastAt = lastAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        due = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        lastAt = try reader.timestamp()
-    }
+extension ReceiptDueRecord {
+    public static let table = Table(
+        "receipt_due", of: Self.self,
+        indexes: [
+            TableIndex("receipt_due_by_due", on: "due", present: "due")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .optional(due) { .timestamp($0) },
-            .timestamp(lastAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        due = c.value("due", row?.due)
+        lastAt = c.value("last_at", row?.lastAt)
     }
 }
 
 /// The answer to a mutation, given again on retry. 7 days, 1,024 a device.
 public struct MutationRecord: Record, Equatable {
-    public static let table = Table(
-        "mutation",
-        key: [
-            Column("app", .text), Column("user", .text), Column("device", .blob),
-            Column("number", .integer),
-        ],
-        values: [
-            Column("code", .integer), Column("object", .blob), Column("position", .integer),
-            Column("expires_at", .integer), Column("ordinal", .integer),
-            Column("operation", .integer, optional: true),
-        ],
-        indexes: [TableIndex("mutation_by_expiry", on: "expires_at")],
-        retention: .until(column: "expires_at", index: "mutation_by_expiry"))
-
     public var app: AppID
     public var user: UserID
     public var device: DeviceID
@@ -333,49 +254,32 @@ public struct MutationRecord: Record, Equatable {
         self.ordinal = ordinal
         self.operation = operation
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        number = try reader.unsigned()
-        code = try reader.unsigned()
-        object = try reader.blob()
-        position = try reader.unsigned()
-        expiresAt = try reader.timestamp()
-        ordinal = try reader.unsigned()
-        operation = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
-    }
+extension MutationRecord {
+    public static let table = Table(
+        "mutation", of: Self.self,
+        indexes: [
+            TableIndex("mutation_by_expiry", on: "expires_at")
+        ],
+        retention: .until(column: "expires_at", index: "mutation_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(device),
-            .unsigned(number),
-            .unsigned(code),
-            .blob(object),
-            .unsigned(position),
-            .timestamp(expiresAt),
-            .unsigned(ordinal),
-            .optional(operation) { .unsigned($0) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        number = c.key("number", row?.number)
+        code = c.value("code", row?.code)
+        object = c.value("object", row?.object)
+        position = c.value("position", row?.position)
+        expiresAt = c.value("expires_at", row?.expiresAt)
+        ordinal = c.value("ordinal", row?.ordinal)
+        operation = c.value("operation", row?.operation)
     }
 }
 
 /// The answer to a backend request, given again for the same Idempotency-Key for 24 hours.
 public struct IdempotencyRecord: Record, Equatable {
-    public static let table = Table(
-        "idempotency",
-        key: [Column("app", .text), Column("key", .text)],
-        values: [
-            Column("request_hash", .blob), Column("status", .integer), Column("response", .blob),
-            Column("expires_at", .integer),
-        ],
-        indexes: [TableIndex("idempotency_by_expiry", on: "expires_at")],
-        retention: .until(column: "expires_at", index: "idempotency_by_expiry"))
-
     public var app: AppID
     public var key: String
     /// SHA-256 of method, path and body.
@@ -399,39 +303,28 @@ public struct IdempotencyRecord: Record, Equatable {
         self.response = response
         self.expiresAt = expiresAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        key = try reader.text()
-        requestHash = try reader.blob()
-        status = try reader.unsigned()
-        response = try reader.blob()
-        expiresAt = try reader.timestamp()
-    }
+extension IdempotencyRecord {
+    public static let table = Table(
+        "idempotency", of: Self.self,
+        indexes: [
+            TableIndex("idempotency_by_expiry", on: "expires_at")
+        ],
+        retention: .until(column: "expires_at", index: "idempotency_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .text(key),
-            .blob(requestHash),
-            .unsigned(status),
-            .blob(response),
-            .timestamp(expiresAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        key = c.key("key", row?.key)
+        requestHash = c.value("request_hash", row?.requestHash)
+        status = c.value("status", row?.status)
+        response = c.value("response", row?.response)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }
 
 /// A message that a user deleted for the own devices.
 public struct HiddenRecord: Record, Equatable {
-    public static let table = Table(
-        "hidden",
-        key: [
-            Column("app", .text), Column("user", .text), Column("conversation", .blob),
-            Column("position", .integer),
-        ],
-        values: [Column("message", .blob), Column("hidden_at", .integer)])
-
     public var app: AppID
     public var user: UserID
     public var conversation: ConversationID
@@ -454,36 +347,23 @@ public struct HiddenRecord: Record, Equatable {
         self.message = message
         self.hiddenAt = hiddenAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        conversation = try reader.identifier()
-        position = try reader.unsigned()
-        message = try reader.identifier()
-        hiddenAt = try reader.timestamp()
-    }
+extension HiddenRecord {
+    public static let table = Table("hidden", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(conversation),
-            .unsigned(position),
-            .identifier(message),
-            .timestamp(hiddenAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        conversation = c.key("conversation", row?.conversation)
+        position = c.key("position", row?.position)
+        message = c.value("message", row?.message)
+        hiddenAt = c.value("hidden_at", row?.hiddenAt)
     }
 }
 
 /// What is still to be removed in the background after a deletion.
 public struct PurgeRecord: Record, Equatable {
-    public static let table = Table(
-        "purge",
-        key: [Column("app", .text), Column("conversation", .blob), Column("user", .text)],
-        values: [Column("cursor", .text)])
-
     public var app: AppID
     public var conversation: ConversationID
     /// Who deleted it for the own devices; empty: everything of the conversation goes.
@@ -502,16 +382,15 @@ public struct PurgeRecord: Record, Equatable {
         self.user = user
         self.cursor = cursor
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        conversation = try reader.identifier()
-        user = try reader.text()
-        cursor = try reader.text()
-    }
+extension PurgeRecord {
+    public static let table = Table("purge", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [.app(app), .identifier(conversation), .text(user), .text(cursor)]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        conversation = c.key("conversation", row?.conversation)
+        user = c.key("user", row?.user)
+        cursor = c.value("cursor", row?.cursor)
     }
 }

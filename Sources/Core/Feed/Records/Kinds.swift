@@ -1,19 +1,21 @@
+public import Model
+
 // Numbers stored in rows. They are never reused; the wire has its own.
 
 /// An APNs environment; the token and the credential carry it.
-public enum PushEnvironmentKind: UInt64, Sendable, CaseIterable {
+public enum PushEnvironmentKind: UInt64, StoredNumber, CaseIterable {
     case production = 1
     case development = 2
 }
 
 /// The role of a session: the app itself, or an extension beside it.
-public enum RoleKind: UInt64, Sendable {
+public enum RoleKind: UInt64, StoredNumber {
     case app = 1
     case `extension` = 2
 }
 
 /// A switch on the device, as last reported.
-public enum SettingKind: UInt64, Sendable {
+public enum SettingKind: UInt64, StoredNumber {
     case unknown = 0
     case on = 1
     case off = 2
@@ -21,7 +23,7 @@ public enum SettingKind: UInt64, Sendable {
 
 /// The kinds of entries. The raw value is also the bit in SYNC_REQUEST's `kinds`, and the field
 /// number of `Entry.body` is this plus 10.
-public enum EntryKind: UInt64, Sendable, CaseIterable {
+public enum EntryKind: UInt64, StoredNumber, CaseIterable {
     case conversation = 0
     case participant = 1
     case message = 2
@@ -36,7 +38,7 @@ public enum EntryKind: UInt64, Sendable, CaseIterable {
 }
 
 /// What a fan-out job writes into the feeds.
-public enum FanOutKind: UInt64, Sendable {
+public enum FanOutKind: UInt64, StoredNumber {
     case message = 1
     case join = 2
     case metadata = 3

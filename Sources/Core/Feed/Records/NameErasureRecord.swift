@@ -3,15 +3,6 @@ public import Model
 /// A deleted user whose name still stands where others hold it: in memberships that ended, and as
 /// the sender of tombstones. Devices need it to learn that the user is gone; then it goes too.
 public struct NameErasureRecord: Record, Equatable {
-    public static let table = Table(
-        "name_erasure",
-        key: [Column("app", .text), Column("user", .text)],
-        values: [
-            Column("due", .integer), Column("conversation", .blob), Column("position", .integer),
-            Column("member", .text),
-        ],
-        indexes: [TableIndex("name_erasure_by_due", on: "due")])
-
     public var app: AppID
     public var user: UserID
     /// What is told by tombstones is known to every device that is waited for.
@@ -35,21 +26,21 @@ public struct NameErasureRecord: Record, Equatable {
         self.position = position
         self.member = member
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        due = try reader.timestamp()
-        conversation = try reader.identifier()
-        position = try reader.unsigned()
-        member = try reader.text()
-    }
+extension NameErasureRecord {
+    public static let table = Table(
+        "name_erasure", of: Self.self,
+        indexes: [
+            TableIndex("name_erasure_by_due", on: "due")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .user(user), .timestamp(due), .identifier(conversation),
-            .unsigned(position), .text(member),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        due = c.value("due", row?.due)
+        conversation = c.value("conversation", row?.conversation)
+        position = c.value("position", row?.position)
+        member = c.value("member", row?.member)
     }
 }

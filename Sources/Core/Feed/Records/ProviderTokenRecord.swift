@@ -5,17 +5,6 @@ public import Model
 /// With ES256 no two signatures are alike, so the token itself is kept. It is a secret for the
 /// hour for which APNs takes it.
 public struct ProviderTokenRecord: Record, Equatable {
-    public static let table = Table(
-        "provider_token",
-        key: [
-            Column("team", .text), Column("key_id", .text), Column("fingerprint", .blob),
-        ],
-        values: [
-            Column("token", .text), Column("made_at", .integer), Column("expires_at", .integer),
-        ],
-        indexes: [TableIndex("provider_token_by_expiry", on: "expires_at")],
-        retention: .until(column: "expires_at", index: "provider_token_by_expiry"))
-
     /// Age from which another one takes its place when it is asked for.
     public static let renewAfter: Milliseconds = 50 * 60_000
     /// None is made sooner after another.
@@ -39,22 +28,23 @@ public struct ProviderTokenRecord: Record, Equatable {
         madeAt = now
         expiresAt = now + Self.lifetime
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        team = try reader.text()
-        keyID = try reader.text()
-        fingerprint = try reader.blob()
-        token = try reader.text()
-        madeAt = try reader.timestamp()
-        expiresAt = try reader.timestamp()
-    }
+extension ProviderTokenRecord {
+    public static let table = Table(
+        "provider_token", of: Self.self,
+        indexes: [
+            TableIndex("provider_token_by_expiry", on: "expires_at")
+        ],
+        retention: .until(column: "expires_at", index: "provider_token_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .text(team), .text(keyID), .blob(fingerprint), .text(token), .timestamp(madeAt),
-            .timestamp(expiresAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        team = c.key("team", row?.team)
+        keyID = c.key("key_id", row?.keyID)
+        fingerprint = c.key("fingerprint", row?.fingerprint)
+        token = c.value("token", row?.token)
+        madeAt = c.value("made_at", row?.madeAt)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }
 

@@ -3,17 +3,7 @@ public import Model
 /// Why a message that could have alerted asked for nothing on a user's devices: what rows do not
 /// show any more when somebody asks. A week.
 public struct RefusalRecord: Record, Equatable {
-    public static let table = Table(
-        "refusal",
-        key: [Column("app", .text), Column("user", .text), Column("message", .blob)],
-        values: [
-            Column("reason", .integer), Column("refused_at", .integer),
-            Column("expires_at", .integer),
-        ],
-        indexes: [TableIndex("refusal_by_expiry", on: "expires_at")],
-        retention: .until(column: "expires_at", index: "refusal_by_expiry"))
-
-    public enum Reason: UInt64, Sendable, CaseIterable {
+    public enum Reason: UInt64, StoredNumber, CaseIterable {
         case muted = 1
         /// Read on another device before it came into the feed.
         case readAlready = 2
@@ -37,21 +27,22 @@ public struct RefusalRecord: Record, Equatable {
         self.reason = reason
         self.refusedAt = refusedAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        message = try reader.identifier()
-        reason = try reader.value(Reason.self)
-        refusedAt = try reader.timestamp()
-        _ = try reader.timestamp()
-    }
+extension RefusalRecord {
+    public static let table = Table(
+        "refusal", of: Self.self,
+        indexes: [
+            TableIndex("refusal_by_expiry", on: "expires_at")
+        ],
+        retention: .until(column: "expires_at", index: "refusal_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .user(user), .identifier(message), .unsigned(reason.rawValue),
-            .timestamp(refusedAt), .timestamp(refusedAt + Self.lifetime),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        message = c.key("message", row?.message)
+        reason = c.value("reason", row?.reason)
+        refusedAt = c.value("refused_at", row?.refusedAt)
+        c.derived("expires_at", row.map { $0.refusedAt + Self.lifetime })
     }
 }

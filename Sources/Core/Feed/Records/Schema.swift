@@ -39,10 +39,6 @@ public enum Schema {
 
 /// A value of the store itself: its epoch half, `alive_at`.
 public struct MetaRecord: Record, Equatable {
-    public static let table = Table(
-        "meta", key: [Column("name", .text)],
-        values: [Column("number", .integer), Column("bytes", .blob)])
-
     /// Under this name `number` is when a server last was there, in milliseconds since 1970.
     public static let aliveName = "alive_at"
 
@@ -55,13 +51,14 @@ public struct MetaRecord: Record, Equatable {
         self.number = number
         self.bytes = bytes
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        name = try reader.text()
-        number = try reader.unsigned()
-        bytes = try reader.blob()
+extension MetaRecord {
+    public static let table = Table("meta", of: Self.self)
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        name = c.key("name", row?.name)
+        number = c.value("number", row?.number)
+        bytes = c.value("bytes", row?.bytes)
     }
-
-    public var row: [ColumnValue] { [.text(name), .unsigned(number), .blob(bytes)] }
 }

@@ -1,7 +1,7 @@
 public import Model
 
 /// Why sessions end together.
-public enum SessionEndCause: UInt64, Sendable, CaseIterable {
+public enum SessionEndCause: UInt64, StoredNumber, CaseIterable {
     /// Another process serves now.
     case processGone = 1
     case suspended = 2
@@ -31,15 +31,6 @@ public struct SessionPlace: Equatable, Sendable {
 
 /// Sessions that are being ended, some in each turn: of one app, or with an empty name of all.
 public struct SessionEndRecord: Record, Equatable {
-    public static let table = Table(
-        "session_end",
-        key: [Column("app", .text), Column("cause", .integer)],
-        values: [
-            Column("boot", .blob), Column("until", .integer), Column("last_app", .text),
-            Column("last_user", .text), Column("last_device", .blob),
-            Column("last_role", .integer),
-        ])
-
     public var app: AppID
     public var cause: SessionEndCause
     /// The process that serves now: its sessions live.
@@ -60,31 +51,6 @@ public struct SessionEndRecord: Record, Equatable {
         self.last = last
     }
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        cause = try reader.value(SessionEndCause.self)
-        boot = try reader.identifier()
-        until = try reader.timestamp()
-        let place = SessionPlace(
-            app: AppID(try reader.text()), user: UserID(try reader.text()),
-            device: try reader.identifier(), role: try reader.unsigned())
-        last = place.app.name.isEmpty ? nil : place
-    }
-
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .unsigned(cause.rawValue),
-            .identifier(boot),
-            .timestamp(until),
-            .text(last?.app.name ?? ""),
-            .text(last?.user.name ?? ""),
-            .identifier(last?.device ?? DeviceID(high: 0, low: 0)),
-            .unsigned(last?.role ?? 0),
-        ]
-    }
-
     var key: [ColumnValue] { [.app(app), .unsigned(cause.rawValue)] }
 
     /// Where the next turn begins, in the order of the sessions it is about.
@@ -95,5 +61,23 @@ public struct SessionEndRecord: Record, Equatable {
             ]
             return app.name.isEmpty ? [.app(last.app)] + own : own
         }
+    }
+}
+
+extension SessionEndRecord {
+    public static let table = Table("session_end", of: Self.self)
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        cause = c.key("cause", row?.cause)
+        boot = c.value("boot", row?.boot)
+        until = c.value("until", row?.until)
+        // An empty app: none was.
+        let place = SessionPlace(
+            app: c.value("last_app", row?.last?.app ?? .blank),
+            user: c.value("last_user", row?.last?.user ?? .blank),
+            device: c.value("last_device", row?.last?.device ?? .blank),
+            role: c.value("last_role", row?.last?.role ?? 0))
+        last = place.app.name.isEmpty ? nil : place
     }
 }

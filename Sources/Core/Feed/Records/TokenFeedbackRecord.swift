@@ -3,21 +3,6 @@ public import Model
 /// A token that was dropped because APNs called it dead or wrong: what a backend reads, in order.
 /// 30 days.
 public struct TokenFeedbackRecord: Record, Equatable {
-    public static let table = Table(
-        "token_feedback",
-        key: [Column("app", .text), Column("number", .integer)],
-        values: [
-            Column("user", .text), Column("device", .blob), Column("token", .blob),
-            Column("environment", .integer), Column("topic", .text), Column("status", .integer),
-            Column("reason", .text), Column("dead_since", .integer, optional: true),
-            Column("dropped_at", .integer), Column("expires_at", .integer),
-        ],
-        indexes: [
-            TableIndex("token_feedback_by_user", on: "app", "user"),
-            TableIndex("token_feedback_by_expiry", on: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "token_feedback_by_expiry"))
-
     static let lifetime: Milliseconds = 30 * 86_400_000
 
     public var app: AppID
@@ -53,30 +38,30 @@ public struct TokenFeedbackRecord: Record, Equatable {
         droppedAt = now
         expiresAt = now + Self.lifetime
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        number = try reader.unsigned()
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        token = try reader.blob()
-        environment = try reader.value(PushEnvironmentKind.self)
-        topic = try reader.text()
-        status = try reader.unsigned()
-        reason = try reader.text()
-        deadSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        droppedAt = try reader.timestamp()
-        expiresAt = try reader.timestamp()
-    }
+extension TokenFeedbackRecord {
+    public static let table = Table(
+        "token_feedback", of: Self.self,
+        indexes: [
+            TableIndex("token_feedback_by_user", on: "app", "user"),
+            TableIndex("token_feedback_by_expiry", on: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "token_feedback_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .unsigned(number), .user(user), .identifier(device), .blob(token),
-            .unsigned(environment.rawValue), .text(topic), .unsigned(status), .text(reason),
-            .optional(deadSince) { .timestamp($0) }, .timestamp(droppedAt),
-            .timestamp(expiresAt),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        number = c.key("number", row?.number)
+        user = c.value("user", row?.user)
+        device = c.value("device", row?.device)
+        token = c.value("token", row?.token)
+        environment = c.value("environment", row?.environment)
+        topic = c.value("topic", row?.topic)
+        status = c.value("status", row?.status)
+        reason = c.value("reason", row?.reason)
+        deadSince = c.value("dead_since", row?.deadSince)
+        droppedAt = c.value("dropped_at", row?.droppedAt)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }
 

@@ -2,17 +2,8 @@ public import Model
 
 /// A user whose deletion is decided and not yet carried out: where it stands.
 public struct UserDeletionRecord: Record, Equatable {
-    public static let table = Table(
-        "user_deletion",
-        key: [Column("app", .text), Column("user", .text)],
-        values: [
-            Column("requested_at", .integer), Column("stage", .integer),
-            Column("conversation", .blob), Column("position", .integer),
-            Column("announcements", .integer),
-        ])
-
     /// In this order.
-    public enum Stage: UInt64, Sendable {
+    public enum Stage: UInt64, StoredNumber {
         /// Sessions, session tokens and push tokens, with the devices.
         case devices = 1
         case memberships = 2
@@ -48,22 +39,18 @@ public struct UserDeletionRecord: Record, Equatable {
         self.position = position
         self.announcements = announcements
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        requestedAt = try reader.timestamp()
-        stage = try reader.value(Stage.self)
-        conversation = try reader.identifier()
-        position = try reader.unsigned()
-        announcements = try reader.unsigned()
-    }
+extension UserDeletionRecord {
+    public static let table = Table("user_deletion", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .user(user), .timestamp(requestedAt), .unsigned(stage.rawValue),
-            .identifier(conversation), .unsigned(position), .unsigned(announcements),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        requestedAt = c.value("requested_at", row?.requestedAt)
+        stage = c.value("stage", row?.stage)
+        conversation = c.value("conversation", row?.conversation)
+        position = c.value("position", row?.position)
+        announcements = c.value("announcements", row?.announcements)
     }
 }

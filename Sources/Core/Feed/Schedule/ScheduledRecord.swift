@@ -3,28 +3,7 @@ public import Model
 /// A message or an announcement that is published at a time, or was, or could not be. Its id is
 /// the one it has, or will have, as a message or an announcement.
 public struct ScheduledRecord: Record, Equatable {
-    public static let table = Table(
-        "scheduled",
-        key: [Column("app", .text), Column("message", .blob)],
-        values: [
-            Column("state", .integer), Column("send_at", .integer),
-            Column("due", .integer, optional: true), Column("created_at", .integer),
-            Column("conversation", .blob), Column("sender", .text, optional: true),
-            Column("recipients", .integer), Column("parts", .blob), Column("push_title", .text),
-            Column("push_body", .text), Column("push_options", .blob),
-            Column("settled_at", .integer, optional: true), Column("position", .integer),
-            Column("code", .integer), Column("detail", .text),
-            Column("expires_at", .integer, optional: true),
-        ],
-        indexes: [
-            TableIndex("scheduled_by_due", on: "app", "due", present: "due"),
-            TableIndex("scheduled_by_state", on: "app", "state", "send_at"),
-            TableIndex("scheduled_by_sender", on: "app", "sender", present: "sender"),
-            TableIndex("scheduled_by_expiry", on: "expires_at", present: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "scheduled_by_expiry"))
-
-    public enum State: UInt64, Sendable, CaseIterable {
+    public enum State: UInt64, StoredNumber, CaseIterable {
         case pending = 1
         case published = 2
         case failed = 3
@@ -89,49 +68,44 @@ public struct ScheduledRecord: Record, Equatable {
     }
 
     public var isAnnouncement: Bool { conversation == .none }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        message = try reader.identifier()
-        state = try reader.value(State.self)
-        sendAt = try reader.timestamp()
-        due = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        createdAt = try reader.timestamp()
-        conversation = try reader.identifier()
-        sender = try reader.optional { reader throws(StoreError) in UserID(try reader.text()) }
-        recipients = try reader.unsigned()
-        parts = try reader.blob()
-        pushTitle = try reader.text()
-        pushBody = try reader.text()
-        pushOptions = try reader.blob()
-        settledAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        position = try reader.unsigned()
-        code = try reader.unsigned()
-        detail = try reader.text()
-        _ = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-    }
+extension ScheduledRecord {
+    public static let table = Table(
+        "scheduled", of: Self.self,
+        indexes: [
+            TableIndex("scheduled_by_due", on: "app", "due", present: "due"),
+            TableIndex("scheduled_by_state", on: "app", "state", "send_at"),
+            TableIndex("scheduled_by_sender", on: "app", "sender", present: "sender"),
+            TableIndex("scheduled_by_expiry", on: "expires_at", present: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "scheduled_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .identifier(message), .unsigned(state.rawValue), .timestamp(sendAt),
-            .optional(due) { .timestamp($0) }, .timestamp(createdAt),
-            .identifier(conversation), .optional(sender) { .user($0) }, .unsigned(recipients),
-            .blob(parts), .text(pushTitle), .text(pushBody), .blob(pushOptions),
-            .optional(settledAt) { .timestamp($0) }, .unsigned(position), .unsigned(code),
-            .text(detail), .optional(settledAt) { .timestamp($0 + Self.lifetime) },
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        message = c.key("message", row?.message)
+        state = c.value("state", row?.state)
+        sendAt = c.value("send_at", row?.sendAt)
+        due = c.value("due", row?.due)
+        createdAt = c.value("created_at", row?.createdAt)
+        conversation = c.value("conversation", row?.conversation)
+        sender = c.value("sender", row?.sender)
+        recipients = c.value("recipients", row?.recipients)
+        parts = c.value("parts", row?.parts)
+        pushTitle = c.value("push_title", row?.pushTitle)
+        pushBody = c.value("push_body", row?.pushBody)
+        pushOptions = c.value("push_options", row?.pushOptions)
+        settledAt = c.value("settled_at", row?.settledAt)
+        position = c.value("position", row?.position)
+        code = c.value("code", row?.code)
+        detail = c.value("detail", row?.detail)
+        c.derived("expires_at", row?.settledAt.map { $0 + Self.lifetime }, isOptional: true)
     }
 }
 
 /// A user whom an announcement that waits for its time is for. A user's own, so that deleting the
 /// user takes the name out of what is to come.
 public struct ScheduledRecipientRecord: Record, Equatable {
-    public static let table = Table(
-        "scheduled_recipient",
-        key: [Column("app", .text), Column("user", .text), Column("message", .blob)], values: [],
-        indexes: [TableIndex("scheduled_recipient_by_message", on: "app", "message")])
-
     public var app: AppID
     public var user: UserID
     public var message: MessageID
@@ -141,22 +115,24 @@ public struct ScheduledRecipientRecord: Record, Equatable {
         self.user = user
         self.message = message
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        message = try reader.identifier()
+extension ScheduledRecipientRecord {
+    public static let table = Table(
+        "scheduled_recipient", of: Self.self,
+        indexes: [
+            TableIndex("scheduled_recipient_by_message", on: "app", "message")
+        ])
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        message = c.key("message", row?.message)
     }
-
-    public var row: [ColumnValue] { [.app(app), .user(user), .identifier(message)] }
 }
 
 /// How much of an app waits for its time.
 public struct ScheduleRecord: Record, Equatable {
-    public static let table = Table(
-        "schedule", key: [Column("app", .text)], values: [Column("pending", .integer)])
-
     public var app: AppID
     public var pending: UInt64
 
@@ -164,12 +140,13 @@ public struct ScheduleRecord: Record, Equatable {
         self.app = app
         self.pending = pending
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        pending = try reader.unsigned()
+extension ScheduleRecord {
+    public static let table = Table("schedule", of: Self.self)
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        pending = c.value("pending", row?.pending)
     }
-
-    public var row: [ColumnValue] { [.app(app), .unsigned(pending)] }
 }

@@ -2,7 +2,7 @@ public import Model
 
 /// What a webhook can be told of. The raw value stands in rows and is the bit in
 /// `WebhookRecord.kinds`; it is never reused. The next free one is 10, the highest possible 62.
-public enum WebhookEventKind: UInt64, Sendable, CaseIterable {
+public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
     case messageCreated = 0
     case messageEdited = 1
     case messageDeleted = 2
@@ -39,7 +39,7 @@ public enum WebhookEventKind: UInt64, Sendable, CaseIterable {
 }
 
 /// Several kinds, as bits by their raw values.
-public struct WebhookEventKinds: OptionSet, Hashable, Sendable {
+public struct WebhookEventKinds: OptionSet, StoredNumber, Hashable {
     public let rawValue: UInt64
 
     public init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -59,7 +59,7 @@ public struct WebhookEventKinds: OptionSet, Hashable, Sendable {
 }
 
 /// Whether a webhook is delivered to, and why not.
-public enum WebhookState: UInt64, Sendable, CaseIterable {
+public enum WebhookState: UInt64, StoredNumber, CaseIterable {
     case active = 1
     /// Its app switched it off: nothing is kept for it.
     case off = 2

@@ -6,23 +6,6 @@ public import Model
 /// every event of its kinds was delivered. `claim` rises with every claim and is what a sender
 /// shows for it: an answer with an older number changes nothing.
 public struct WebhookRecord: Record, Equatable {
-    public static let table = Table(
-        "webhook", key: [Column("app", .text), Column("webhook", .blob)],
-        values: [
-            Column("url", .text), Column("kinds", .integer), Column("secret", .text),
-            Column("second_secret", .text), Column("state", .integer),
-            Column("reason", .text), Column("state_since", .integer),
-            Column("created_at", .integer), Column("next", .integer),
-            Column("delivery", .blob, optional: true), Column("through", .integer),
-            Column("attempts", .integer), Column("failing_since", .integer, optional: true),
-            Column("last_status", .integer), Column("last_error", .text),
-            Column("last_success_at", .integer, optional: true), Column("dropped", .integer),
-            Column("told_dropped", .integer), Column("claim", .integer),
-            Column("leased_until", .integer, optional: true),
-            Column("due", .integer, optional: true),
-        ],
-        indexes: [TableIndex("webhook_by_due", on: "due", present: "due")])
-
     public var app: AppID
     public var webhook: WebhookID
     public var url: String
@@ -73,65 +56,46 @@ public struct WebhookRecord: Record, Equatable {
         stateSince = createdAt
     }
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        webhook = try reader.identifier()
-        url = try reader.text()
-        kinds = WebhookEventKinds(rawValue: try reader.unsigned())
-        secret = try reader.text()
-        secondSecret = try reader.text()
-        state = try reader.value(WebhookState.self)
-        reason = try reader.text()
-        stateSince = try reader.timestamp()
-        createdAt = try reader.timestamp()
-        next = try reader.unsigned()
-        delivery = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        through = try reader.unsigned()
-        attempts = try reader.unsigned()
-        failingSince = try reader.optional { reader throws(StoreError) in
-            try reader.timestamp()
-        }
-        lastStatus = try reader.unsigned()
-        lastError = try reader.text()
-        lastSuccessAt = try reader.optional { reader throws(StoreError) in
-            try reader.timestamp()
-        }
-        dropped = try reader.unsigned()
-        toldDropped = try reader.unsigned()
-        claim = try reader.unsigned()
-        leasedUntil = try reader.optional { reader throws(StoreError) in
-            try reader.timestamp()
-        }
-        due = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-    }
-
-    public var row: [ColumnValue] {
-        [
-            .app(app), .identifier(webhook), .text(url), .unsigned(kinds.rawValue),
-            .text(secret), .text(secondSecret), .unsigned(state.rawValue), .text(reason),
-            .timestamp(stateSince), .timestamp(createdAt), .unsigned(next),
-            .optional(delivery) { .identifier($0) }, .unsigned(through), .unsigned(attempts),
-            .optional(failingSince) { .timestamp($0) }, .unsigned(lastStatus),
-            .text(lastError), .optional(lastSuccessAt) { .timestamp($0) }, .unsigned(dropped),
-            .unsigned(toldDropped), .unsigned(claim), .optional(leasedUntil) { .timestamp($0) },
-            .optional(due) { .timestamp($0) },
-        ]
-    }
-
     public var key: WebhookKey { WebhookKey(app: app, webhook: webhook) }
+}
+
+extension WebhookRecord {
+    public static let table = Table(
+        "webhook", of: Self.self,
+        indexes: [
+            TableIndex("webhook_by_due", on: "due", present: "due")
+        ])
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        webhook = c.key("webhook", row?.webhook)
+        url = c.value("url", row?.url)
+        kinds = c.value("kinds", row?.kinds)
+        secret = c.value("secret", row?.secret)
+        secondSecret = c.value("second_secret", row?.secondSecret)
+        state = c.value("state", row?.state)
+        reason = c.value("reason", row?.reason)
+        stateSince = c.value("state_since", row?.stateSince)
+        createdAt = c.value("created_at", row?.createdAt)
+        next = c.value("next", row?.next)
+        delivery = c.value("delivery", row?.delivery)
+        through = c.value("through", row?.through)
+        attempts = c.value("attempts", row?.attempts)
+        failingSince = c.value("failing_since", row?.failingSince)
+        lastStatus = c.value("last_status", row?.lastStatus)
+        lastError = c.value("last_error", row?.lastError)
+        lastSuccessAt = c.value("last_success_at", row?.lastSuccessAt)
+        dropped = c.value("dropped", row?.dropped)
+        toldDropped = c.value("told_dropped", row?.toldDropped)
+        claim = c.value("claim", row?.claim)
+        leasedUntil = c.value("leased_until", row?.leasedUntil)
+        due = c.value("due", row?.due)
+    }
 }
 
 /// The outbox of an app that has, or had, webhooks: its events' numbers, and who asks for what,
 /// so that a change nobody asks for costs one look at this row.
 public struct OutboxRecord: Record, Equatable {
-    public static let table = Table(
-        "webhook_outbox", key: [Column("app", .text)],
-        values: [
-            Column("series", .integer), Column("last", .integer), Column("kept", .integer),
-            Column("kinds", .integer), Column("idle_kinds", .integer),
-        ])
-
     public var app: AppID
     /// Drawn when the row was made: numbers of an app of the same name are not these.
     public var series: UInt64
@@ -149,22 +113,18 @@ public struct OutboxRecord: Record, Equatable {
         self.app = app
         self.series = series
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        series = try reader.unsigned()
-        last = try reader.unsigned()
-        kept = try reader.unsigned()
-        kinds = WebhookEventKinds(rawValue: try reader.unsigned())
-        idleKinds = WebhookEventKinds(rawValue: try reader.unsigned())
-    }
+extension OutboxRecord {
+    public static let table = Table("webhook_outbox", of: Self.self)
 
-    public var row: [ColumnValue] {
-        [
-            .app(app), .unsigned(series), .unsigned(last), .unsigned(kept),
-            .unsigned(kinds.rawValue), .unsigned(idleKinds.rawValue),
-        ]
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        series = c.value("series", row?.series)
+        last = c.value("last", row?.last)
+        kept = c.value("kept", row?.kept)
+        kinds = c.value("kinds", row?.kinds)
+        idleKinds = c.value("idle_kinds", row?.idleKinds)
     }
 }
 
@@ -172,18 +132,6 @@ public struct OutboxRecord: Record, Equatable {
 /// content: a message is read when a batch is made, so that what was deleted meanwhile does not
 /// leave the server.
 public struct WebhookEventRecord: Record, Equatable {
-    public static let table = Table(
-        "webhook_event", key: [Column("app", .text), Column("number", .integer)],
-        values: [
-            Column("kind", .integer), Column("at", .integer),
-            Column("conversation", .blob, optional: true),
-            Column("message", .blob, optional: true), Column("position", .integer),
-            Column("version", .integer), Column("by_user", .text), Column("joined", .text),
-            Column("left_users", .text), Column("device", .blob, optional: true),
-            Column("feedback", .integer), Column("expires_at", .integer),
-        ],
-        indexes: [TableIndex("webhook_event_by_expiry", on: "expires_at")])
-
     public var app: AppID
     public var number: UInt64
     public var kind: WebhookEventKind
@@ -221,41 +169,36 @@ public struct WebhookEventRecord: Record, Equatable {
         feedback = event.feedback
     }
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        number = try reader.unsigned()
-        kind = try reader.value(WebhookEventKind.self)
-        at = try reader.timestamp()
-        conversation = try reader.optional { reader throws(StoreError) in
-            try reader.identifier()
-        }
-        message = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        position = try reader.unsigned()
-        version = try reader.unsigned()
-        user = try reader.text()
-        joined = Self.names(try reader.text())
-        left = Self.names(try reader.text())
-        device = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        feedback = try reader.unsigned()
-        expiresAt = try reader.timestamp()
-    }
-
-    public var row: [ColumnValue] {
-        [
-            .app(app), .unsigned(number), .unsigned(kind.rawValue), .timestamp(at),
-            .optional(conversation) { .identifier($0) },
-            .optional(message) { .identifier($0) }, .unsigned(position), .unsigned(version),
-            .text(user), .text(Self.text(joined)), .text(Self.text(left)),
-            .optional(device) { .identifier($0) }, .unsigned(feedback), .timestamp(expiresAt),
-        ]
-    }
-
     /// Names hold no control character.
     private static func text(_ names: [String]) -> String { names.joined(separator: "\n") }
 
     private static func names(_ text: String) -> [String] {
         text.split(separator: "\n").map { String($0) }
+    }
+}
+
+extension WebhookEventRecord {
+    public static let table = Table(
+        "webhook_event", of: Self.self,
+        indexes: [
+            TableIndex("webhook_event_by_expiry", on: "expires_at")
+        ])
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        number = c.key("number", row?.number)
+        kind = c.value("kind", row?.kind)
+        at = c.value("at", row?.at)
+        conversation = c.value("conversation", row?.conversation)
+        message = c.value("message", row?.message)
+        position = c.value("position", row?.position)
+        version = c.value("version", row?.version)
+        user = c.value("by_user", row?.user)
+        joined = Self.names(c.value("joined", row.map { Self.text($0.joined) }))
+        left = Self.names(c.value("left_users", row.map { Self.text($0.left) }))
+        device = c.value("device", row?.device)
+        feedback = c.value("feedback", row?.feedback)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }
 

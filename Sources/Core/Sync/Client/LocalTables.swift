@@ -14,10 +14,6 @@ public enum LocalSchema {
 
 /// One fact of the device: a number, some bytes, or both.
 struct LocalStateRecord: Record, Equatable {
-    static let table = Table(
-        "local_state", key: [Column("name", .text)],
-        values: [Column("number", .integer), Column("bytes", .blob)])
-
     var name: String
     var number: UInt64 = 0
     var bytes: [UInt8] = []
@@ -27,31 +23,20 @@ struct LocalStateRecord: Record, Equatable {
         self.number = number
         self.bytes = bytes
     }
+}
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        name = try reader.text()
-        number = try reader.unsigned()
-        bytes = try reader.blob()
+extension LocalStateRecord {
+    static let table = Table("local_state", of: Self.self)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        name = c.key("name", row?.name)
+        number = c.value("number", row?.number)
+        bytes = c.value("bytes", row?.bytes)
     }
-
-    var row: [ColumnValue] { [.text(name), .unsigned(number), .blob(bytes)] }
 }
 
 /// The newest known state of one object (SYN-3).
 struct LocalEntryRecord: Record, Equatable {
-    static let table = Table(
-        "local_entry",
-        key: [Column("kind", .integer), Column("conversation", .blob), Column("object", .blob)],
-        values: [
-            Column("version", .integer), Column("position", .integer),
-            Column("round", .integer), Column("entry", .blob),
-        ],
-        indexes: [
-            TableIndex("local_entry_by_position", on: "kind", "conversation", "position"),
-            TableIndex("local_entry_by_round", on: "round"),
-        ])
-
     /// A number of its own for each kind of object; never renumbered.
     var kind: UInt64
     /// The highest kind there is.
@@ -106,17 +91,6 @@ struct LocalEntryRecord: Record, Equatable {
         entry = []
     }
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        kind = try reader.unsigned()
-        conversation = try reader.blob()
-        object = try reader.blob()
-        version = try reader.unsigned()
-        position = try reader.unsigned()
-        round = try reader.unsigned()
-        entry = try reader.blob()
-    }
-
     /// The same state. A message sent again to a restored server has its old version at another
     /// position.
     func isSame(as other: LocalEntryRecord) -> Bool {
@@ -124,18 +98,29 @@ struct LocalEntryRecord: Record, Equatable {
     }
 
     var key: [ColumnValue] { [.unsigned(kind), .blob(conversation), .blob(object)] }
+}
 
-    var row: [ColumnValue] {
-        key + [.unsigned(version), .unsigned(position), .unsigned(round), .blob(entry)]
+extension LocalEntryRecord {
+    static let table = Table(
+        "local_entry", of: Self.self,
+        indexes: [
+            TableIndex("local_entry_by_position", on: "kind", "conversation", "position"),
+            TableIndex("local_entry_by_round", on: "round"),
+        ])
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        kind = c.key("kind", row?.kind)
+        conversation = c.key("conversation", row?.conversation)
+        object = c.key("object", row?.object)
+        version = c.value("version", row?.version)
+        position = c.value("position", row?.position)
+        round = c.value("round", row?.round)
+        entry = c.value("entry", row?.entry)
     }
 }
 
 /// A mutation without a result.
 struct LocalMutationRecord: Record, Equatable {
-    static let table = Table(
-        "local_mutation", key: [Column("number", .integer)],
-        values: [Column("queued_at", .integer), Column("mutation", .blob)])
-
     var number: UInt64
     var queuedAt: Timestamp
     /// `Mutation` in protobuf.
@@ -146,22 +131,20 @@ struct LocalMutationRecord: Record, Equatable {
         self.queuedAt = queuedAt
         self.mutation = mutation
     }
+}
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        number = try reader.unsigned()
-        queuedAt = try reader.timestamp()
-        mutation = try reader.blob()
+extension LocalMutationRecord {
+    static let table = Table("local_mutation", of: Self.self)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        number = c.key("number", row?.number)
+        queuedAt = c.value("queued_at", row?.queuedAt)
+        mutation = c.value("mutation", row?.mutation)
     }
-
-    var row: [ColumnValue] { [.unsigned(number), .timestamp(queuedAt), .blob(mutation)] }
 }
 
 /// The result of a mutation.
 struct LocalResultRecord: Record, Equatable {
-    static let table = Table(
-        "local_result", key: [Column("number", .integer)], values: [Column("result", .blob)])
-
     var number: UInt64
     /// `MutationResult` in protobuf.
     var result: [UInt8]
@@ -170,21 +153,19 @@ struct LocalResultRecord: Record, Equatable {
         self.number = number
         self.result = result
     }
+}
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        number = try reader.unsigned()
-        result = try reader.blob()
+extension LocalResultRecord {
+    static let table = Table("local_result", of: Self.self)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        number = c.key("number", row?.number)
+        result = c.value("result", row?.result)
     }
-
-    var row: [ColumnValue] { [.unsigned(number), .blob(result)] }
 }
 
 /// A read receipt whose read mark, or announcement, has not come back.
 struct LocalReadRecord: Record, Equatable {
-    static let table = Table(
-        "local_read", key: [Column("subject", .blob)], values: [Column("receipt", .blob)])
-
     /// As of the receipt.
     var subject: [UInt8]
     /// `ReadReceipt` in protobuf.
@@ -194,23 +175,20 @@ struct LocalReadRecord: Record, Equatable {
         self.subject = subject
         self.receipt = receipt
     }
+}
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        subject = try reader.blob()
-        receipt = try reader.blob()
+extension LocalReadRecord {
+    static let table = Table("local_read", of: Self.self)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        subject = c.key("subject", row?.subject)
+        receipt = c.value("receipt", row?.receipt)
     }
-
-    var row: [ColumnValue] { [.blob(subject), .blob(receipt)] }
 }
 
 /// From which position on a conversation's messages are all here, up to the cursor's; without a
 /// row all of them are, as the feed brings them.
 struct LocalWindowRecord: Record, Equatable {
-    static let table = Table(
-        "local_window", key: [Column("conversation", .blob)],
-        values: [Column("from_position", .integer), Column("round", .integer)])
-
     var conversation: [UInt8]
     var from: UInt64
     /// The reset whose snapshot said so.
@@ -221,32 +199,30 @@ struct LocalWindowRecord: Record, Equatable {
         self.from = from
         self.round = round
     }
+}
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        conversation = try reader.blob()
-        from = try reader.unsigned()
-        round = try reader.unsigned()
+extension LocalWindowRecord {
+    static let table = Table("local_window", of: Self.self)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        conversation = c.key("conversation", row?.conversation)
+        from = c.value("from_position", row?.from)
+        round = c.value("round", row?.round)
     }
-
-    var row: [ColumnValue] { [.blob(conversation), .unsigned(from), .unsigned(round)] }
 }
 
 /// A conversation of which entries are here, but not its state.
 struct LocalOrphanRecord: Record, Equatable {
-    static let table = Table(
-        "local_orphan", key: [Column("conversation", .blob)],
-        values: [Column("is_asked", .integer)])
-
     var conversation: [UInt8]
 
     init(conversation: [UInt8]) { self.conversation = conversation }
+}
 
-    init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        conversation = try reader.blob()
-        _ = try reader.flag()
+extension LocalOrphanRecord {
+    static let table = Table("local_orphan", of: Self.self)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        conversation = c.key("conversation", row?.conversation)
+        c.derived("is_asked", false)
     }
-
-    var row: [ColumnValue] { [.blob(conversation), .flag(false)] }
 }

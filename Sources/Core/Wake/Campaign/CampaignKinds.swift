@@ -3,7 +3,7 @@ public import Model
 // Numbers stored in rows. They are never reused.
 
 /// How far a campaign got, whether it is held or not.
-public enum CampaignStage: UInt64, Sendable, CaseIterable {
+public enum CampaignStage: UInt64, StoredNumber, CaseIterable {
     /// Its start is ahead.
     case scheduled = 1
     /// The share that goes first.
@@ -15,7 +15,7 @@ public enum CampaignStage: UInt64, Sendable, CaseIterable {
 }
 
 /// What keeps a campaign from going on.
-public enum CampaignHold: UInt64, Sendable, CaseIterable {
+public enum CampaignHold: UInt64, StoredNumber, CaseIterable {
     case none = 0
     case paused = 1
     /// It stopped itself.
@@ -49,7 +49,7 @@ public enum CampaignState: String, Sendable, CaseIterable {
 }
 
 /// Where a campaign's one push to a device stands.
-public enum CampaignPushPhase: UInt64, Sendable, CaseIterable {
+public enum CampaignPushPhase: UInt64, StoredNumber, CaseIterable {
     case queued = 1
     /// Claimed; APNs has not answered.
     case sending = 2

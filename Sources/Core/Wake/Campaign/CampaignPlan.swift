@@ -96,7 +96,7 @@ public struct CampaignPlan: Equatable, Sendable {
 /// The latest answers to a campaign's pushes, and whether rejections have jumped among them. The
 /// gateway's breaker does the same for a credential, of tokens that APNs had accepted; this one
 /// looks at all of a campaign's, and outlives the process.
-public struct RejectionTrend: Equatable, Sendable {
+public struct RejectionTrend: StoredBytes, Equatable {
     /// The newest first, from the lowest bit; 1: rejected.
     private var bits: (high: UInt64, low: UInt64) = (0, 0)
     public private(set) var answers = 0

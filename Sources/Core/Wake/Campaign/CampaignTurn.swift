@@ -5,7 +5,7 @@ public import Model
 ///
 /// Each offset has two turns: its own, and one an hour before, in which those are found whose zone
 /// has set its clocks forward since.
-public struct CampaignTurn: Equatable, Sendable {
+public struct CampaignTurn: StoredAs, Equatable {
     /// As `DeviceRecord.utcOffset`; 0: those that have not said theirs, who come behind UTC.
     public let offset: UInt64
     /// An hour before the offset's own.
@@ -66,12 +66,14 @@ public struct CampaignTurn: Equatable, Sendable {
     }
 
     /// The form in a row: a number above all offsets is added to an early turn's.
-    public var encoded: UInt64 { isEarly ? offset + Self.earlyMark : offset }
+    public var form: UInt64 { isEarly ? offset + Self.earlyMark : offset }
 
-    public init(encoded: UInt64) {
-        isEarly = encoded >= Self.earlyMark
-        offset = isEarly ? encoded - Self.earlyMark : encoded
+    public init?(form: UInt64) {
+        isEarly = form >= Self.earlyMark
+        offset = isEarly ? form - Self.earlyMark : form
     }
+
+    public static var blank: CampaignTurn { CampaignTurn(offset: 0) }
 
     private static let earlyMark: UInt64 = 4_096
 }

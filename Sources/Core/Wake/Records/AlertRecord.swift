@@ -5,38 +5,6 @@ public import Model
 /// Kept until the entry is covered or 30 days; expired by `WakeRules.expireAlerts`, because the
 /// device's row counts it.
 public struct AlertRecord: Record, Equatable {
-    public static let table = Table(
-        "alert",
-        key: [
-            Column("app", .text), Column("user", .text), Column("device", .blob),
-            Column("message", .blob),
-        ],
-        values: [
-            Column("conversation", .blob), Column("position", .integer), Column("seq", .integer),
-            Column("phase", .integer), Column("open_position", .integer, optional: true),
-            Column("queued_at", .integer), Column("sent_at", .integer, optional: true),
-            Column("push", .blob, optional: true), Column("expires_at", .integer),
-            Column("summary", .integer), Column("is_urgent", .integer),
-            Column("cause", .integer), Column("is_own_push", .integer),
-            Column("moment", .integer, optional: true),
-            Column("tries", .integer), Column("express", .integer, optional: true),
-            Column("number", .integer),
-        ],
-        indexes: [
-            TableIndex("alert_by_seq", on: "app", "user", "device", "seq"),
-            TableIndex("alert_queued", on: "app", "user", "device", "phase", "seq"),
-            TableIndex(
-                "alert_open", on: "app", "user", "device", "conversation", "open_position",
-                present: "open_position"),
-            TableIndex("alert_by_expiry", on: "expires_at"),
-            TableIndex("alert_by_moment", on: "phase", "moment", present: "moment"),
-            TableIndex(
-                "alert_express", on: "app", "user", "device", "express", "seq", present: "express"),
-            TableIndex(
-                "alert_sent", on: "app", "user", "device", "conversation", "sent_at",
-                present: "sent_at"),
-        ])
-
     public var app: AppID
     public var user: UserID
     public var device: DeviceID
@@ -110,70 +78,61 @@ public struct AlertRecord: Record, Equatable {
         self.moment = moment
         self.number = number
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        message = try reader.identifier()
-        conversation = try reader.identifier()
-        position = try reader.unsigned()
-        seq = try reader.unsigned()
-        phase = try reader.value(AlertPhase.self)
-        openPosition = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
-        queuedAt = try reader.timestamp()
-        sentAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        push = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        expiresAt = try reader.timestamp()
-        summary = try reader.value(AlertSummary.self)
-        isUrgent = try reader.flag()
-        cause = try reader.value(AlertCause.self)
-        isOwnPush = try reader.flag()
-        moment = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        tries = try reader.unsigned()
-        // Derived.
-        _ = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
-        number = try reader.unsigned()
-    }
+extension AlertRecord {
+    public static let table = Table(
+        "alert", of: Self.self,
+        indexes: [
+            TableIndex("alert_by_seq", on: "app", "user", "device", "seq"),
+            TableIndex("alert_queued", on: "app", "user", "device", "phase", "seq"),
+            TableIndex(
+                "alert_open", on: "app", "user", "device", "conversation", "open_position",
+                present: "open_position"),
+            TableIndex("alert_by_expiry", on: "expires_at"),
+            TableIndex("alert_by_moment", on: "phase", "moment", present: "moment"),
+            TableIndex(
+                "alert_express", on: "app", "user", "device", "express", "seq", present: "express"),
+            TableIndex(
+                "alert_sent", on: "app", "user", "device", "conversation", "sent_at",
+                present: "sent_at"),
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(device),
-            .identifier(message),
-            .identifier(conversation),
-            .unsigned(position),
-            .unsigned(seq),
-            .unsigned(phase.rawValue),
-            .optional(openPosition) { .unsigned($0) },
-            .timestamp(queuedAt),
-            .optional(sentAt) { .timestamp($0) },
-            .optional(push) { .identifier($0) },
-            .timestamp(expiresAt),
-            .unsigned(summary.rawValue),
-            .flag(isUrgent),
-            .unsigned(cause.rawValue),
-            .flag(isOwnPush),
-            .optional(moment) { .timestamp($0) },
-            .unsigned(tries),
-            .optional(express) { .unsigned($0.rawValue) },
-            .unsigned(number),
-        ]
+    @inlinable
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        message = c.key("message", row?.message)
+        conversation = c.value("conversation", row?.conversation)
+        position = c.value("position", row?.position)
+        seq = c.value("seq", row?.seq)
+        phase = c.value("phase", row?.phase)
+        openPosition = c.value("open_position", row?.openPosition)
+        queuedAt = c.value("queued_at", row?.queuedAt)
+        sentAt = c.value("sent_at", row?.sentAt)
+        push = c.value("push", row?.push)
+        expiresAt = c.value("expires_at", row?.expiresAt)
+        summary = c.value("summary", row?.summary)
+        isUrgent = c.value("is_urgent", row?.isUrgent)
+        cause = c.value("cause", row?.cause)
+        isOwnPush = c.value("is_own_push", row?.isOwnPush)
+        moment = c.value("moment", row?.moment)
+        tries = c.value("tries", row?.tries)
+        c.derived("express", row?.express, isOptional: true)
+        number = c.value("number", row?.number)
     }
 }
 
 extension AlertRecord {
     /// While it waits.
-    private var express: AlertExpress? {
+    @usableFromInline
+    var express: AlertExpress? {
         guard phase == .queued else { return nil }
         if isUrgent { return .urgent }
         return isTimed ? .timed : nil
     }
-}
 
-extension AlertRecord {
     /// The server alone tells of it: it leaves beside a session too, and an ACK that covers it
     /// cancels nothing.
     public var isTimed: Bool { cause == .timed }

@@ -1,9 +1,9 @@
-import Model
+public import Model
 
 // Numbers stored in rows. They are never reused.
 
 /// The classes of pushes, in the order in which a device's own are sent.
-public enum PushKind: UInt64, Sendable, CaseIterable {
+public enum PushKind: UInt64, StoredNumber, CaseIterable {
     /// Wakes the app and shows nothing.
     case silent = 1
     case alert = 2
@@ -15,7 +15,7 @@ public enum PushKind: UInt64, Sendable, CaseIterable {
 
 /// The queues of the gateway, best first. Each has streams and connections of its own, so that
 /// a backlog of one never delays another.
-public enum PushClass: UInt64, Sendable, CaseIterable, Comparable {
+public enum PushClass: UInt64, StoredNumber, CaseIterable, Comparable {
     case wake = 1
     case alert = 2
     case badge = 3
@@ -48,7 +48,7 @@ public enum PushClass: UInt64, Sendable, CaseIterable, Comparable {
 }
 
 /// The order in which devices of one queue are served: all of the first before any of the next.
-public enum PushTurn: UInt64, Sendable, CaseIterable, Comparable {
+public enum PushTurn: UInt64, StoredNumber, CaseIterable, Comparable {
     case urgent = 0
     case plain = 1
 
@@ -56,13 +56,13 @@ public enum PushTurn: UInt64, Sendable, CaseIterable, Comparable {
 }
 
 /// Alerts that need not wait for those before them in the queue, and how they are found in it.
-public enum AlertExpress: UInt64, Sendable, CaseIterable {
+public enum AlertExpress: UInt64, StoredNumber, CaseIterable {
     case urgent = 1
     case timed = 2
 }
 
 /// Where a device's silent wake stands.
-public enum WakePhase: UInt64, Sendable, CaseIterable {
+public enum WakePhase: UInt64, StoredNumber, CaseIterable {
     case none = 0
     case due = 1
     /// Claimed; APNs has not answered.
@@ -72,7 +72,7 @@ public enum WakePhase: UInt64, Sendable, CaseIterable {
 }
 
 /// Where the alert of one message for one device stands.
-public enum AlertPhase: UInt64, Sendable, CaseIterable {
+public enum AlertPhase: UInt64, StoredNumber, CaseIterable {
     case queued = 1
     case sending = 2
     case sent = 3
@@ -97,7 +97,7 @@ public enum AlertPhase: UInt64, Sendable, CaseIterable {
 }
 
 /// Why an alert was made.
-public enum AlertCause: UInt64, Sendable, CaseIterable {
+public enum AlertCause: UInt64, StoredNumber, CaseIterable {
     case unknown = 0
     case urgent = 1
     case unreachable = 2
@@ -136,7 +136,7 @@ public enum AlertCause: UInt64, Sendable, CaseIterable {
 }
 
 /// Which older alerts become sent with one.
-public enum AlertSummary: UInt64, Sendable, CaseIterable {
+public enum AlertSummary: UInt64, StoredNumber, CaseIterable {
     case none = 0
     /// Those of its conversation that wait.
     case conversation = 1
@@ -147,7 +147,7 @@ public enum AlertSummary: UInt64, Sendable, CaseIterable {
 }
 
 /// What came of a push.
-public enum WakeOutcome: UInt64, Sendable, CaseIterable {
+public enum WakeOutcome: UInt64, StoredNumber, CaseIterable {
     case pending = 0
     /// `applied` reached what it was sent for.
     case synced = 1

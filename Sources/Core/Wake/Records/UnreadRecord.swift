@@ -5,12 +5,6 @@ public import Model
 /// Only while there are any. It holds nothing that the feed, the read mark and the settings do not
 /// say: it saves counting them.
 public struct UnreadRecord: Record, Equatable {
-    public static let table = Table(
-        "unread",
-        key: [Column("app", .text), Column("user", .text), Column("conversation", .blob)],
-        values: [Column("count", .integer), Column("muted_until", .integer)],
-        indexes: [TableIndex("unread_by_mute", on: "app", "user", "muted_until")])
-
     public var app: AppID
     public var user: UserID
     public var conversation: ConversationID
@@ -32,23 +26,21 @@ public struct UnreadRecord: Record, Equatable {
         self.count = count
         self.mutedUntil = mutedUntil
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        conversation = try reader.identifier()
-        count = try reader.unsigned()
-        mutedUntil = try reader.timestamp()
-    }
+extension UnreadRecord {
+    public static let table = Table(
+        "unread", of: Self.self,
+        indexes: [
+            TableIndex("unread_by_mute", on: "app", "user", "muted_until")
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(conversation),
-            .unsigned(count),
-            .timestamp(mutedUntil),
-        ]
+    @inlinable
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        conversation = c.key("conversation", row?.conversation)
+        count = c.value("count", row?.count)
+        mutedUntil = c.value("muted_until", row?.mutedUntil)
     }
 }

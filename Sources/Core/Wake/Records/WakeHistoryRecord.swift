@@ -2,27 +2,6 @@ public import Model
 
 /// The record of one push: its cause, its times and what came of it. 30 days.
 public struct WakeHistoryRecord: Record, Equatable {
-    public static let table = Table(
-        "wake_history",
-        key: [
-            Column("app", .text), Column("user", .text), Column("device", .blob),
-            Column("wake", .blob),
-        ],
-        values: [
-            Column("kind", .integer), Column("seq", .integer), Column("conversation", .blob),
-            Column("message", .blob), Column("queued_at", .integer), Column("sent_at", .integer),
-            Column("attempts", .integer), Column("accepted_at", .integer, optional: true),
-            Column("connected_at", .integer, optional: true),
-            Column("synced_at", .integer, optional: true), Column("outcome", .integer),
-            Column("status", .integer), Column("reason", .text),
-            Column("badge", .integer, optional: true), Column("expires_at", .integer),
-        ],
-        indexes: [
-            TableIndex("wake_history_by_time", on: "app", "user", "device", "sent_at"),
-            TableIndex("wake_history_by_expiry", on: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "wake_history_by_expiry"))
-
     public var app: AppID
     public var user: UserID
     public var device: DeviceID
@@ -91,51 +70,37 @@ public struct WakeHistoryRecord: Record, Equatable {
         self.badge = badge
         self.expiresAt = expiresAt
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        wake = try reader.identifier()
-        kind = try reader.value(PushKind.self)
-        seq = try reader.unsigned()
-        conversation = try reader.identifier()
-        message = try reader.identifier()
-        queuedAt = try reader.timestamp()
-        sentAt = try reader.timestamp()
-        attempts = try reader.unsigned()
-        acceptedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        connectedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        syncedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        outcome = try reader.value(WakeOutcome.self)
-        status = try reader.unsigned()
-        reason = try reader.text()
-        badge = try reader.optional { reader throws(StoreError) in try reader.unsigned() }
-        expiresAt = try reader.timestamp()
-    }
+extension WakeHistoryRecord {
+    public static let table = Table(
+        "wake_history", of: Self.self,
+        indexes: [
+            TableIndex("wake_history_by_time", on: "app", "user", "device", "sent_at"),
+            TableIndex("wake_history_by_expiry", on: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "wake_history_by_expiry"))
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(device),
-            .identifier(wake),
-            .unsigned(kind.rawValue),
-            .unsigned(seq),
-            .identifier(conversation),
-            .identifier(message),
-            .timestamp(queuedAt),
-            .timestamp(sentAt),
-            .unsigned(attempts),
-            .optional(acceptedAt) { .timestamp($0) },
-            .optional(connectedAt) { .timestamp($0) },
-            .optional(syncedAt) { .timestamp($0) },
-            .unsigned(outcome.rawValue),
-            .unsigned(status),
-            .text(reason),
-            .optional(badge) { .unsigned($0) },
-            .timestamp(expiresAt),
-        ]
+    @inlinable
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        wake = c.key("wake", row?.wake)
+        kind = c.value("kind", row?.kind)
+        seq = c.value("seq", row?.seq)
+        conversation = c.value("conversation", row?.conversation)
+        message = c.value("message", row?.message)
+        queuedAt = c.value("queued_at", row?.queuedAt)
+        sentAt = c.value("sent_at", row?.sentAt)
+        attempts = c.value("attempts", row?.attempts)
+        acceptedAt = c.value("accepted_at", row?.acceptedAt)
+        connectedAt = c.value("connected_at", row?.connectedAt)
+        syncedAt = c.value("synced_at", row?.syncedAt)
+        outcome = c.value("outcome", row?.outcome)
+        status = c.value("status", row?.status)
+        reason = c.value("reason", row?.reason)
+        badge = c.value("badge", row?.badge)
+        expiresAt = c.value("expires_at", row?.expiresAt)
     }
 }

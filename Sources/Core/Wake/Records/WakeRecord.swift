@@ -6,44 +6,6 @@ public import Model
 /// one push is in flight by construction, one index finds what is due, and no two rules can
 /// disagree. Deleted when nothing is owed and nothing sent is remembered.
 public struct WakeRecord: Record, Equatable {
-    public static let table = Table(
-        "wake",
-        key: [Column("app", .text), Column("user", .text), Column("device", .blob)],
-        values: [
-            Column("due", .integer, optional: true), Column("deadline", .integer, optional: true),
-            Column("not_before", .integer), Column("phase", .integer), Column("target", .integer),
-            Column("visible_target", .integer), Column("conversation", .blob),
-            Column("message", .blob), Column("wake_due", .integer),
-            Column("wake_not_before", .integer), Column("sent_target", .integer),
-            Column("wake", .blob, optional: true), Column("silent_at", .integer),
-            Column("waiting_since", .integer, optional: true),
-            Column("grace_until", .integer, optional: true),
-            Column("connected_at", .integer, optional: true), Column("is_synced", .integer),
-            Column("alerts_queued", .integer), Column("alerts_open", .integer),
-            Column("alert_due", .integer), Column("badge_due", .integer, optional: true),
-            Column("badge_shown", .integer), Column("flight", .integer, optional: true),
-            Column("flight_wake", .blob), Column("flight_message", .blob),
-            Column("flight_badge", .integer), Column("flight_generation", .integer),
-            Column("owner", .blob, optional: true), Column("lease", .integer, optional: true),
-            Column("attempt", .integer), Column("failures", .integer),
-            Column("lane", .integer), Column("environment", .integer), Column("topic", .text),
-            Column("useful_target", .integer), Column("is_useful_only", .integer),
-            Column("alert_burst", .integer), Column("last_alert_at", .integer),
-            Column("turn", .integer), Column("urgent_due", .integer, optional: true),
-            Column("alert_not_before", .integer), Column("unanswered", .integer),
-            Column("hour_since", .integer), Column("hour_alerts", .integer),
-            Column("alerts_folded", .integer), Column("folded_through", .integer),
-            Column("written_at", .integer),
-        ],
-        indexes: [
-            TableIndex(
-                "wake_by_lane", on: "lane", "app", "environment", "topic", "turn", "due",
-                present: "due"),
-            TableIndex("wake_by_deadline", on: "deadline", present: "deadline"),
-            TableIndex("wake_by_waiting", on: "waiting_since", present: "waiting_since"),
-            TableIndex("wake_by_owner", on: "owner", present: "owner"),
-        ])
-
     public var app: AppID
     public var user: UserID
     public var device: DeviceID
@@ -139,114 +101,71 @@ public struct WakeRecord: Record, Equatable {
         self.user = user
         self.device = device
     }
+}
 
-    public init(row: [ColumnValue]) throws(StoreError) {
-        var reader = try RowReader(row, of: Self.table)
-        app = AppID(try reader.text())
-        user = UserID(try reader.text())
-        device = try reader.identifier()
-        due = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        deadline = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        notBefore = try reader.timestamp()
-        phase = try reader.value(WakePhase.self)
-        target = try reader.unsigned()
-        visibleTarget = try reader.unsigned()
-        conversation = try reader.identifier()
-        message = try reader.identifier()
-        wakeDue = try reader.timestamp()
-        wakeNotBefore = try reader.timestamp()
-        sentTarget = try reader.unsigned()
-        wake = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        silentAt = try reader.timestamp()
-        waitingSince = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        graceUntil = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        connectedAt = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        isSynced = try reader.flag()
-        alertsQueued = try reader.unsigned()
-        alertsOpen = try reader.unsigned()
-        alertDue = try reader.timestamp()
-        badgeDue = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        badgeShown = try reader.unsigned()
-        flight = try reader.optional { reader throws(StoreError) in try reader.value(PushKind.self)
-        }
-        flightWake = try reader.identifier()
-        flightMessage = try reader.identifier()
-        flightBadge = try reader.unsigned()
-        flightGeneration = try reader.unsigned()
-        owner = try reader.optional { reader throws(StoreError) in try reader.identifier() }
-        lease = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        attempt = try reader.unsigned()
-        failures = try reader.unsigned()
-        lane = try reader.value(PushClass.self)
-        environment = try reader.unsigned()
-        topic = try reader.text()
-        usefulTarget = try reader.unsigned()
-        isUsefulOnly = try reader.flag()
-        alertBurst = try reader.unsigned()
-        lastAlertAt = try reader.timestamp()
-        turn = try reader.value(PushTurn.self)
-        urgentDue = try reader.optional { reader throws(StoreError) in try reader.timestamp() }
-        alertNotBefore = try reader.timestamp()
-        unanswered = try reader.unsigned()
-        hourSince = try reader.timestamp()
-        hourAlerts = try reader.unsigned()
-        alertsFolded = try reader.unsigned()
-        foldedThrough = try reader.unsigned()
-        writtenAt = try reader.timestamp()
-    }
+extension WakeRecord {
+    public static let table = Table(
+        "wake", of: Self.self,
+        indexes: [
+            TableIndex(
+                "wake_by_lane", on: "lane", "app", "environment", "topic", "turn", "due",
+                present: "due"),
+            TableIndex("wake_by_deadline", on: "deadline", present: "deadline"),
+            TableIndex("wake_by_waiting", on: "waiting_since", present: "waiting_since"),
+            TableIndex("wake_by_owner", on: "owner", present: "owner"),
+        ])
 
-    public var row: [ColumnValue] {
-        [
-            .app(app),
-            .user(user),
-            .identifier(device),
-            .optional(due) { .timestamp($0) },
-            .optional(deadline) { .timestamp($0) },
-            .timestamp(notBefore),
-            .unsigned(phase.rawValue),
-            .unsigned(target),
-            .unsigned(visibleTarget),
-            .identifier(conversation),
-            .identifier(message),
-            .timestamp(wakeDue),
-            .timestamp(wakeNotBefore),
-            .unsigned(sentTarget),
-            .optional(wake) { .identifier($0) },
-            .timestamp(silentAt),
-            .optional(waitingSince) { .timestamp($0) },
-            .optional(graceUntil) { .timestamp($0) },
-            .optional(connectedAt) { .timestamp($0) },
-            .flag(isSynced),
-            .unsigned(alertsQueued),
-            .unsigned(alertsOpen),
-            .timestamp(alertDue),
-            .optional(badgeDue) { .timestamp($0) },
-            .unsigned(badgeShown),
-            .optional(flight) { .unsigned($0.rawValue) },
-            .identifier(flightWake),
-            .identifier(flightMessage),
-            .unsigned(flightBadge),
-            .unsigned(flightGeneration),
-            .optional(owner) { .identifier($0) },
-            .optional(lease) { .timestamp($0) },
-            .unsigned(attempt),
-            .unsigned(failures),
-            .unsigned(lane.rawValue),
-            .unsigned(environment),
-            .text(topic),
-            .unsigned(usefulTarget),
-            .flag(isUsefulOnly),
-            .unsigned(alertBurst),
-            .timestamp(lastAlertAt),
-            .unsigned(turn.rawValue),
-            .optional(urgentDue) { .timestamp($0) },
-            .timestamp(alertNotBefore),
-            .unsigned(unanswered),
-            .timestamp(hourSince),
-            .unsigned(hourAlerts),
-            .unsigned(alertsFolded),
-            .unsigned(foldedThrough),
-            .timestamp(writtenAt),
-        ]
+    @inlinable
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        user = c.key("user", row?.user)
+        device = c.key("device", row?.device)
+        due = c.value("due", row?.due)
+        deadline = c.value("deadline", row?.deadline)
+        notBefore = c.value("not_before", row?.notBefore)
+        phase = c.value("phase", row?.phase)
+        target = c.value("target", row?.target)
+        visibleTarget = c.value("visible_target", row?.visibleTarget)
+        conversation = c.value("conversation", row?.conversation)
+        message = c.value("message", row?.message)
+        wakeDue = c.value("wake_due", row?.wakeDue)
+        wakeNotBefore = c.value("wake_not_before", row?.wakeNotBefore)
+        sentTarget = c.value("sent_target", row?.sentTarget)
+        wake = c.value("wake", row?.wake)
+        silentAt = c.value("silent_at", row?.silentAt)
+        waitingSince = c.value("waiting_since", row?.waitingSince)
+        graceUntil = c.value("grace_until", row?.graceUntil)
+        connectedAt = c.value("connected_at", row?.connectedAt)
+        isSynced = c.value("is_synced", row?.isSynced)
+        alertsQueued = c.value("alerts_queued", row?.alertsQueued)
+        alertsOpen = c.value("alerts_open", row?.alertsOpen)
+        alertDue = c.value("alert_due", row?.alertDue)
+        badgeDue = c.value("badge_due", row?.badgeDue)
+        badgeShown = c.value("badge_shown", row?.badgeShown)
+        flight = c.value("flight", row?.flight)
+        flightWake = c.value("flight_wake", row?.flightWake)
+        flightMessage = c.value("flight_message", row?.flightMessage)
+        flightBadge = c.value("flight_badge", row?.flightBadge)
+        flightGeneration = c.value("flight_generation", row?.flightGeneration)
+        owner = c.value("owner", row?.owner)
+        lease = c.value("lease", row?.lease)
+        attempt = c.value("attempt", row?.attempt)
+        failures = c.value("failures", row?.failures)
+        lane = c.value("lane", row?.lane)
+        environment = c.value("environment", row?.environment)
+        topic = c.value("topic", row?.topic)
+        usefulTarget = c.value("useful_target", row?.usefulTarget)
+        isUsefulOnly = c.value("is_useful_only", row?.isUsefulOnly)
+        alertBurst = c.value("alert_burst", row?.alertBurst)
+        lastAlertAt = c.value("last_alert_at", row?.lastAlertAt)
+        turn = c.value("turn", row?.turn)
+        urgentDue = c.value("urgent_due", row?.urgentDue)
+        alertNotBefore = c.value("alert_not_before", row?.alertNotBefore)
+        unanswered = c.value("unanswered", row?.unanswered)
+        hourSince = c.value("hour_since", row?.hourSince)
+        hourAlerts = c.value("hour_alerts", row?.hourAlerts)
+        alertsFolded = c.value("alerts_folded", row?.alertsFolded)
+        foldedThrough = c.value("folded_through", row?.foldedThrough)
+        writtenAt = c.value("written_at", row?.writtenAt)
     }
 }
