@@ -6,8 +6,9 @@ import Foundation
 import Glibc
 import Model
 import Testing
-import Wake
 import Wire
+
+@testable import Wake
 
 /// Plays every route and every status of `Protocol/backend-api.yaml` against a real server and
 /// lets `check_openapi.py` compare: what the file says must have happened, and what happened

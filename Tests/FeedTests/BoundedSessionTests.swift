@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// How many devices a user has, and how all sessions of an app or of a process end: in turns.
 struct BoundedSessionTests {

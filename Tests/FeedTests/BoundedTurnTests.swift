@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// What one turn in the background costs the writer, in rows, where there is much to do.
 struct BoundedTurnTests {

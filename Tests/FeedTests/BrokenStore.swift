@@ -1,6 +1,7 @@
-import Feed
 import MemoryStore
 import Model
+
+@testable import Feed
 
 /// Which condition of loss-free paging is broken on purpose.
 enum Break: CaseIterable {

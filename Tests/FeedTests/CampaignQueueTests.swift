@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// What a campaign takes of claims, of the store, and of the app's other work.
 @Suite struct CampaignQueueTests {

@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// Phones of many users, and a campaign's way to them.
 final class Campaigns {

@@ -1,7 +1,8 @@
-import Feed
 import Model
 import Testing
 import Wire
+
+@testable import Feed
 
 /// Every entry of a feed can be read, whatever has been cleared away behind it, and one that
 /// cannot keeps nothing else from its user.

@@ -1,8 +1,9 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wire
+
+@testable import Feed
 
 struct ReceiptTests {
     let world: World

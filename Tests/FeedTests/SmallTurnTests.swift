@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// Requests and turns that meet much at once, where a turn has few rows: each ends with its turn,
 /// and what is left is done in the next ones, all of it.

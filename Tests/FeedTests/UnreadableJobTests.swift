@@ -1,7 +1,8 @@
-import Feed
 import Model
 import Testing
 import Wire
+
+@testable import Feed
 
 /// What cannot be read of one change on its way keeps no other from its users: it is set aside,
 /// and whoever runs the server is told.

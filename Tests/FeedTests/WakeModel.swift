@@ -1,8 +1,9 @@
-import Feed
 import MemoryStore
 import Model
 import Wake
 import Wire
+
+@testable import Feed
 
 /// Random life of three phones, two of one user and one of another, and of their server over the
 /// real rules, in virtual time; APNs, the phones and the people are the model's own.

@@ -1,10 +1,11 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
 import WorkingSet
+
+@testable import Feed
 
 /// A store with one app, and the requests tests make of it.
 final class World {

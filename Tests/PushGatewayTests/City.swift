@@ -1,6 +1,5 @@
 import Crypto
 import EventLoop
-import Feed
 import Foundation
 import Model
 import SQLiteStore
@@ -11,6 +10,7 @@ import Wake
 import Wire
 
 @testable import APNsSimulator
+@testable import Feed
 @testable import PushGateway
 
 /// A store in a temporary folder, a gateway, and the simulator as its APNs.

@@ -1,4 +1,3 @@
-import Feed
 import Foundation
 import MemoryStore
 import Model
@@ -6,6 +5,7 @@ import StoreService
 import Telemetry
 import Testing
 
+@testable import Feed
 @testable import RouseServer
 
 @Suite struct UnreadableRowTests {

@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Sync
 import Wake
 import Wire
+
+@testable import Feed
 
 /// A promise broken.
 struct Violation: Error, CustomStringConvertible {

@@ -1,6 +1,7 @@
 import Model
 import Testing
-import Wake
+
+@testable import Wake
 
 @Suite struct SilentBudgetTests {
     private let policy = WakePolicy()

@@ -1,8 +1,8 @@
-import Feed
 import MemoryStore
 import Model
 import Wire
 
+@testable import Feed
 @testable import Sync
 
 /// One device's sessions, one after another, over the real rules in memory. The input chooses

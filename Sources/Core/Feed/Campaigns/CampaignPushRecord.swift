@@ -120,14 +120,6 @@ public struct TagRecord: Record, Equatable {
     public var device: DeviceID
     public var tag: String
     public var taggedAt: Timestamp
-
-    public init(app: AppID, user: UserID, device: DeviceID, tag: String, taggedAt: Timestamp) {
-        self.app = app
-        self.user = user
-        self.device = device
-        self.tag = tag
-        self.taggedAt = taggedAt
-    }
 }
 
 extension TagRecord {

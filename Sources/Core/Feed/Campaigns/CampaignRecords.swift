@@ -34,21 +34,6 @@ public struct CampaignRecord: Record, Equatable {
     public var plan: CampaignPlan
     /// Some time after it is over.
     public var expiresAt: Timestamp?
-
-    public init(
-        app: AppID, campaign: CampaignID, name: String, pushTitle: String, pushBody: String,
-        pushOptions: [UInt8], filter: [UInt8], createdAt: Timestamp, plan: CampaignPlan
-    ) {
-        self.app = app
-        self.campaign = campaign
-        self.name = name
-        self.pushTitle = pushTitle
-        self.pushBody = pushBody
-        self.pushOptions = pushOptions
-        self.filter = filter
-        self.createdAt = createdAt
-        self.plan = plan
-    }
 }
 
 extension CampaignRecord {

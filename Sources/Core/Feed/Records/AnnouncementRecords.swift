@@ -13,21 +13,7 @@ public struct AnnouncementRecord: Record, Equatable {
     /// To how many users it goes.
     public var recipients: UInt64
     /// `PushOptions`, encoded; empty: as usual.
-    public var pushOptions: [UInt8]
-
-    public init(
-        app: AppID, announcement: MessageID, sentAt: Timestamp, parts: [UInt8],
-        pushTitle: String, pushBody: String, recipients: UInt64, pushOptions: [UInt8] = []
-    ) {
-        self.app = app
-        self.announcement = announcement
-        self.sentAt = sentAt
-        self.parts = parts
-        self.pushTitle = pushTitle
-        self.pushBody = pushBody
-        self.recipients = recipients
-        self.pushOptions = pushOptions
-    }
+    public var pushOptions: [UInt8] = []
 }
 
 extension AnnouncementRecord {

@@ -6,58 +6,35 @@ public struct AppRecord: Record, Equatable {
     public var app: AppID
     public var createdAt: Timestamp
     /// Milliseconds a silent wake may go unanswered.
-    public var grace: UInt64
+    public var grace: UInt64 = WakePolicy.standard.grace
     /// Silent pushes to one device in any `silentWindow`.
-    public var silentBudget: UInt64
+    public var silentBudget: UInt64 = WakePolicy.standard.silentBudget
     /// Milliseconds APNs may store an alert; 0: one attempt.
-    public var alertExpiration: UInt64
+    public var alertExpiration: UInt64 = WakePolicy.standard.alertExpiration
     /// Milliseconds.
-    public var sessionTokenLifetime: UInt64
+    public var sessionTokenLifetime: UInt64 = 2_592_000_000
     /// Above so many participants no delivered receipts are written.
-    public var receiptParticipantsMax: UInt64
+    public var receiptParticipantsMax: UInt64 = 8
     /// Milliseconds the silent budget looks back.
-    public var silentWindow: UInt64
+    public var silentWindow: UInt64 = WakePolicy.standard.silentWindow
     /// Milliseconds between two silent pushes to one device.
-    public var silentSpacing: UInt64
+    public var silentSpacing: UInt64 = WakePolicy.standard.silentSpacing
     /// Nobody of the app gets in, its backend neither, and no push leaves.
-    public var isSuspended: Bool
+    public var isSuspended: Bool = false
     /// A BCP 47 tag: the language of push texts for devices that speak none of theirs; empty:
     /// the text that was given for all.
-    public var locale: String
+    public var locale: String = ""
     /// What its devices may have of their own.
-    public var adaptive: AdaptivePolicy
-
-    public init(
-        app: AppID,
-        createdAt: Timestamp,
-        grace: UInt64 = WakePolicy.standard.grace,
-        silentBudget: UInt64 = WakePolicy.standard.silentBudget,
-        alertExpiration: UInt64 = WakePolicy.standard.alertExpiration,
-        sessionTokenLifetime: UInt64 = 2_592_000_000,
-        receiptParticipantsMax: UInt64 = 8,
-        silentWindow: UInt64 = WakePolicy.standard.silentWindow,
-        silentSpacing: UInt64 = WakePolicy.standard.silentSpacing,
-        isSuspended: Bool = false,
-        locale: String = "",
-        adaptive: AdaptivePolicy = WakePolicy.standard.adaptive
-    ) {
-        self.app = app
-        self.createdAt = createdAt
-        self.grace = grace
-        self.silentBudget = silentBudget
-        self.alertExpiration = alertExpiration
-        self.sessionTokenLifetime = sessionTokenLifetime
-        self.receiptParticipantsMax = receiptParticipantsMax
-        self.silentWindow = silentWindow
-        self.silentSpacing = silentSpacing
-        self.isSuspended = isSuspended
-        self.locale = locale
-        self.adaptive = adaptive
-    }
+    public var adaptive: AdaptivePolicy = WakePolicy.standard.adaptive
 }
 
 extension AppRecord {
     public static let table = Table("app", of: Self.self)
+
+    public init(app: AppID, createdAt: Timestamp) {
+        self.app = app
+        self.createdAt = createdAt
+    }
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
@@ -82,12 +59,7 @@ public struct IssuerKeyRecord: Record, Equatable {
     public var publicKeyPEM: String
     public var addedAt: Timestamp
 
-    public init(
-        app: AppID,
-        keyID: String,
-        publicKeyPEM: String,
-        addedAt: Timestamp
-    ) {
+    public init(app: AppID, keyID: String, publicKeyPEM: String, addedAt: Timestamp) {
         self.app = app
         self.keyID = keyID
         self.publicKeyPEM = publicKeyPEM
@@ -113,12 +85,7 @@ public struct APIKeyRecord: Record, Equatable {
     public var hash: [UInt8]
     public var createdAt: Timestamp
 
-    public init(
-        app: AppID,
-        keyID: String,
-        hash: [UInt8],
-        createdAt: Timestamp
-    ) {
+    public init(app: AppID, keyID: String, hash: [UInt8], createdAt: Timestamp) {
         self.app = app
         self.keyID = keyID
         self.hash = hash

@@ -8,45 +8,19 @@ public struct ConversationRecord: Record, Equatable {
     public var creator: String
     public var createdAt: Timestamp
     /// Of its newest message; gap-free from 1.
-    public var position: UInt64
+    public var position: UInt64 = 0
     /// Counts every change; fan-out jobs run in this order.
-    public var revision: UInt64
+    public var revision: UInt64 = 0
     /// How many take part.
-    public var participants: UInt64
+    public var participants: UInt64 = 0
     /// Under what it is the only one with exactly these participants; empty: it need not be.
-    public var distinctKey: String
+    public var distinctKey: String = ""
     /// Nobody is told how far others got.
-    public var receiptsOff: Bool
+    public var receiptsOff: Bool = false
     /// Deleted for everyone; the row stays, for the id is final.
     public var deletedAt: Timestamp?
     /// The user who deleted it; empty: the backend, or nobody.
-    public var deletedBy: String
-
-    public init(
-        app: AppID,
-        conversation: ConversationID,
-        creator: String,
-        createdAt: Timestamp,
-        position: UInt64 = 0,
-        revision: UInt64 = 0,
-        participants: UInt64 = 0,
-        distinctKey: String = "",
-        receiptsOff: Bool = false,
-        deletedAt: Timestamp? = nil,
-        deletedBy: String = ""
-    ) {
-        self.app = app
-        self.conversation = conversation
-        self.creator = creator
-        self.createdAt = createdAt
-        self.position = position
-        self.revision = revision
-        self.participants = participants
-        self.distinctKey = distinctKey
-        self.receiptsOff = receiptsOff
-        self.deletedAt = deletedAt
-        self.deletedBy = deletedBy
-    }
+    public var deletedBy: String = ""
 }
 
 extension ConversationRecord {
@@ -80,49 +54,19 @@ public struct ParticipantRecord: Record, Equatable {
     /// Receives changes up to it, its own removal being the last; `nil`: takes part.
     public var leftRevision: UInt64?
     /// Saw messages up to it; 0 while taking part.
-    public var leftPosition: UInt64
+    public var leftPosition: UInt64 = 0
     /// Deleted the messages up to it for the own devices.
-    public var clearedPosition: UInt64
+    public var clearedPosition: UInt64 = 0
     /// When; 1970: never.
-    public var clearedAt: Timestamp
+    public var clearedAt: Timestamp = .blank
     /// Of the conversation, or its tombstone, in this user's feed: it rises when the user deletes
     /// it and when it comes back.
-    public var conversationVersion: UInt64
+    public var conversationVersion: UInt64 = 1
     /// The user deleted the conversation, and no message has brought it back.
-    public var isGone: Bool
+    public var isGone: Bool = false
     /// The `seq` in this user's feed at which the conversation came to the front of the user's
     /// conversations (`moveToFront`); 0: it is not in the feed yet.
-    public var activity: UInt64
-
-    public init(
-        app: AppID,
-        conversation: ConversationID,
-        user: UserID,
-        joinedPosition: UInt64,
-        joinedRevision: UInt64,
-        version: UInt64,
-        leftRevision: UInt64? = nil,
-        leftPosition: UInt64 = 0,
-        clearedPosition: UInt64 = 0,
-        clearedAt: Timestamp = Timestamp(milliseconds: 0),
-        conversationVersion: UInt64 = 1,
-        isGone: Bool = false,
-        activity: UInt64 = 0
-    ) {
-        self.app = app
-        self.conversation = conversation
-        self.user = user
-        self.joinedPosition = joinedPosition
-        self.joinedRevision = joinedRevision
-        self.version = version
-        self.leftRevision = leftRevision
-        self.leftPosition = leftPosition
-        self.clearedPosition = clearedPosition
-        self.clearedAt = clearedAt
-        self.conversationVersion = conversationVersion
-        self.isGone = isGone
-        self.activity = activity
-    }
+    public var activity: UInt64 = 0
 }
 
 extension ParticipantRecord {
@@ -174,43 +118,9 @@ public struct MessageRecord: Record, Equatable {
     /// Deleted for everyone: parts and push text are gone.
     public var deletedAt: Timestamp?
     /// The user who deleted it; empty: the backend, or nobody.
-    public var deletedBy: String
+    public var deletedBy: String = ""
     /// `PushOptions`, encoded; empty: as usual.
-    public var pushOptions: [UInt8]
-
-    public init(
-        app: AppID,
-        message: MessageID,
-        conversation: ConversationID,
-        position: UInt64,
-        sender: String,
-        sentAt: Timestamp,
-        parts: [UInt8],
-        pushTitle: String,
-        pushBody: String,
-        version: UInt64,
-        revision: UInt64,
-        editedAt: Timestamp? = nil,
-        deletedAt: Timestamp? = nil,
-        deletedBy: String = "",
-        pushOptions: [UInt8] = []
-    ) {
-        self.app = app
-        self.message = message
-        self.conversation = conversation
-        self.position = position
-        self.sender = sender
-        self.sentAt = sentAt
-        self.parts = parts
-        self.pushTitle = pushTitle
-        self.pushBody = pushBody
-        self.version = version
-        self.revision = revision
-        self.editedAt = editedAt
-        self.deletedAt = deletedAt
-        self.deletedBy = deletedBy
-        self.pushOptions = pushOptions
-    }
+    public var pushOptions: [UInt8] = []
 }
 
 extension MessageRecord {
@@ -251,31 +161,9 @@ public struct FanOutRecord: Record, Equatable {
     public var cursor: String
     public var createdAt: Timestamp
     /// Of a join: the last participant told to the joining user after `cursor`; empty: none yet.
-    public var member: String
+    public var member: String = ""
     /// When it was last served, or made: the oldest of an app is served next.
     public var turnAt: Timestamp
-
-    public init(
-        app: AppID,
-        conversation: ConversationID,
-        revision: UInt64,
-        change: FanOutKind,
-        object: [UInt8],
-        cursor: String,
-        createdAt: Timestamp,
-        member: String = "",
-        turnAt: Timestamp
-    ) {
-        self.app = app
-        self.conversation = conversation
-        self.revision = revision
-        self.change = change
-        self.object = object
-        self.cursor = cursor
-        self.createdAt = createdAt
-        self.member = member
-        self.turnAt = turnAt
-    }
 }
 
 extension FanOutRecord {

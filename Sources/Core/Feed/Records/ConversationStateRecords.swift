@@ -5,18 +5,9 @@ public struct MetadataRecord: Record, Equatable {
     public var app: AppID
     public var conversation: ConversationID
     /// `MetadataState` in protobuf, as on the wire.
-    public var state: [UInt8]
+    public var state: [UInt8] = []
     /// Counts its changes; 0 only before the first.
-    public var version: UInt64
-
-    public init(
-        app: AppID, conversation: ConversationID, state: [UInt8] = [], version: UInt64 = 0
-    ) {
-        self.app = app
-        self.conversation = conversation
-        self.state = state
-        self.version = version
-    }
+    public var version: UInt64 = 0
 }
 
 extension MetadataRecord {
@@ -36,12 +27,6 @@ public struct DistinctRecord: Record, Equatable {
     /// Their names in rising order, one a line.
     public var participants: String
     public var conversation: ConversationID
-
-    public init(app: AppID, participants: String, conversation: ConversationID) {
-        self.app = app
-        self.participants = participants
-        self.conversation = conversation
-    }
 }
 
 extension DistinctRecord {
@@ -61,15 +46,6 @@ public struct AliasRecord: Record, Equatable {
     public var alias: ConversationID
     public var conversation: ConversationID
     public var createdAt: Timestamp
-
-    public init(
-        app: AppID, alias: ConversationID, conversation: ConversationID, createdAt: Timestamp
-    ) {
-        self.app = app
-        self.alias = alias
-        self.conversation = conversation
-        self.createdAt = createdAt
-    }
 }
 
 extension AliasRecord {
@@ -88,22 +64,10 @@ public struct SettingsRecord: Record, Equatable {
     public var app: AppID
     public var user: UserID
     public var conversation: ConversationID
-    public var isMuted: Bool
+    public var isMuted: Bool = false
     /// `nil`: until it is ended.
     public var mutedUntil: Timestamp?
-    public var version: UInt64
-
-    public init(
-        app: AppID, user: UserID, conversation: ConversationID, isMuted: Bool = false,
-        mutedUntil: Timestamp? = nil, version: UInt64 = 0
-    ) {
-        self.app = app
-        self.user = user
-        self.conversation = conversation
-        self.isMuted = isMuted
-        self.mutedUntil = mutedUntil
-        self.version = version
-    }
+    public var version: UInt64 = 0
 }
 
 extension SettingsRecord {
@@ -126,18 +90,8 @@ public struct BlockRecord: Record, Equatable {
     public var user: UserID
     /// Who is blocked.
     public var other: UserID
-    public var isBlocked: Bool
-    public var version: UInt64
-
-    public init(
-        app: AppID, user: UserID, other: UserID, isBlocked: Bool = false, version: UInt64 = 0
-    ) {
-        self.app = app
-        self.user = user
-        self.other = other
-        self.isBlocked = isBlocked
-        self.version = version
-    }
+    public var isBlocked: Bool = false
+    public var version: UInt64 = 0
 }
 
 extension BlockRecord {

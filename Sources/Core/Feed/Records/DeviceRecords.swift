@@ -5,60 +5,28 @@ public struct UserRecord: Record, Equatable {
     public var app: AppID
     public var user: UserID
     /// The highest `seq` given.
-    public var head: UInt64
+    public var head: UInt64 = 0
     /// The highest `seq` of a visible entry.
-    public var visibleHead: UInt64
+    public var visibleHead: UInt64 = 0
     /// The low half of the epoch. The top bit is never set.
     public var epochHalf: UInt64
     /// The highest `seq` of a message whose delivery is told to its author.
-    public var receiptHead: UInt64
+    public var receiptHead: UInt64 = 0
     /// Delivered receipts are written up to this `seq`.
-    public var receipted: UInt64
+    public var receipted: UInt64 = 0
     public var createdAt: Timestamp
     /// Nobody gets in as this user, and no push leaves.
-    public var isSuspended: Bool
+    public var isSuspended: Bool = false
     /// The highest `seq` of a message that stood lower in the feed before it was edited.
-    public var movedHead: UInt64
+    public var movedHead: UInt64 = 0
     /// The head when the user last deleted a conversation: entries above it are of nothing deleted.
-    public var clearedHead: UInt64
+    public var clearedHead: UInt64 = 0
     /// The highest `seq` of an entry removed for its age: a cursor below it cannot go on.
-    public var compactedThrough: UInt64
+    public var compactedThrough: UInt64 = 0
     /// The id of the conversation with the newest message or join in the feed; empty: none.
-    public var activeConversation: [UInt8]
+    public var activeConversation: [UInt8] = []
     /// The backend deleted the user: nothing comes into the feed any more, and the row goes last.
     public var deletingSince: Timestamp?
-
-    public init(
-        app: AppID,
-        user: UserID,
-        head: UInt64 = 0,
-        visibleHead: UInt64 = 0,
-        epochHalf: UInt64,
-        receiptHead: UInt64 = 0,
-        receipted: UInt64 = 0,
-        createdAt: Timestamp,
-        isSuspended: Bool = false,
-        movedHead: UInt64 = 0,
-        clearedHead: UInt64 = 0,
-        compactedThrough: UInt64 = 0,
-        activeConversation: [UInt8] = [],
-        deletingSince: Timestamp? = nil
-    ) {
-        self.app = app
-        self.user = user
-        self.head = head
-        self.visibleHead = visibleHead
-        self.epochHalf = epochHalf
-        self.receiptHead = receiptHead
-        self.receipted = receipted
-        self.createdAt = createdAt
-        self.isSuspended = isSuspended
-        self.movedHead = movedHead
-        self.clearedHead = clearedHead
-        self.compactedThrough = compactedThrough
-        self.activeConversation = activeConversation
-        self.deletingSince = deletingSince
-    }
 }
 
 extension UserRecord {
@@ -88,118 +56,52 @@ public struct DeviceRecord: Record, Equatable {
     public var user: UserID
     public var device: DeviceID
     /// The highest `seq` the device says it has durably stored.
-    public var applied: UInt64
+    public var applied: UInt64 = 0
     /// The highest mutation number taken.
-    public var mutationFloor: UInt64
-    public var clientName: String
-    public var clientVersion: String
+    public var mutationFloor: UInt64 = 0
+    public var clientName: String = ""
+    public var clientVersion: String = ""
     public var createdAt: Timestamp
     public var lastSeenAt: Timestamp
-    public var notifications: SettingKind
-    public var backgroundRefresh: SettingKind
-    public var lowPower: SettingKind
+    public var notifications: SettingKind = .unknown
+    public var backgroundRefresh: SettingKind = .unknown
+    public var lowPower: SettingKind = .unknown
     public var pushToken: [UInt8]?
-    public var pushEnvironment: PushEnvironmentKind
-    public var pushTopic: String
+    public var pushEnvironment: PushEnvironmentKind = .production
+    public var pushTopic: String = ""
     /// Raised whenever the token changes or goes; rows of pushes carry it.
-    public var tokenGeneration: UInt64
+    public var tokenGeneration: UInt64 = 0
     /// When a HELLO last presented the token.
     public var tokenConfirmedAt: Timestamp?
     /// A silent wake was missed and no sync was completed since.
-    public var isUnreachable: Bool
+    public var isUnreachable: Bool = false
     /// Alerts were sent that may still be on the screen.
-    public var wasAlerted: Bool
+    public var wasAlerted: Bool = false
     /// The times of the silent pushes of the last hour, 8 bytes each, oldest first.
-    public var lastSilentAt: [UInt8]
+    public var lastSilentAt: [UInt8] = []
     /// SYNCs from the same place in a row while there was something above it: so often the same
     /// page was sent without an ACK.
-    public var deliveryFailures: UInt64
+    public var deliveryFailures: UInt64 = 0
     /// Of the newest session; never repeats, so that a late end cannot meet a newer session.
-    public var sessionGeneration: UInt64
+    public var sessionGeneration: UInt64 = 0
     /// Refused for the time being: later numbers wait until it comes again. 0: none.
-    public var refusedMutation: UInt64
+    public var refusedMutation: UInt64 = 0
     /// Counts the mutations taken; their results are kept by this count.
-    public var mutationsTaken: UInt64
+    public var mutationsTaken: UInt64 = 0
     /// Set when the device was forgotten: the row only keeps its counters from repeating.
     public var expiresAt: Timestamp?
     /// A BCP 47 tag; empty: not said.
-    public var locale: String
+    public var locale: String = ""
     /// A name of the IANA time zone database; empty: not said.
-    public var timeZone: String
+    public var timeZone: String = ""
     /// Minutes east of UTC when it was last said, plus 1,440; 0: not said.
-    public var utcOffset: UInt64
+    public var utcOffset: UInt64 = 0
     /// When APNs first accepted a push to the token; `nil`: it never has.
     public var tokenProvenAt: Timestamp?
     /// `WakeHabit`, encoded: what its wakes came to of late.
-    public var wakeHabit: [UInt8]
+    public var wakeHabit: [UInt8] = []
     /// What the app has stored above `applied`: pairs of a first and a last `seq`, 8 bytes each.
-    public var storedRanges: [UInt8]
-
-    public init(
-        app: AppID,
-        user: UserID,
-        device: DeviceID,
-        applied: UInt64 = 0,
-        mutationFloor: UInt64 = 0,
-        clientName: String = "",
-        clientVersion: String = "",
-        createdAt: Timestamp,
-        lastSeenAt: Timestamp,
-        notifications: SettingKind = .unknown,
-        backgroundRefresh: SettingKind = .unknown,
-        lowPower: SettingKind = .unknown,
-        pushToken: [UInt8]? = nil,
-        pushEnvironment: PushEnvironmentKind = .production,
-        pushTopic: String = "",
-        tokenGeneration: UInt64 = 0,
-        tokenConfirmedAt: Timestamp? = nil,
-        isUnreachable: Bool = false,
-        wasAlerted: Bool = false,
-        lastSilentAt: [UInt8] = [],
-        deliveryFailures: UInt64 = 0,
-        sessionGeneration: UInt64 = 0,
-        refusedMutation: UInt64 = 0,
-        mutationsTaken: UInt64 = 0,
-        expiresAt: Timestamp? = nil,
-        locale: String = "",
-        timeZone: String = "",
-        utcOffset: UInt64 = 0,
-        tokenProvenAt: Timestamp? = nil,
-        wakeHabit: [UInt8] = [],
-        storedRanges: [UInt8] = []
-    ) {
-        self.app = app
-        self.user = user
-        self.device = device
-        self.applied = applied
-        self.mutationFloor = mutationFloor
-        self.clientName = clientName
-        self.clientVersion = clientVersion
-        self.createdAt = createdAt
-        self.lastSeenAt = lastSeenAt
-        self.notifications = notifications
-        self.backgroundRefresh = backgroundRefresh
-        self.lowPower = lowPower
-        self.pushToken = pushToken
-        self.pushEnvironment = pushEnvironment
-        self.pushTopic = pushTopic
-        self.tokenGeneration = tokenGeneration
-        self.tokenConfirmedAt = tokenConfirmedAt
-        self.isUnreachable = isUnreachable
-        self.wasAlerted = wasAlerted
-        self.lastSilentAt = lastSilentAt
-        self.deliveryFailures = deliveryFailures
-        self.sessionGeneration = sessionGeneration
-        self.refusedMutation = refusedMutation
-        self.mutationsTaken = mutationsTaken
-        self.expiresAt = expiresAt
-        self.locale = locale
-        self.timeZone = timeZone
-        self.utcOffset = utcOffset
-        self.tokenProvenAt = tokenProvenAt
-        self.wakeHabit = wakeHabit
-        self.storedRanges = storedRanges
-    }
+    public var storedRanges: [UInt8] = []
 }
 
 extension DeviceRecord {
@@ -260,29 +162,9 @@ public struct SessionTokenRecord: Record, Equatable {
     public var device: DeviceID
     public var issuedAt: Timestamp
     public var expiresAt: Timestamp
-    public var isUsed: Bool
+    public var isUsed: Bool = false
     /// App and extension have a token each: one's rotation never drops the other's.
-    public var role: RoleKind
-
-    public init(
-        app: AppID,
-        hash: [UInt8],
-        user: UserID,
-        device: DeviceID,
-        issuedAt: Timestamp,
-        expiresAt: Timestamp,
-        isUsed: Bool = false,
-        role: RoleKind = .app
-    ) {
-        self.app = app
-        self.hash = hash
-        self.user = user
-        self.device = device
-        self.issuedAt = issuedAt
-        self.expiresAt = expiresAt
-        self.isUsed = isUsed
-        self.role = role
-    }
+    public var role: RoleKind = .app
 }
 
 extension SessionTokenRecord {
@@ -323,35 +205,9 @@ public struct SessionRecord: Record, Equatable {
     /// The connection has ended; the device may come back until then.
     public var expectedUntil: Timestamp?
     /// A wake or alert row existed at HELLO: `applied` is persisted at once.
-    public var hadPushRows: Bool
+    public var hadPushRows: Bool = false
     /// When its connection was accepted, by the monotonic clock of its boot.
-    public var connectedAt: UInt64
-
-    public init(
-        app: AppID,
-        user: UserID,
-        device: DeviceID,
-        role: RoleKind,
-        boot: BootID,
-        generation: UInt64,
-        openedAt: Timestamp,
-        dormantAt: Timestamp? = nil,
-        expectedUntil: Timestamp? = nil,
-        hadPushRows: Bool = false,
-        connectedAt: UInt64 = 0
-    ) {
-        self.app = app
-        self.user = user
-        self.device = device
-        self.role = role
-        self.boot = boot
-        self.generation = generation
-        self.openedAt = openedAt
-        self.dormantAt = dormantAt
-        self.expectedUntil = expectedUntil
-        self.hadPushRows = hadPushRows
-        self.connectedAt = connectedAt
-    }
+    public var connectedAt: UInt64 = 0
 }
 
 extension SessionRecord {

@@ -23,34 +23,6 @@ public struct EntryRecord: Record, Equatable {
     public var expiresAt: Timestamp?
     /// Of a message that is unread for the user until it is read (SYN-27), its position.
     public var unreadPosition: UInt64?
-
-    public init(
-        app: AppID,
-        user: UserID,
-        seq: UInt64,
-        kind: EntryKind,
-        conversation: ConversationID,
-        object: [UInt8],
-        version: UInt64,
-        isVisible: Bool,
-        position: UInt64,
-        firstSeq: UInt64,
-        expiresAt: Timestamp? = nil,
-        unreadPosition: UInt64? = nil
-    ) {
-        self.app = app
-        self.user = user
-        self.seq = seq
-        self.kind = kind
-        self.conversation = conversation
-        self.object = object
-        self.version = version
-        self.isVisible = isVisible
-        self.position = position
-        self.firstSeq = firstSeq
-        self.expiresAt = expiresAt
-        self.unreadPosition = unreadPosition
-    }
 }
 
 extension EntryRecord {
@@ -85,37 +57,15 @@ public struct ReceiptRecord: Record, Equatable {
     public var app: AppID
     public var conversation: ConversationID
     public var user: UserID
-    public var delivered: UInt64
-    public var read: UInt64
+    public var delivered: UInt64 = 0
+    public var read: UInt64 = 0
     /// What the authors were told.
-    public var announcedDelivered: UInt64
-    public var announcedRead: UInt64
+    public var announcedDelivered: UInt64 = 0
+    public var announcedRead: UInt64 = 0
     /// Something rose that the authors were not told; `nil`: nothing did.
     public var pendingSince: Timestamp?
     /// Delivered above `delivered`, where a message between is missing; as in a read mark.
-    public var deliveredRanges: [UInt8]
-
-    public init(
-        app: AppID,
-        conversation: ConversationID,
-        user: UserID,
-        delivered: UInt64 = 0,
-        read: UInt64 = 0,
-        announcedDelivered: UInt64 = 0,
-        announcedRead: UInt64 = 0,
-        pendingSince: Timestamp? = nil,
-        deliveredRanges: [UInt8] = []
-    ) {
-        self.app = app
-        self.conversation = conversation
-        self.user = user
-        self.delivered = delivered
-        self.read = read
-        self.announcedDelivered = announcedDelivered
-        self.announcedRead = announcedRead
-        self.pendingSince = pendingSince
-        self.deliveredRanges = deliveredRanges
-    }
+    public var deliveredRanges: [UInt8] = []
 }
 
 extension ReceiptRecord {
@@ -146,24 +96,8 @@ public struct ReadMarkRecord: Record, Equatable {
     public var conversation: ConversationID
     public var through: UInt64
     /// Read alone, above `through`: pairs of positions, 8 bytes each.
-    public var ranges: [UInt8]
+    public var ranges: [UInt8] = []
     public var version: UInt64
-
-    public init(
-        app: AppID,
-        user: UserID,
-        conversation: ConversationID,
-        through: UInt64,
-        ranges: [UInt8] = [],
-        version: UInt64
-    ) {
-        self.app = app
-        self.user = user
-        self.conversation = conversation
-        self.through = through
-        self.ranges = ranges
-        self.version = version
-    }
 }
 
 extension ReadMarkRecord {
@@ -186,18 +120,6 @@ public struct ReceiptDueRecord: Record, Equatable {
     /// `nil`: nothing to write.
     public var due: Timestamp?
     public var lastAt: Timestamp
-
-    public init(
-        app: AppID,
-        user: UserID,
-        due: Timestamp? = nil,
-        lastAt: Timestamp
-    ) {
-        self.app = app
-        self.user = user
-        self.due = due
-        self.lastAt = lastAt
-    }
 }
 
 extension ReceiptDueRecord {
@@ -230,30 +152,6 @@ public struct MutationRecord: Record, Equatable {
     public var ordinal: UInt64
     /// Hash of the operation that took the number; `nil`: taken before hashes were kept.
     public var operation: UInt64?
-
-    public init(
-        app: AppID,
-        user: UserID,
-        device: DeviceID,
-        number: UInt64,
-        code: UInt64,
-        object: [UInt8],
-        position: UInt64,
-        expiresAt: Timestamp,
-        ordinal: UInt64,
-        operation: UInt64? = nil
-    ) {
-        self.app = app
-        self.user = user
-        self.device = device
-        self.number = number
-        self.code = code
-        self.object = object
-        self.position = position
-        self.expiresAt = expiresAt
-        self.ordinal = ordinal
-        self.operation = operation
-    }
 }
 
 extension MutationRecord {
@@ -287,22 +185,6 @@ public struct IdempotencyRecord: Record, Equatable {
     public var status: UInt64
     public var response: [UInt8]
     public var expiresAt: Timestamp
-
-    public init(
-        app: AppID,
-        key: String,
-        requestHash: [UInt8],
-        status: UInt64,
-        response: [UInt8],
-        expiresAt: Timestamp
-    ) {
-        self.app = app
-        self.key = key
-        self.requestHash = requestHash
-        self.status = status
-        self.response = response
-        self.expiresAt = expiresAt
-    }
 }
 
 extension IdempotencyRecord {
@@ -331,22 +213,6 @@ public struct HiddenRecord: Record, Equatable {
     public var position: UInt64
     public var message: MessageID
     public var hiddenAt: Timestamp
-
-    public init(
-        app: AppID,
-        user: UserID,
-        conversation: ConversationID,
-        position: UInt64,
-        message: MessageID,
-        hiddenAt: Timestamp
-    ) {
-        self.app = app
-        self.user = user
-        self.conversation = conversation
-        self.position = position
-        self.message = message
-        self.hiddenAt = hiddenAt
-    }
 }
 
 extension HiddenRecord {
@@ -369,19 +235,7 @@ public struct PurgeRecord: Record, Equatable {
     /// Who deleted it for the own devices; empty: everything of the conversation goes.
     public var user: String
     /// Of everything: the last participant whose entries are gone; empty: none yet.
-    public var cursor: String
-
-    public init(
-        app: AppID,
-        conversation: ConversationID,
-        user: String,
-        cursor: String = ""
-    ) {
-        self.app = app
-        self.conversation = conversation
-        self.user = user
-        self.cursor = cursor
-    }
+    public var cursor: String = ""
 }
 
 extension PurgeRecord {

@@ -8,24 +8,11 @@ public struct NameErasureRecord: Record, Equatable {
     /// What is told by tombstones is known to every device that is waited for.
     public var due: Timestamp
     /// Done with the user's conversations up to this id; 16 zero bytes: none.
-    public var conversation: ConversationID
+    public var conversation: ConversationID = .blank
     /// Messages of the next conversation are looked at up to here.
-    public var position: UInt64
+    public var position: UInt64 = 0
     /// Then feeds of its participants up to this one.
-    public var member: String
-
-    public init(
-        app: AppID, user: UserID, due: Timestamp,
-        conversation: ConversationID = ConversationID(high: 0, low: 0), position: UInt64 = 0,
-        member: String = ""
-    ) {
-        self.app = app
-        self.user = user
-        self.due = due
-        self.conversation = conversation
-        self.position = position
-        self.member = member
-    }
+    public var member: String = ""
 }
 
 extension NameErasureRecord {

@@ -17,16 +17,6 @@ public struct RefusalRecord: Record, Equatable {
     public var message: MessageID
     public var reason: Reason
     public var refusedAt: Timestamp
-
-    public init(
-        app: AppID, user: UserID, message: MessageID, reason: Reason, refusedAt: Timestamp
-    ) {
-        self.app = app
-        self.user = user
-        self.message = message
-        self.reason = reason
-        self.refusedAt = refusedAt
-    }
 }
 
 extension RefusalRecord {

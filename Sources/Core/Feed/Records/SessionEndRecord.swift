@@ -34,22 +34,11 @@ public struct SessionEndRecord: Record, Equatable {
     public var app: AppID
     public var cause: SessionEndCause
     /// The process that serves now: its sessions live.
-    public var boot: BootID
+    public var boot: BootID = .blank
     /// Until when the devices of a process that is gone are expected back.
-    public var until: Timestamp
+    public var until: Timestamp = .blank
     /// The last session looked at; `nil`: none was.
     public var last: SessionPlace?
-
-    public init(
-        app: AppID, cause: SessionEndCause, boot: BootID = BootID(high: 0, low: 0),
-        until: Timestamp = Timestamp(milliseconds: 0), last: SessionPlace? = nil
-    ) {
-        self.app = app
-        self.cause = cause
-        self.boot = boot
-        self.until = until
-        self.last = last
-    }
 
     var key: [ColumnValue] { [.app(app), .unsigned(cause.rawValue)] }
 

@@ -18,27 +18,13 @@ public struct UserDeletionRecord: Record, Equatable {
     public var app: AppID
     public var user: UserID
     public var requestedAt: Timestamp
-    public var stage: Stage
+    public var stage: Stage = .devices
     /// The stage is done with the user's conversations up to this id; 16 zero bytes: none.
-    public var conversation: ConversationID
+    public var conversation: ConversationID = .blank
     /// Messages of the conversation after that one are looked at up to here.
-    public var position: UInt64
+    public var position: UInt64 = 0
     /// The app's newest batch of users for an announcement when it was decided.
-    public var announcements: UInt64
-
-    public init(
-        app: AppID, user: UserID, requestedAt: Timestamp, stage: Stage = .devices,
-        conversation: ConversationID = ConversationID(high: 0, low: 0), position: UInt64 = 0,
-        announcements: UInt64 = 0
-    ) {
-        self.app = app
-        self.user = user
-        self.requestedAt = requestedAt
-        self.stage = stage
-        self.conversation = conversation
-        self.position = position
-        self.announcements = announcements
-    }
+    public var announcements: UInt64 = 0
 }
 
 extension UserDeletionRecord {

@@ -109,12 +109,6 @@ public struct ScheduledRecipientRecord: Record, Equatable {
     public var app: AppID
     public var user: UserID
     public var message: MessageID
-
-    public init(app: AppID, user: UserID, message: MessageID) {
-        self.app = app
-        self.user = user
-        self.message = message
-    }
 }
 
 extension ScheduledRecipientRecord {
@@ -134,12 +128,7 @@ extension ScheduledRecipientRecord {
 /// How much of an app waits for its time.
 public struct ScheduleRecord: Record, Equatable {
     public var app: AppID
-    public var pending: UInt64
-
-    public init(app: AppID, pending: UInt64 = 0) {
-        self.app = app
-        self.pending = pending
-    }
+    public var pending: UInt64 = 0
 }
 
 extension ScheduleRecord {

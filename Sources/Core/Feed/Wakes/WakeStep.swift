@@ -131,7 +131,7 @@ extension WakeStep {
             app: device.app, user: device.user, device: device.device, message: message,
             conversation: entry.conversation, position: entry.position, seq: entry.seq,
             phase: phase, openPosition: phase.isOpen ? entry.position : nil, queuedAt: now,
-            sentAt: nil, push: nil, expiresAt: now + Self.alertLifetime)
+            expiresAt: now + Self.alertLifetime)
     }
 
     /// One alert a (device, message) by whatever path: a row that exists only learns the seq.

@@ -108,11 +108,6 @@ public struct OutboxRecord: Record, Equatable {
     /// What those of them ask for that are active and have nothing to do: such an event rouses
     /// them.
     public var idleKinds: WebhookEventKinds = []
-
-    public init(app: AppID, series: UInt64) {
-        self.app = app
-        self.series = series
-    }
 }
 
 extension OutboxRecord {

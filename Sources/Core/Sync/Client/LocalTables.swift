@@ -17,12 +17,6 @@ struct LocalStateRecord: Record, Equatable {
     var name: String
     var number: UInt64 = 0
     var bytes: [UInt8] = []
-
-    init(name: String, number: UInt64 = 0, bytes: [UInt8] = []) {
-        self.name = name
-        self.number = number
-        self.bytes = bytes
-    }
 }
 
 extension LocalStateRecord {
@@ -125,12 +119,6 @@ struct LocalMutationRecord: Record, Equatable {
     var queuedAt: Timestamp
     /// `Mutation` in protobuf.
     var mutation: [UInt8]
-
-    init(number: UInt64, queuedAt: Timestamp, mutation: [UInt8]) {
-        self.number = number
-        self.queuedAt = queuedAt
-        self.mutation = mutation
-    }
 }
 
 extension LocalMutationRecord {
@@ -148,11 +136,6 @@ struct LocalResultRecord: Record, Equatable {
     var number: UInt64
     /// `MutationResult` in protobuf.
     var result: [UInt8]
-
-    init(number: UInt64, result: [UInt8]) {
-        self.number = number
-        self.result = result
-    }
 }
 
 extension LocalResultRecord {
@@ -170,11 +153,6 @@ struct LocalReadRecord: Record, Equatable {
     var subject: [UInt8]
     /// `ReadReceipt` in protobuf.
     var receipt: [UInt8]
-
-    init(subject: [UInt8], receipt: [UInt8]) {
-        self.subject = subject
-        self.receipt = receipt
-    }
 }
 
 extension LocalReadRecord {
@@ -193,12 +171,6 @@ struct LocalWindowRecord: Record, Equatable {
     var from: UInt64
     /// The reset whose snapshot said so.
     var round: UInt64
-
-    init(conversation: [UInt8], from: UInt64, round: UInt64) {
-        self.conversation = conversation
-        self.from = from
-        self.round = round
-    }
 }
 
 extension LocalWindowRecord {
@@ -214,8 +186,6 @@ extension LocalWindowRecord {
 /// A conversation of which entries are here, but not its state.
 struct LocalOrphanRecord: Record, Equatable {
     var conversation: [UInt8]
-
-    init(conversation: [UInt8]) { self.conversation = conversation }
 }
 
 extension LocalOrphanRecord {

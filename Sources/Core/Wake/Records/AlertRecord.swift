@@ -24,60 +24,18 @@ public struct AlertRecord: Record, Equatable {
     /// 30 days after it was queued, or its time.
     public var expiresAt: Timestamp
     /// What is told with it.
-    public var summary: AlertSummary
+    public var summary: AlertSummary = .none
     /// It leaves beside a session too.
-    public var isUrgent: Bool
-    public var cause: AlertCause
+    public var isUrgent: Bool = false
+    public var cause: AlertCause = .unknown
     /// `push` was its own, not a newer one's that stood for it.
-    public var isOwnPush: Bool
+    public var isOwnPush: Bool = false
     /// The time the backend has given it, on this device; `nil`: none.
     public var moment: Timestamp?
     /// Pushes of it that got no answer.
     public var tries: UInt64 = 0
     /// Its place in the order in which the device's rows were made: the oldest go first.
-    public var number: UInt64
-
-    public init(
-        app: AppID,
-        user: UserID,
-        device: DeviceID,
-        message: MessageID,
-        conversation: ConversationID,
-        position: UInt64,
-        seq: UInt64,
-        phase: AlertPhase,
-        openPosition: UInt64? = nil,
-        queuedAt: Timestamp,
-        sentAt: Timestamp? = nil,
-        push: WakeID? = nil,
-        expiresAt: Timestamp,
-        summary: AlertSummary = .none,
-        isUrgent: Bool = false,
-        cause: AlertCause = .unknown,
-        isOwnPush: Bool = false,
-        moment: Timestamp? = nil,
-        number: UInt64 = 0
-    ) {
-        self.app = app
-        self.user = user
-        self.device = device
-        self.message = message
-        self.conversation = conversation
-        self.position = position
-        self.seq = seq
-        self.phase = phase
-        self.openPosition = openPosition
-        self.queuedAt = queuedAt
-        self.sentAt = sentAt
-        self.push = push
-        self.expiresAt = expiresAt
-        self.summary = summary
-        self.isUrgent = isUrgent
-        self.cause = cause
-        self.isOwnPush = isOwnPush
-        self.moment = moment
-        self.number = number
-    }
+    public var number: UInt64 = 0
 }
 
 extension AlertRecord {
@@ -97,6 +55,24 @@ extension AlertRecord {
                 "alert_sent", on: "app", "user", "device", "conversation", "sent_at",
                 present: "sent_at"),
         ])
+
+    public init(
+        app: AppID, user: UserID, device: DeviceID, message: MessageID,
+        conversation: ConversationID, position: UInt64, seq: UInt64, phase: AlertPhase,
+        openPosition: UInt64?, queuedAt: Timestamp, expiresAt: Timestamp
+    ) {
+        self.app = app
+        self.user = user
+        self.device = device
+        self.message = message
+        self.conversation = conversation
+        self.position = position
+        self.seq = seq
+        self.phase = phase
+        self.openPosition = openPosition
+        self.queuedAt = queuedAt
+        self.expiresAt = expiresAt
+    }
 
     @inlinable
     public init(columns c: inout some ColumnVisitor, of row: Self?) {

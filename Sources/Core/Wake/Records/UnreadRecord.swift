@@ -14,11 +14,8 @@ public struct UnreadRecord: Record, Equatable {
     public var mutedUntil: Timestamp
 
     public init(
-        app: AppID,
-        user: UserID,
-        conversation: ConversationID,
-        count: UInt64,
-        mutedUntil: Timestamp = Timestamp(milliseconds: 0)
+        app: AppID, user: UserID, conversation: ConversationID, count: UInt64,
+        mutedUntil: Timestamp = .blank
     ) {
         self.app = app
         self.user = user

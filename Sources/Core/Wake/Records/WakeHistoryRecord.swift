@@ -14,40 +14,34 @@ public struct WakeHistoryRecord: Record, Equatable {
     public var queuedAt: Timestamp
     /// Of the last attempt.
     public var sentAt: Timestamp
-    public var attempts: UInt64
+    public var attempts: UInt64 = 1
     public var acceptedAt: Timestamp?
     /// A HELLO came after it; exact if the HELLO named it.
     public var connectedAt: Timestamp?
     public var syncedAt: Timestamp?
-    public var outcome: WakeOutcome
+    public var outcome: WakeOutcome = .pending
     /// Of the last refusal; 0: none.
-    public var status: UInt64
+    public var status: UInt64 = 0
     /// APNs' word for it.
-    public var reason: String
+    public var reason: String = ""
     /// The number it carried.
     public var badge: UInt64?
     /// 30 days after it was queued.
     public var expiresAt: Timestamp
+}
+
+extension WakeHistoryRecord {
+    public static let table = Table(
+        "wake_history", of: Self.self,
+        indexes: [
+            TableIndex("wake_history_by_time", on: "app", "user", "device", "sent_at"),
+            TableIndex("wake_history_by_expiry", on: "expires_at"),
+        ],
+        retention: .until(column: "expires_at", index: "wake_history_by_expiry"))
 
     public init(
-        app: AppID,
-        user: UserID,
-        device: DeviceID,
-        wake: WakeID,
-        kind: PushKind,
-        seq: UInt64,
-        conversation: ConversationID,
-        message: MessageID,
-        queuedAt: Timestamp,
-        sentAt: Timestamp,
-        attempts: UInt64 = 1,
-        acceptedAt: Timestamp? = nil,
-        connectedAt: Timestamp? = nil,
-        syncedAt: Timestamp? = nil,
-        outcome: WakeOutcome = .pending,
-        status: UInt64 = 0,
-        reason: String = "",
-        badge: UInt64? = nil,
+        app: AppID, user: UserID, device: DeviceID, wake: WakeID, kind: PushKind, seq: UInt64,
+        conversation: ConversationID, message: MessageID, queuedAt: Timestamp, sentAt: Timestamp,
         expiresAt: Timestamp
     ) {
         self.app = app
@@ -60,26 +54,8 @@ public struct WakeHistoryRecord: Record, Equatable {
         self.message = message
         self.queuedAt = queuedAt
         self.sentAt = sentAt
-        self.attempts = attempts
-        self.acceptedAt = acceptedAt
-        self.connectedAt = connectedAt
-        self.syncedAt = syncedAt
-        self.outcome = outcome
-        self.status = status
-        self.reason = reason
-        self.badge = badge
         self.expiresAt = expiresAt
     }
-}
-
-extension WakeHistoryRecord {
-    public static let table = Table(
-        "wake_history", of: Self.self,
-        indexes: [
-            TableIndex("wake_history_by_time", on: "app", "user", "device", "sent_at"),
-            TableIndex("wake_history_by_expiry", on: "expires_at"),
-        ],
-        retention: .until(column: "expires_at", index: "wake_history_by_expiry"))
 
     @inlinable
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
