@@ -97,13 +97,14 @@ struct PageObjectTests {
         let sent = try (0..<300).map { try world.publish("\($0)", to: id, from: "ben") }
         try world.tamper { transaction throws(StoreError) in
             for message in sent.prefix(200) {
-                try transaction.put(
-                    AlertRecord(
-                        app: World.app, user: UserID("anna"), device: device,
-                        message: message.message, conversation: id, position: message.position,
-                        seq: message.position + 3, phase: .sent, queuedAt: world.now,
-                        sentAt: message.position % 2 == 0 ? world.now : nil,
-                        expiresAt: world.now + 86_400_000))
+                var alert = AlertRecord(
+                    app: World.app, user: UserID("anna"), device: device,
+                    message: message.message, conversation: id, position: message.position,
+                    seq: message.position + 3, phase: .sent, openPosition: nil,
+                    queuedAt: world.now,
+                    expiresAt: world.now + 86_400_000)
+                if message.position % 2 == 0 { alert.sentAt = world.now }
+                try transaction.put(alert)
             }
         }
         let (page, calls, rows) = try cost("anna")
