@@ -71,6 +71,25 @@ import Wire
         }
     }
 
+    @Test("the same version of another history replaces a stale row", arguments: engines)
+    func anotherHistory(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let lost = [message(1, version: 2, text: "lost"), message(2, version: 2)]
+            _ = try local.apply(LocalChange(entries: lost, to: cursor(2)))
+            // A restored server gives the versions again that it had given to what it lost.
+            let gone = Entry(
+                conversation: Self.room, object: lost[1].object, version: 2,
+                body: .tombstone(TombstoneState(position: 2, by: "anna", deletedMs: 5)))
+            let change = LocalChange(
+                entries: [message(1, version: 2, text: "present"), gone],
+                to: cursor(2, epoch: 2), marksStale: true, sweeps: true)
+            #expect(try local.apply(change) == change.entries)
+            #expect(try local.apply(change) == [], "met again, it is no news")
+            let held = try local.messages(of: Self.room, limit: 9)
+            #expect(held.map(\.body) == change.entries.map(\.body))
+        }
+    }
+
     @Test("the outbox gives rising numbers, keeps results, renumbers", arguments: engines)
     func outbox(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

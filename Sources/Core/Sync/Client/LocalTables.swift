@@ -85,12 +85,6 @@ struct LocalEntryRecord: Record, Equatable {
         entry = []
     }
 
-    /// The same state. A message sent again to a restored server has its old version at another
-    /// position.
-    func isSame(as other: LocalEntryRecord) -> Bool {
-        version == other.version && position == other.position
-    }
-
     var key: [ColumnValue] { [.unsigned(kind), .blob(conversation), .blob(object)] }
 }
 

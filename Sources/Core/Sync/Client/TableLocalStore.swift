@@ -374,16 +374,20 @@ extension TableLocalStore {
             return true
         }
         let isStale = known.round != round
-        if row.version > known.version || (isStale && !row.isSame(as: known)) {
-            try transaction.put(row)
-            return true
-        }
-        if isStale {
-            var met = known
-            met.round = round
-            try transaction.put(met)
-        }
-        return false
+        guard row.version > known.version || isStale else { return false }
+        try transaction.put(row)
+        if row.version > known.version { return true }
+        return try !isSame(row, known)
+    }
+
+    /// Whether a stale row says what the server's does. A restored server gives versions and
+    /// positions again that it had given to what it lost.
+    private static func isSame(
+        _ row: LocalEntryRecord, _ stale: LocalEntryRecord
+    ) throws(StoreError) -> Bool {
+        guard row.version == stale.version, row.position == stale.position else { return false }
+        let (present, known): (Entry, Entry) = (try decoded(row.entry), try decoded(stale.entry))
+        return present.body == known.body
     }
 
     /// What a deleted conversation takes with it.
