@@ -14,8 +14,8 @@ extension Store {
     ///   - zones: for what is told at a time of the device's own clock.
     ///   - applied: called when all are carried out and written, and nothing is committed; more
     ///     than once if the transaction is tried again.
-    /// - Returns: for each request, in order, as far as the budget went, its outcome, or why nothing of it alone was carried
-    ///   out (`.conflict`: the same again may succeed; `.corrupt`).
+    /// - Returns: for each request, in order, as far as the budget went, its outcome, or why
+    ///   nothing of it alone was carried out (`.conflict`: the same again may succeed; `.corrupt`).
     /// - Throws: when nothing was committed (`.full`, `.conflict` after several tries), or it is
     ///   unknown whether it was (`.unavailable`).
     public func commit(
