@@ -64,4 +64,19 @@ struct UnreadChangeTests {
         #expect(world.rows.total < 80, "\(world.rows)")
         #expect(try count() == 997)
     }
+
+    @Test("a row that says zero, as only a damaged file has it, is counted anew")
+    func damagedZero() throws {
+        let messages = try (0..<3).map {
+            try world.publish("\($0)", to: room, from: "anna").message
+        }
+        try world.tamper { transaction throws(StoreError) in
+            try transaction.put(
+                UnreadRecord(
+                    app: World.app, user: UserID("bob"), conversation: room, count: 0,
+                    mutedUntil: Timestamp(milliseconds: 0)))
+        }
+        try world.delete(messages[1])
+        #expect(try count() == 2)
+    }
 }

@@ -111,7 +111,8 @@ extension StoreTransaction {
         let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
         // At its most the number stands for more than it says; without a row there is little to
         // count. Who left, or deleted the conversation, has nothing to read there.
-        guard var row = try record(UnreadRecord.self, key), row.count < UnreadRecord.countMax,
+        guard var row = try record(UnreadRecord.self, key), row.count > 0,
+            row.count < UnreadRecord.countMax,
             let member = try record(
                 ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)]),
             member.leftRevision == nil, !member.isGone
