@@ -37,7 +37,7 @@ public struct FeedTail: Equatable, Sendable {
     /// The feed's head before.
     public private(set) var after: UInt64
     public private(set) var entries: [Element]
-    /// Of the user: another one is another history.
+    /// The user's half of the epoch: with another half it is another history.
     private var epochHalf: UInt64
     /// When it was written.
     private var at: Timestamp
@@ -147,7 +147,7 @@ public struct UnreadChange: Equatable, Sendable {
 /// entries and bytes; what is above is read.
 public struct FeedChanges: Sendable {
     public private(set) var all: [FeedChange] = []
-    /// Of the states that are handed over, each once.
+    /// The states that are handed over, each once.
     public private(set) var tailBytes = 0
     private var tailEntries = 0
     private var states: Set<ObjectIdentifier> = []

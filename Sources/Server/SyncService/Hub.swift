@@ -26,7 +26,7 @@ struct LoopNews: Sendable {
     var ended: [(connection: UInt64, generation: UInt64, code: Code)] = []
     /// Whose feed changed, and where in `changes` it says how.
     var moved: [(connection: UInt64, change: Int)] = []
-    /// Of the whole commit.
+    /// The changes of the whole commit.
     let changes: [FeedChange]
     /// What the entries take that `changes` hand over; 0: they are to be read.
     var tailBytes = 0

@@ -163,10 +163,10 @@ public struct RuleLimits: Equatable, Sendable {
 
 /// How much of what a commit appended to feeds is handed over to sessions; above it they read it.
 public struct TailLimits: Equatable, Sendable {
-    /// Of one feed: entries, and bytes of more than one entry.
+    /// The most entries of one feed, and the most bytes of more than one entry.
     public var entries = 32
     public var bytes = 64 << 10
-    /// Of all feeds: entries, and bytes of the objects that they show, each counted once.
+    /// The same for all feeds together; an object that many entries show counts once.
     public var entriesPerCommit = 8_192
     public var bytesPerCommit = 1 << 20
 
