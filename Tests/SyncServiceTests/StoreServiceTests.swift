@@ -202,6 +202,50 @@ import Wire
         #expect(counts.commits - before == 16)
     }
 
+    private static func acknowledge(_ number: UInt64) -> StoreRequest {
+        let session = SessionKey(
+            app: app, user: UserID("ben"), device: DeviceID(high: 1, low: number), role: .app,
+            generation: 1)
+        return .acknowledge(Acknowledge(session: session, applied: 1, completesSync: false))
+    }
+
+    @Test("an ACK shares the next request's transaction, and comes before it")
+    func acknowledgementWaits() throws {
+        var limits = StoreServiceLimits()
+        limits.acknowledgementPatience = 3_600_000
+        let bench = try Bench(limits: limits)
+        defer { bench.stop() }
+        bench.ask { $0.commit(Self.acknowledge(1)) }
+        while bench.service.health.counts.queuedRequests == 0 { sched_yield() }
+        #expect(bench.service.health.counts.requests == 0)
+        bench.ask { $0.commit(.keepAlive) }
+        #expect(bench.answers(2).map(\.ticket) == [1, 2])
+        let counts = bench.service.health.counts
+        #expect(counts.commits == 1 && counts.largestCommit == 2 && counts.queuedRequests == 0)
+    }
+
+    @Test("many ACKs are company enough")
+    func acknowledgementsTogether() throws {
+        var limits = StoreServiceLimits()
+        limits.acknowledgementPatience = 3_600_000
+        let bench = try Bench(limits: limits)
+        defer { bench.stop() }
+        bench.ask { client in
+            for number in 1...64 as ClosedRange<UInt64> { client.commit(Self.acknowledge(number)) }
+        }
+        #expect(bench.answers(64).count == 64)
+    }
+
+    @Test("an ACK that nothing follows is carried out by itself")
+    func lonelyAcknowledgement() throws {
+        let bench = try Bench()
+        defer { bench.stop() }
+        bench.ask { $0.commit(Self.acknowledge(1)) }
+        #expect(bench.answers(1).count == 1)
+        bench.ask { $0.commit(Self.acknowledge(2)) }
+        #expect(bench.answers(2).count == 2)
+    }
+
     @Test("a refresh of the apps that fails fails only who changed them, and is made up for")
     func refresh() throws {
         let told = Latch()

@@ -21,11 +21,15 @@ public struct FairQueue<Owner: Hashable, Item> {
 
     /// Items that were taken and are not served yet come first again, in their order.
     mutating func putBack(_ items: [(item: Item, owner: Owner)]) {
-        for (item, owner) in items.reversed() {
-            if lines[owner] == nil { turns.prepend(owner) }
-            lines[owner, default: Line()].prepend(item)
-            count += 1
+        var back: [Owner: [Item]] = [:]
+        var owners: [Owner] = []
+        for (item, owner) in items {
+            if back[owner] == nil, lines[owner] == nil { owners.append(owner) }
+            back[owner, default: []].append(item)
         }
+        turns.prepend(owners)
+        for (owner, items) in back { lines[owner, default: Line()].prepend(items) }
+        count += items.count
     }
 
     /// The next `limit` items.
@@ -61,14 +65,10 @@ public struct Line<Element> {
 
     public mutating func append(_ element: Element) { elements.append(element) }
 
-    /// Cheap for those that were just taken.
-    mutating func prepend(_ element: Element) {
-        if start > 0 {
-            start -= 1
-            elements[start] = element
-        } else {
-            elements.insert(element, at: 0)
-        }
+    /// Elements that come before all others.
+    mutating func prepend(_ more: [Element]) {
+        elements.replaceSubrange(..<start, with: more)
+        start = 0
     }
 
     public mutating func takeFirst() -> Element? {

@@ -15,6 +15,9 @@ public struct StoreServiceLimits: Equatable, Sendable {
     /// Rows read and written after which a transaction begins no further request or duty: what
     /// bounds how long the writer is held.
     public var rowsPerCommit = 2_048
+    /// Milliseconds that an ACK waits for another request to share its transaction with; 64 ACKs
+    /// do not wait.
+    public var acknowledgementPatience: UInt64 = 10
     /// Queries answered from one snapshot, and rows after which no further one is begun.
     public var queriesPerSnapshot = 64
     public var rowsPerSnapshot = 4_096

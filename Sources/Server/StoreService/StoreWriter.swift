@@ -33,6 +33,10 @@ final class StoreWriter {
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
     private var queue = FairQueue<AppID?, WriteJob>()
     private var isServiceAsked = false
+    /// When requests that wait for company are carried out without it; `nil`: none wait.
+    private var aloneAt: UInt64?
+    /// The most requests that the next transaction may find room for.
+    private var expected = Int.max
 
     private struct Duty {
         let duty: StoreDuty
@@ -42,6 +46,9 @@ final class StoreWriter {
     /// From the first commit after a checkpoint to the next one, in milliseconds, so that single
     /// commits share it; under load the store's own limit on its journal decides.
     private static let checkpointDelay: UInt64 = 500
+
+    /// Requests that wait for company are company enough when there are this many.
+    private static let company = 64
 
     /// Milliseconds from one rest of the reader to the next, at least.
     private static let restInterval: UInt64 = 1_000
@@ -102,17 +109,30 @@ final class StoreWriter {
             }
             queue.append(job, of: job.request.app)
         }
-        if !isServiceAsked { serve() }
+        if isServiceAsked { return }
+        if queue.count < Self.company, jobs.allSatisfy(\.request.waitsForCompany) {
+            if aloneAt == nil {
+                aloneAt = loop.now + limits.acknowledgementPatience
+                armTimer()
+            }
+            let waiting = queue.count
+            health.record { $0.queuedRequests = waiting }
+        } else {
+            serve()
+        }
     }
 
     /// One transaction. If more waits, what comes meanwhile is looked at first, so that an app
     /// that asks for much does not make the others wait for all of it.
     private func serve() {
         isServiceAsked = false
-        let jobs = queue.take(limits.requestsPerCommit)
+        aloneAt = nil
+        let jobs = queue.take(min(limits.requestsPerCommit, expected))
         if !jobs.isEmpty {
             let requests = jobs.map(\.request)
             let results = commit(requests)
+            // Of many that wait, those that the rows leave no room for stay where they are.
+            expected = max(8, 2 * results.count)
             queue.putBack(jobs[results.count...].map { (item: $0, owner: $0.request.app) })
             for (job, result) in zip(jobs, results) {
                 job.replies.post(StoreReply(ticket: job.ticket, result: result))
@@ -270,6 +290,7 @@ final class StoreWriter {
     private func turn() {
         loop.updateNow()
         let now = loop.now
+        if let aloneAt, aloneAt <= now, !isServiceAsked { serve() }
         let due = duties.indices.filter { duties[$0].due <= now }
             .sorted { (duties[$0].due, $0) < (duties[$1].due, $1) }
         if !due.isEmpty {
@@ -324,8 +345,9 @@ final class StoreWriter {
         let next = duties.map(\.due).min()
         var wait = next.map { $0 > loop.now ? $0 - loop.now : 0 }
         if areAppsStale { wait = min(wait ?? .max, Self.checkpointDelay) }
-        if let checkpointDue {
-            wait = min(wait ?? .max, checkpointDue > loop.now ? checkpointDue - loop.now : 0)
+        for due in [checkpointDue, aloneAt] {
+            guard let due else { continue }
+            wait = min(wait ?? .max, due > loop.now ? due - loop.now : 0)
         }
         guard let wait else { return }
         timer?.start(afterMilliseconds: max(wait, 1))
@@ -333,6 +355,13 @@ final class StoreWriter {
 }
 
 extension StoreRequest {
+    /// Whether it is carried out with the next request, and alone only if none comes soon. Nobody
+    /// waits for an ACK, and one that is lost with the process is told again by the device's
+    /// next SYNC: it is not worth a commit of its own.
+    fileprivate var waitsForCompany: Bool {
+        if case .acknowledge = self { true } else { false }
+    }
+
     /// Whether it may change what the directory of apps shows.
     fileprivate var changesApps: Bool {
         guard case .administer(let administration) = self else { return false }
