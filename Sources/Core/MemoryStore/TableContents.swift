@@ -53,6 +53,6 @@ struct TableContents {
         if let present = table.indexes[position].presentColumn, row[present] == .null {
             return nil
         }
-        return SortKey(orders[position].lazy.map { row[$0] })
+        return SortKey(orders[position][...], of: row)
     }
 }

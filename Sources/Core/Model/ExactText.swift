@@ -52,6 +52,16 @@ extension StringProtocol {
     }
 }
 
+extension String {
+    /// The same where both are whole strings, as names in rows are.
+    public func isExactly(_ other: String) -> Bool {
+        let (one, two) = (utf8.span, other.utf8.span)
+        guard one.count == two.count else { return false }
+        for position in one.indices where one[position] != two[position] { return false }
+        return true
+    }
+}
+
 extension Sequence<String> {
     /// Whether one of the texts has exactly these bytes.
     @inlinable

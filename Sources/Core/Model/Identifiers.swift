@@ -61,13 +61,17 @@ public struct Identifier<Noun>: Hashable, Comparable, Sendable, CustomStringConv
     /// The 16 bytes, most significant first.
     @inlinable
     public var bytes: [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: 16)
-        for offset in 0..<8 {
-            let shift = UInt64(56 - 8 * offset)
-            bytes[offset] = UInt8(truncatingIfNeeded: high >> shift)
-            bytes[offset + 8] = UInt8(truncatingIfNeeded: low >> shift)
-        }
-        return bytes
+        // A literal: the array's type need not be looked up as it is in a generic initialiser.
+        [
+            UInt8(truncatingIfNeeded: high >> 56), UInt8(truncatingIfNeeded: high >> 48),
+            UInt8(truncatingIfNeeded: high >> 40), UInt8(truncatingIfNeeded: high >> 32),
+            UInt8(truncatingIfNeeded: high >> 24), UInt8(truncatingIfNeeded: high >> 16),
+            UInt8(truncatingIfNeeded: high >> 8), UInt8(truncatingIfNeeded: high),
+            UInt8(truncatingIfNeeded: low >> 56), UInt8(truncatingIfNeeded: low >> 48),
+            UInt8(truncatingIfNeeded: low >> 40), UInt8(truncatingIfNeeded: low >> 32),
+            UInt8(truncatingIfNeeded: low >> 24), UInt8(truncatingIfNeeded: low >> 16),
+            UInt8(truncatingIfNeeded: low >> 8), UInt8(truncatingIfNeeded: low),
+        ]
     }
 
     public var description: String {

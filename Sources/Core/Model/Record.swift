@@ -22,6 +22,7 @@ public protocol Record: Sendable {
 
 extension Record {
     @inlinable
+    @inline(__always)
     public var row: [ColumnValue] {
         var writer = RowWriter(reserving: Self.table.columns.count)
         _ = Self(columns: &writer, of: self)
@@ -33,6 +34,7 @@ extension Record {
     public var rowKey: [ColumnValue] { Array(row.prefix(Self.table.keyCount)) }
 
     @inlinable
+    @inline(__always)
     public init(row: [ColumnValue]) throws(StoreError) {
         var reader = RowReader(row)
         self.init(columns: &reader, of: nil)

@@ -15,11 +15,22 @@ public struct SortKey: Hashable, Comparable, Sendable {
     }
 
     /// - Parameter values: The values in the order in which they are compared.
-    public init(_ values: some Sequence<ColumnValue>, end: End = .low) {
+    public init(_ values: [ColumnValue], end: End = .low) { self.init(values[...], end: end) }
+
+    /// - Parameter values: The values in the order in which they are compared.
+    public init(_ values: ArraySlice<ColumnValue>, end: End = .low) {
         var packer = WordPacker()
         packer.reserve()
         for value in values { packer.append(value) }
         words = packer.finish(with: end == .low ? 0x00 : 0xff)
+    }
+
+    /// The values that these columns of a row have, in this order.
+    public init(_ columns: ArraySlice<Int>, of row: [ColumnValue]) {
+        var packer = WordPacker()
+        packer.reserve()
+        for column in columns { packer.append(row[column]) }
+        words = packer.finish(with: 0x00)
     }
 
     public static func < (left: SortKey, right: SortKey) -> Bool {
@@ -51,20 +62,32 @@ private struct WordPacker {
             append(word: UInt64(bitPattern: number) ^ (1 << 63))
         case .text(let text):
             append(byte: 0x03)
-            for byte in text.utf8 { append(escaped: byte) }
-            append(byte: 0)
-            append(byte: 0)
+            append(escaped: text.utf8.span)
         case .blob(let blob):
             append(byte: 0x04)
-            for byte in blob { append(escaped: byte) }
-            append(byte: 0)
-            append(byte: 0)
+            append(escaped: blob.span)
         }
     }
 
-    private mutating func append(escaped byte: UInt8) {
-        append(byte: byte)
-        if byte == 0 { append(byte: 0xff) }
+    /// Eight bytes at once as long as none of them is zero.
+    private mutating func append(escaped bytes: Span<UInt8>) {
+        var position = 0
+        while position + 8 <= bytes.count {
+            var word: UInt64 = 0
+            for offset in position..<(position + 8) { word = word << 8 | UInt64(bytes[offset]) }
+            // A byte of zero borrows from the one above it.
+            let lowest: UInt64 = 0x0101_0101_0101_0101
+            guard (word &- lowest) & ~word & (lowest << 7) == 0 else { break }
+            append(word: word)
+            position += 8
+        }
+        while position < bytes.count {
+            append(byte: bytes[position])
+            if bytes[position] == 0 { append(byte: 0xff) }
+            position += 1
+        }
+        append(byte: 0)
+        append(byte: 0)
     }
 
     /// Eight bytes, the highest first.

@@ -154,13 +154,13 @@ final class RangeOrder {
         presentColumn.map { row[$0] != .null } ?? true
     }
 
-    func place(of row: [ColumnValue]) -> SortKey { SortKey(columns.lazy.map { row[$0] }) }
+    func place(of row: [ColumnValue]) -> SortKey { SortKey(columns[...], of: row) }
 
     /// Each known range that holds the row, or would.
     func eachRange(holding row: [ColumnValue], _ body: (KnownRange) -> Void) {
         guard !ranges.isEmpty, isIndexed(row) else { return }
         for length in Array(lengths.keys) {
-            if let found = ranges[SortKey(columns[..<length].lazy.map { row[$0] })] { body(found) }
+            if let found = ranges[SortKey(columns[..<length], of: row)] { body(found) }
         }
     }
 

@@ -43,6 +43,12 @@ public final class WorkingSet {
     /// Known ranges, beside which their rows are counted as rows.
     private static let rangeBytes = 256
 
+    /// One change of a row, with what was known of it before.
+    private struct Change {
+        let slot: Slot
+        var before: Slot.Row?
+    }
+
     private let bound: Int
     private let verifiedEvery: UInt64?
     private var tables: [String: TableRows] = [:]
@@ -50,8 +56,8 @@ public final class WorkingSet {
     private var inOrder: [TableRows] = []
     private var slots = Clock<Slot>()
     private var ranges = Clock<KnownRange>()
-    /// What savepoints undo: each change with what was before it.
-    private var log: [(slot: Slot, before: Slot.Row?)] = []
+    /// What savepoints undo.
+    private var log: [Change] = []
     private var depth = 0
     /// Slots that were made in the open transaction.
     private var came = 0
@@ -169,7 +175,7 @@ public final class WorkingSet {
     // MARK: Changes
 
     private func change(_ slot: Slot, to row: Slot.Row) {
-        log.append((slot, slot.current))
+        log.append(Change(slot: slot, before: slot.current))
         slot.table.set(slot, to: row)
         slot.isRecent = true
         markDirty(slot)
@@ -184,8 +190,9 @@ public final class WorkingSet {
     }
 
     private func undo(to mark: Int) {
-        while log.count > mark, let (slot, before) = log.popLast() {
-            if let before {
+        while log.count > mark, let change = log.popLast() {
+            let slot = change.slot
+            if let before = change.before {
                 slot.table.set(slot, to: before)
                 markDirty(slot)
             } else {
@@ -315,10 +322,10 @@ extension WorkingSet: StoreTransaction {
         let found = try engine.rows(table, scan)
         guard isSole, found.count <= Self.scanRows else { return found }
         let slots = found.map { row in
-            let key = Array(row[..<table.keyCount])
+            let key = row[..<table.keyCount]
             let place = SortKey(key)
             if let known = rows.slots[place], known.current != nil { return known }
-            return learn(row, key, at: place, in: rows)
+            return learn(row, Array(key), at: place, in: rows)
         }
         if found.count < scan.limit, scan.after == nil, scan.through == nil {
             ranges.add(rows.know(scan, slots))
@@ -330,9 +337,9 @@ extension WorkingSet: StoreTransaction {
         _ = try open()
         assert(table.problem(row: row) == nil, table.problem(row: row) ?? "")
         let rows = rows(of: table)
-        let key = Array(row[..<table.keyCount])
+        let key = row[..<table.keyCount]
         let place = SortKey(key)
-        change(rows.slots[place] ?? blank(key, at: place, in: rows), to: row)
+        change(rows.slots[place] ?? blank(Array(key), at: place, in: rows), to: row)
     }
 
     public func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
