@@ -79,8 +79,9 @@ struct ChangeWakeTests {
         let seen = try world.publish("seen", to: id, from: "a").message
         _ = try asleep("b")
         let message = try world.publish("x", to: id, from: "a").message
-        try world.remove(["b"], from: id)
         #expect(try pushes.run(90_000).count > 0)
+        try world.remove(["b"], from: id)
+        try pushes.run(90_000)
         let head = try world.head("b")
         try world.delete(message)
         #expect(try world.all(UnreadRecord.self).allSatisfy { $0.count <= 1 })
@@ -174,5 +175,44 @@ struct ChangeWakeTests {
         #expect(machine.row.phase == .due)
         _ = machine.synced(applied: 9, isComplete: false, now: now)
         #expect(machine.row.phase == .none)
+    }
+
+    @Test func whoWasRemovedIsAlertedOfOtherConversationsAlone() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        let phone = DeviceID(high: 2, low: 1)
+        let left = try world.converse(["anna", "bob"])
+        let stays = try world.converse(["carl", "bob"])
+        let session = try pushes.open("bob", phone).session
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        try pushes.end(session, within: 0)
+        try pushes.run(2_000)
+
+        try world.publish("1", to: left, from: "anna")
+        #expect(try pushes.run(0) == ["silent"])
+        try world.publish("still here", to: stays, from: "carl")
+        for text in ["2", "3", "4", "5"] { try world.publish(text, to: left, from: "anna") }
+        try world.remove(["bob"], from: left)
+        #expect(try pushes.run(61_000) == [#"alert "still here" badge 1 stored"#])
+    }
+
+    @Test func anAlertThatWaitsGoesWithItsReadersMembership() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        let phone = DeviceID(high: 2, low: 1)
+        let left = try world.converse(["anna", "bob"])
+        let session = try pushes.open("bob", phone).session
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        try pushes.end(session, within: 0)
+        try pushes.run(2_000)
+
+        try world.publish("1", to: left, from: "anna")
+        #expect(try pushes.run(61_000) == ["silent", #"alert "1" badge 1 stored"#])
+        try world.publish("2", to: left, from: "anna")
+        let phases = try world.all(AlertRecord.self).map(\.phase)
+        #expect(phases == [AlertPhase.sent, .queued])
+        try world.remove(["bob"], from: left)
+        let after = try pushes.run(60_000)
+        #expect(!after.contains { $0.hasPrefix("alert") }, "\(after)")
     }
 }

@@ -12,6 +12,13 @@ struct PositionSet: Equatable {
         ranges = []
     }
 
+    /// All positions there can be.
+    static var everything: PositionSet {
+        var set = PositionSet()
+        set.through = .max
+        return set
+    }
+
     /// Reads what `rangeBytes` wrote; `nil` if the bytes are not pairs.
     init?(through: UInt64, rangeBytes: [UInt8]) {
         guard rangeBytes.count % 16 == 0 else { return nil }

@@ -31,8 +31,8 @@ extension StoreSnapshot {
         return session?.counts(now: now) ?? false
     }
 
-    /// Visible entries the device has neither applied nor acknowledged in a range, and that the
-    /// user has not read elsewhere.
+    /// Visible entries the device has neither applied nor acknowledged in a range, that the user
+    /// has not read elsewhere, and whose conversation the user takes part in.
     func pending(_ device: DeviceRecord, atMost most: Int) throws(StoreError) -> PendingEntries {
         var found: [EntryRecord] = []
         let user = try record(UserRecord.self, [.app(device.app), .user(device.user)])
@@ -67,7 +67,7 @@ extension StoreSnapshot {
                 if let known = marks[entry.conversation] {
                     mark = known
                 } else {
-                    mark = try readPositions(entry.app, entry.user, entry.conversation)
+                    mark = try settledPositions(entry.app, entry.user, entry.conversation)
                     marks[entry.conversation] = mark
                 }
                 // A visible announcement is unread: reading it supersedes its entry.
@@ -91,12 +91,28 @@ extension StoreSnapshot {
         return alert?.phase == .covered
     }
 
+    /// Whether there is nothing to alert of any more.
     func isRead(_ alert: AlertRecord) throws(StoreError) -> Bool {
         if alert.conversation == .none {
             let entry = try announcementEntry(alert.app, alert.user, alert.message)
             return entry.map { $0.version > 1 } ?? true
         }
-        return try readPositions(alert.app, alert.user, alert.conversation).contains(alert.position)
+        return try settledPositions(alert.app, alert.user, alert.conversation)
+            .contains(alert.position)
+    }
+
+    /// The positions of a conversation that need no alert: what its user has read, and everything
+    /// once the user does not take part any more.
+    private func settledPositions(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
+    ) throws(StoreError) -> PositionSet {
+        let key: [ColumnValue] = [.app(app), .identifier(conversation), .user(user)]
+        if conversation != .none, let member = try record(ParticipantRecord.self, key),
+            member.leftRevision != nil
+        {
+            return .everything
+        }
+        return try readPositions(app, user, conversation)
     }
 
     func readPositions(
