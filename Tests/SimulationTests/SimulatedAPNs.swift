@@ -7,6 +7,9 @@ final class SimulatedAPNs {
     private unowned let simulation: Simulation
     /// "device message" of alerts that it took and never delivered.
     private(set) var lost: Set<String> = []
+    /// Pushes taken so far, and the newest that came to each phone.
+    private var taken = 0
+    private var newest: [DeviceID: Int] = [:]
 
     init(_ simulation: Simulation) { self.simulation = simulation }
 
@@ -57,14 +60,20 @@ final class SimulatedAPNs {
     }
 
     private func lose(_ request: PushRequest, to device: SimulatedDevice) {
-        device.lostPush()
+        device.doubtIcon()
         if let collapse = request.collapseID { lost.insert("\(device.id) \(collapse)") }
     }
 
     private func deliver(_ request: PushRequest, to device: SimulatedDevice) {
         let slowest: Milliseconds = simulation.isCalm ? 300 : 8_000
-        simulation.clock.after(20 + simulation.chance.upTo(slowest)) { [weak device] in
-            try device?.receivePush(request)
+        taken += 1
+        let number = taken
+        simulation.clock.after(20 + simulation.chance.upTo(slowest)) { [weak self, weak device] in
+            guard let self, let device else { return }
+            try device.receivePush(request)
+            // APNs promises no order: an older push brings an older number.
+            if number < self.newest[device.id] ?? 0 { device.doubtIcon() }
+            self.newest[device.id] = max(number, self.newest[device.id] ?? 0)
         }
     }
 }

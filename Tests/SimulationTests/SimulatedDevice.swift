@@ -431,8 +431,8 @@ final class SimulatedDevice {
         try notify(applied)
     }
 
-    /// A push to this phone was lost.
-    func lostPush() {
+    /// A push to this phone was lost, or came after a newer one.
+    func doubtIcon() {
         screen.doubtIcon()
     }
 

@@ -15,7 +15,7 @@ struct SimulatedScreen {
     /// By identifier: a later notification with the same takes its place.
     private(set) var notifications: [String: Notification] = [:]
     private(set) var icon: UInt64 = 0
-    /// A push that names the number was lost, and none has come since.
+    /// A push that names the number was lost, or overtaken by a newer one, and none has come since.
     private(set) var isIconDoubtful = false
 
     /// Going to 0 takes all notifications away (PSH-6).
