@@ -40,9 +40,9 @@ struct BoundedTurnTests {
                         app: shop, hash: device.bytes, user: user, device: device,
                         issuedAt: world.now, expiresAt: world.now + 1_000_000))
                 try transaction.put(
-                    UnreadRecord(
+                    HiddenRecord(
                         app: shop, user: user, conversation: ConversationID(high: 1, low: 1),
-                        count: 1))
+                        position: 1, message: MessageID(high: 1, low: 1), hiddenAt: world.now))
             }
         }
         try world.expectDone(.removeApp(shop))

@@ -93,6 +93,9 @@ final class BrokenStore: Store {
             {
                 scan.descending = true
             }
+            if fault == .leaversAreServed, scan.index == "participant_by_presence" {
+                scan.index = nil
+            }
             var rows = try base.rows(table, scan)
             if fault == .recipientsOfTheMoment, !isPublishing, table == ParticipantRecord.table {
                 for position in rows.indices {

@@ -84,7 +84,7 @@ struct ChangeWakeTests {
         try pushes.run(90_000)
         let head = try world.head("b")
         try world.delete(message)
-        #expect(try world.all(UnreadRecord.self).allSatisfy { $0.count <= 1 })
+        #expect(try world.unread().allSatisfy { $0.unread <= 1 })
         #expect(try world.head("b") == head, "nothing new is told")
         #expect(try !world.rows("b").contains { $0.object == message.bytes })
         #expect(try world.texts("b").contains("message 1 seen"))
@@ -97,7 +97,7 @@ struct ChangeWakeTests {
         try pushes.end(session, within: 0)
         #expect(try pushes.run(90_000).isEmpty)
         try world.delete(seen)
-        #expect(try world.all(UnreadRecord.self).isEmpty)
+        #expect(try world.unread().isEmpty)
         #expect(
             try world.texts("b") == [
                 "conversation", "participant a", "removed b",
@@ -112,7 +112,7 @@ struct ChangeWakeTests {
         let second = try world.publish("two", to: id, from: "a").message
         try world.edit(second, "two", push: "")
         #expect(try !pushes.run(2_000).contains { $0.hasPrefix("alert") })
-        #expect(try world.all(UnreadRecord.self).first?.count == 1)
+        #expect(try world.unread().first?.unread == 1)
     }
 
     /// An alert that waits shows the newest text, and is still covered when the phone has it.

@@ -144,7 +144,7 @@ struct MembershipTests {
         try world.remove(["c"], from: id)
         try world.publish("y", to: id)
         // The mark is kept for the other devices; unread is nothing there any more (SYN-27).
-        #expect(try !world.all(UnreadRecord.self).contains { $0.user.name == "c" })
+        #expect(try !world.unread().contains { $0.user.name == "c" })
         try world.ask(
             .acknowledge(
                 Acknowledge(

@@ -160,8 +160,8 @@ struct MessageChangeTests {
     }
 
     private func unread(_ user: String) throws -> UInt64 {
-        try world.all(UnreadRecord.self).filter { $0.user.name == user }.reduce(0) {
-            $0 + $1.count
+        try world.unread().filter { $0.user.name == user }.reduce(0) {
+            $0 + $1.unread
         }
     }
 

@@ -89,8 +89,8 @@ extension PairWorld {
     /// conversations with a change on its way nothing is expected.
     private func miscounted(_ pages: [Int: Page]) throws -> String? {
         var counts: [[ConversationID: UInt64]] = Self.names.map { _ in [:] }
-        for row in try world.all(UnreadRecord.self) {
-            if let who = who(row.user) { counts[who][row.conversation] = row.count }
+        for row in try world.unread() {
+            if let who = who(row.user) { counts[who][row.conversation] = row.unread }
         }
         for who in Self.names.indices where counts[who] != followers[who].counts {
             guard isLive(who) else { continue }

@@ -71,10 +71,10 @@ struct UnreadChangeTests {
             try world.publish("\($0)", to: room, from: "anna").message
         }
         try world.tamper { transaction throws(StoreError) in
-            try transaction.put(
-                UnreadRecord(
-                    app: World.app, user: UserID("bob"), conversation: room, count: 0,
-                    mutedUntil: Timestamp(milliseconds: 0)))
+            let key: [ColumnValue] = [.app(World.app), .identifier(room), .text("bob")]
+            var member = try transaction.record(ParticipantRecord.self, key)!
+            member.unread = 0
+            try transaction.put(member)
         }
         try world.delete(messages[1])
         #expect(try count() == 2)

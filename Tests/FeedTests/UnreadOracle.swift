@@ -107,8 +107,8 @@ extension World {
         if view.unread != page.unread {
             return "\(user): DELTA says \(page.unread), the API \(view.unread)"
         }
-        let rows = try all(UnreadRecord.self).filter { $0.user == UserID(user) }
-        let counts = Dictionary(uniqueKeysWithValues: rows.map { ($0.conversation, $0.count) })
+        let rows = try unread().filter { $0.user == UserID(user) }
+        let counts = Dictionary(uniqueKeysWithValues: rows.map { ($0.conversation, $0.unread) })
         for id in try all(ConversationRecord.self).map(\.conversation) where !moving.contains(id) {
             let expected = oracle.unread(in: id)
             if counts[id] ?? 0 != expected {

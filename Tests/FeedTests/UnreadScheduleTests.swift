@@ -27,7 +27,7 @@ private final class UnreadSchedule {
     private var rooms: [ConversationID] = []
     private var messages: [MessageID] = []
     private var numbers: [String: UInt64] = [:]
-    private var left: [String: UnreadRecord] = [:]
+    private var left: [String: ParticipantRecord] = [:]
     private(set) var finding: String?
     private(set) var highest: UInt64 = 0
 
@@ -49,7 +49,7 @@ private final class UnreadSchedule {
 
     func run(steps: Int) throws {
         for step in 0..<steps where finding == nil {
-            let before = try world.all(UnreadRecord.self)
+            let before = try world.unread()
             let what = try change()
             try tamper(what, before)
             // Nothing is expected of what is on its way: often enough all of it has come.
@@ -57,7 +57,7 @@ private final class UnreadSchedule {
             for user in Self.users where finding == nil {
                 finding = try world.unreadFinding(user).map { "step \(step), \(what): \($0)" }
             }
-            highest = max(highest, try world.all(UnreadRecord.self).map(\.count).max() ?? 0)
+            highest = max(highest, try world.unread().map(\.unread).max() ?? 0)
         }
     }
 
@@ -161,9 +161,9 @@ private final class UnreadSchedule {
 
     // MARK: wrong counts
 
-    private func tamper(_ what: String, _ before: [UnreadRecord]) throws {
-        let after = try world.all(UnreadRecord.self)
-        func key(_ row: UnreadRecord) -> String { "\(row.user.name) \(row.conversation)" }
+    private func tamper(_ what: String, _ before: [ParticipantRecord]) throws {
+        let after = try world.unread()
+        func key(_ row: ParticipantRecord) -> String { "\(row.user.name) \(row.conversation)" }
         let kept = Set(after.map(key))
         switch miscount {
         case nil: break
@@ -174,41 +174,36 @@ private final class UnreadSchedule {
             for row in left.values {
                 let isBack = try member(row)?.leftRevision == nil
                 if isBack == (miscount == .returnerGets) {
-                    try put(row)
+                    try put(row, unread: row.unread)
                     left[key(row)] = nil
                 }
             }
         case .blockedCounts:
             guard what == "read" else { return }
             for row in after where !before.contains(row) {
-                var row = row
-                row.count += try keptAway(row)
-                try put(row)
+                try put(row, unread: row.unread + keptAway(row))
             }
         case .muteForgets:
             guard what == "mute" else { return }
             for row in after where !before.contains(row) && row.mutedUntil > world.now {
-                try world.tamper { transaction throws(StoreError) in
-                    try transaction.delete(
-                        UnreadRecord.table, key: Array(row.row.prefix(UnreadRecord.table.keyCount)))
-                }
+                try put(row, unread: 0)
             }
         }
     }
 
-    private func put(_ row: UnreadRecord) throws {
-        try world.tamper { transaction throws(StoreError) in
-            try transaction.put(UnreadRecord.table, row.row)
-        }
+    private func put(_ row: ParticipantRecord, unread: UInt64) throws {
+        guard var member = try member(row) else { return }
+        member.unread = unread
+        try world.tamper { transaction throws(StoreError) in try transaction.put(member) }
     }
 
-    private func member(_ row: UnreadRecord) throws -> ParticipantRecord? {
+    private func member(_ row: ParticipantRecord) throws -> ParticipantRecord? {
         try world.record(
             ParticipantRecord.self,
             [.app(World.app), .identifier(row.conversation), .user(row.user)])
     }
 
-    private func keptAway(_ row: UnreadRecord) throws -> UInt64 {
+    private func keptAway(_ row: ParticipantRecord) throws -> UInt64 {
         let came = Set(try world.rows(row.user.name).map(\.object))
         let joined = try member(row)?.joinedPosition ?? 0
         return UInt64(

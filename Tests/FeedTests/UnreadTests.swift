@@ -67,7 +67,7 @@ struct UnreadTests {
         try world.finishFanOut()
         #expect(try icon() == 0)
         try world.retain()
-        #expect(try world.all(UnreadRecord.self).allSatisfy { $0.user != anna.user })
+        #expect(try world.unread().allSatisfy { $0.user != anna.user })
     }
 
     @Test("who comes back begins with what is sent then")

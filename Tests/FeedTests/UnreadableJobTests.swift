@@ -84,6 +84,10 @@ struct UnreadableJobTests {
                     ReadMarkRecord(
                         app: World.app, user: UserID(user), conversation: id, through: 0,
                         ranges: [1], version: 1))
+                let key: [ColumnValue] = [.app(World.app), .identifier(id), .text(user)]
+                var member = try transaction.record(ParticipantRecord.self, key)!
+                member.readThrough = 1_000
+                try transaction.put(member)
             }
         }
         try world.publish("x", to: id, from: "sender")

@@ -116,7 +116,7 @@ struct UserDeletionTests {
             before.isSuperset(of: [
                 "device", "session_token", "entry", "read_mark", "receipt", "receipt_due",
                 "mutation", "hidden", "conversation_settings", "block", "alert",
-                "wake_history", "unread", "wake",
+                "wake_history", "wake",
             ]), "\(before)")
         try delete()
         try finish(rows: rows)

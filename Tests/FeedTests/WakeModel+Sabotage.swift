@@ -259,8 +259,8 @@ extension WakeModel {
                 if let old { try put([old]) } else { try delete([row]) }
             }
         case (.unreadIsMiscounted, .publish):
-            for var row in try world.all(UnreadRecord.self) where row.count == 3 {
-                row.count = 4
+            for var row in try world.unread() where row.unread == 3 {
+                row.unread = 4
                 try put([row])
             }
         case (.timedAlertIsLost, .publish):

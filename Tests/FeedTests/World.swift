@@ -231,6 +231,11 @@ final class World {
         return found
     }
 
+    /// The memberships with something unread.
+    func unread() throws -> [ParticipantRecord] {
+        try all(ParticipantRecord.self).filter { $0.unread > 0 }
+    }
+
     /// The rows of a feed.
     func rows(_ user: String) throws -> [EntryRecord] {
         var found: [EntryRecord] = []

@@ -22,13 +22,10 @@ extension Simulation {
         var icons: [UserID: UInt64] = [:]
         for member in truth.members {
             let unread = truth.unread(of: member).count
-            let known = try rows(UnreadRecord.self).first {
-                $0.user == member.user && $0.conversation == member.conversation
-            }
-            guard known?.count ?? 0 == UInt64(unread) else {
+            guard member.unread == UInt64(unread) else {
                 throw Violation(
                     "SYN-27: \(unread) unread for \(member.user) in \(member.conversation), "
-                        + "counted as \(known?.count ?? 0)")
+                        + "counted as \(member.unread)")
             }
             if unread > 0 { reached.count("unread compared") }
             let isMuted = settings.contains {

@@ -28,7 +28,9 @@ import Testing
             return
         }
         for (position, wanted) in sample.row.enumerated() {
-            guard let wanted else { continue }
+            // What is null in old rows may be read as a value, and is written as that.
+            let isLater = table.columns[position].since > 1
+            guard let wanted, !isLater || wanted != .null else { continue }
             #expect(row[position] == wanted, "\(table.name).\(sample.names[position])")
         }
         #expect(try R(row: row).row == row, "\(table.name)")
@@ -114,7 +116,7 @@ private struct SampleColumns: ColumnVisitor {
     }
 
     mutating func derived<Value: StoredValue>(
-        _ name: String, _ value: Value?, isOptional: Bool
+        _ name: String, _ value: Value?, isOptional: Bool, since: Int
     ) {
         names.append(name)
         row.append(nil)

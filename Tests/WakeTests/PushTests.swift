@@ -309,7 +309,7 @@ import Testing
 @Suite struct WakeRecordTests {
     @Test func tablesFitTheStore() {
         let tables = [
-            WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table, UnreadRecord.table,
+            WakeRecord.table, AlertRecord.table, WakeHistoryRecord.table,
         ]
         for table in tables { #expect(table.problem() == nil) }
     }

@@ -28,9 +28,9 @@ public struct Migration: Sendable {
     }
 
     /// The history that the tables' data tell: all of them as they were first, then each
-    /// schema's new columns and the indexes on them.
+    /// schema's new columns, its steps, and its new indexes.
     static func history(of tables: [Table]) -> [Migration] {
-        let newest = tables.flatMap(\.columns).map(\.since).max() ?? 1
+        let newest = tables.map(\.schema).max() ?? 1
         var history = [
             Migration(1, "create the tables", [.create(tables.map { $0.asOf(schema: 1) })])
         ]
@@ -38,18 +38,21 @@ public struct Migration: Sendable {
             let added = tables.map { table in
                 (table, table.columns.filter { $0.since == number + 1 })
             }.filter { !$0.1.isEmpty }
-            let indexes = added.flatMap { table, _ in
+            let indexes = tables.flatMap { table in
                 let old = Set(table.asOf(schema: number).indexes.map(\.name))
                 return table.asOf(schema: number + 1).indexes.filter { !old.contains($0.name) }
                     .map { Change.createIndex(table, $0.name) }
             }
+            let steps = tables.flatMap(\.steps).filter { $0.schema == number + 1 }
             let names = added.flatMap { table, columns in
                 columns.map { "\(table.name).\($0.name)" }
             }
             history.append(
                 Migration(
-                    number + 1, "add " + names.joined(separator: ", "),
-                    added.map { .addColumns($0, $1) } + indexes))
+                    number + 1,
+                    names.isEmpty
+                        ? "change what is stored" : "add " + names.joined(separator: ", "),
+                    added.map { .addColumns($0, $1) } + steps.map { .sql($0.sql) } + indexes))
         }
         return history
     }
@@ -60,23 +63,33 @@ public struct Migration: Sendable {
 struct Migrator {
     let connection: Connection
     let migrations: [Migration]
+    /// What a new database is made of at once, instead of by one migration after the other.
+    private let tables: [Table]?
 
-    init(_ connection: Connection, _ migrations: [Migration]) {
+    /// - Parameter migrations: `nil`: those that the tables tell.
+    init(_ connection: Connection, _ tables: [Table], _ migrations: [Migration]? = nil) {
+        let history = migrations ?? Migration.history(of: tables)
         precondition(
-            migrations.map(\.number) == Array(1..<migrations.count + 1),
+            history.map(\.number) == Array(1..<history.count + 1),
             "migrations are numbered from 1 without gaps")
         self.connection = connection
-        self.migrations = migrations
+        self.migrations = history
+        self.tables = migrations == nil ? tables : nil
     }
 
     func run(now: Timestamp) throws(StoreError) {
         let done = try applied()
+        if done == 0, let tables, !migrations.isEmpty {
+            return try apply([.create(tables)], to: migrations, now: now)
+        }
         if done > migrations.count {
             throw .unavailable(
                 "\(connection.path) has schema \(done), this program knows \(migrations.count): "
                     + "a newer program has used it; there is no way back but a backup")
         }
-        for migration in migrations[done...] { try apply(migration, now: now) }
+        for migration in migrations[done...] {
+            try apply(migration.changes, to: [migration], now: now)
+        }
     }
 
     /// Whether the database has had exactly these migrations; nothing is changed.
@@ -111,22 +124,27 @@ struct Migrator {
         return rows.count
     }
 
-    private func apply(_ migration: Migration, now: Timestamp) throws(StoreError) {
+    /// Makes the changes, which bring the database to the last of these migrations.
+    private func apply(
+        _ changes: [Migration.Change], to migrations: [Migration], now: Timestamp
+    ) throws(StoreError) {
         try connection.execute("BEGIN IMMEDIATE")
         do {
-            if migration.number == 1 {
+            if migrations.first?.number == 1 {
                 try connection.execute(
                     "CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, "
                         + "name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT")
             }
-            for change in migration.changes {
+            for change in changes {
                 for sql in statements(of: change) { try connection.execute(sql) }
             }
             let insert = try connection.prepare("INSERT INTO schema_migration VALUES (?, ?, ?)")
             defer { connection.discard(insert) }
-            try insert.run([
-                .integer(Int64(migration.number)), .text(migration.name), .timestamp(now),
-            ])
+            for migration in migrations {
+                try insert.run([
+                    .integer(Int64(migration.number)), .text(migration.name), .timestamp(now),
+                ])
+            }
             Failpoint.hit(.migrationApplied)
             try connection.execute("COMMIT")
             Failpoint.hit(.migrationCommitted)

@@ -202,7 +202,7 @@ public final class SQLiteBackupFile {
             throw .unavailable(
                 "\(path) is damaged: \(findings.joined().joined(separator: "; "))")
         }
-        let migrator = Migrator(connection, Migration.history(of: tables))
+        let migrator = Migrator(connection, tables)
         try migrator.checkVersion()
         try migrator.check(tables)
         for (rule, violations) in rules {

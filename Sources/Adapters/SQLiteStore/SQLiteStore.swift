@@ -64,7 +64,7 @@ public final class SQLiteStore: Store {
         files = StoreFiles(path)
         let connection = try WriterConnection.open(path: path, options: options, check: check)
         do throws(StoreError) {
-            let migrator = Migrator(connection, migrations ?? Migration.history(of: tables))
+            let migrator = Migrator(connection, tables, migrations)
             try migrator.run(now: Self.wallClock())
             try migrator.check(tables)
             let size = try connection.texts("PRAGMA page_size").first?.first.flatMap { Int($0) }

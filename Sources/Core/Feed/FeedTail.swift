@@ -137,9 +137,9 @@ public struct UnreadChange: Equatable, Sendable {
 
     /// - Returns: `nil`: the number at its most stands for more, of which something went.
     func applied(to count: UInt64) -> UInt64? {
-        if count >= UnreadRecord.countMax { return by < 0 ? nil : count }
+        if count >= UnreadCount.most { return by < 0 ? nil : count }
         let sum = Int(clamping: count) + by
-        return sum < 0 ? nil : min(UInt64(sum), UnreadRecord.countMax)
+        return sum < 0 ? nil : min(UInt64(sum), UnreadCount.most)
     }
 }
 

@@ -15,7 +15,8 @@ public protocol ColumnVisitor {
         _ name: String, _ value: Value?, since: Int
     ) -> Value?
     /// A column that repeats, for an index, what others say: it is written, and not read back.
-    mutating func derived<Value: StoredValue>(_ name: String, _ value: Value?, isOptional: Bool)
+    mutating func derived<Value: StoredValue>(
+        _ name: String, _ value: Value?, isOptional: Bool, since: Int)
 }
 
 extension ColumnVisitor {
@@ -40,17 +41,34 @@ extension ColumnVisitor {
         optionalColumn(name, value, since: since)
     }
 
+    /// A column of a later schema whose property always has a value.
+    ///
+    /// - Parameter absent: what rows have that were written before.
+    @inlinable
+    public mutating func value<Value: StoredValue>(
+        _ name: String, _ value: Value?, since: Int, absent: Value
+    ) -> Value {
+        optionalColumn(name, value, since: since) ?? absent
+    }
+
     @inlinable
     public mutating func derived<Value: StoredValue>(_ name: String, _ value: Value?) {
-        derived(name, value, isOptional: false)
+        derived(name, value, isOptional: false, since: 1)
     }
 
     @inlinable
     public mutating func derived<Value: StoredValue>(
         _ name: String, _ value: Value?, isOptional: Bool
     ) {
+        derived(name, value, isOptional: isOptional, since: 1)
+    }
+
+    @inlinable
+    public mutating func derived<Value: StoredValue>(
+        _ name: String, _ value: Value?, isOptional: Bool, since: Int
+    ) {
         if isOptional {
-            _ = optionalColumn(name, value, since: 1)
+            _ = optionalColumn(name, value, since: since)
         } else {
             _ = column(name, value, isKey: false)
         }

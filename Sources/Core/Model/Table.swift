@@ -65,15 +65,18 @@ public struct TableIndex: Hashable, Sendable {
     public let columnNames: [String]
     /// Rows whose value in this column is null are left out of the index; `nil`: none is.
     public let presentName: String?
+    /// The number of the schema that brought the index, where it is not that of its columns.
+    public let since: Int
     /// The positions of both in `Table.columns`, found out by the table; those of unknown names
     /// are missing, and `Table.problem()` tells of them.
     public private(set) var columns: [Int] = []
     public private(set) var presentColumn: Int?
 
-    public init(_ name: String, on columns: String..., present: String? = nil) {
+    public init(_ name: String, on columns: String..., present: String? = nil, since: Int = 1) {
         self.name = name
         columnNames = columns
         presentName = present
+        self.since = since
     }
 
     func resolved(in table: [Column]) -> TableIndex {
@@ -93,6 +96,21 @@ public enum Retention: Hashable, Sendable {
     case until(column: String, index: String)
 }
 
+/// What a store of an older schema needs besides new columns and indexes to come to a newer one.
+/// What has been released is never changed or removed.
+public struct SchemaStep: Sendable {
+    /// The number of the schema that it belongs to.
+    public let schema: Int
+    /// In SQL that every engine understands; run when that schema's columns are there and its
+    /// indexes are not.
+    public let sql: String
+
+    public init(_ schema: Int, _ sql: String) {
+        self.schema = schema
+        self.sql = sql
+    }
+}
+
 /// A table of the store, as data: every engine makes it, reads it and writes it from this.
 ///
 /// Invariant: the first `keyCount` columns are the unique key and never optional.
@@ -102,10 +120,12 @@ public struct Table: Hashable, Sendable {
     public let keyCount: Int
     public let indexes: [TableIndex]
     public let retention: Retention
+    /// What older stores need to come to newer schemas, in order.
+    public let steps: [SchemaStep]
 
     public init(
         _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],
-        retention: Retention = .untilDeleted
+        retention: Retention = .untilDeleted, steps: [SchemaStep] = []
     ) {
         let columns = key + values
         self.name = name
@@ -113,32 +133,40 @@ public struct Table: Hashable, Sendable {
         self.keyCount = key.count
         self.indexes = indexes.map { $0.resolved(in: columns) }
         self.retention = retention
+        self.steps = steps
     }
 
     /// The table of a record, with the columns that it declares.
     public init<R: Record>(
         _ name: String, of record: R.Type, indexes: [TableIndex] = [],
-        retention: Retention = .untilDeleted
+        retention: Retention = .untilDeleted, steps: [SchemaStep] = []
     ) {
         var list = ColumnList()
         _ = R(columns: &list, of: nil)
         self.init(
             name, key: Array(list.columns[..<list.keyCount]),
             values: Array(list.columns[list.keyCount...]), indexes: indexes,
-            retention: retention)
+            retention: retention, steps: steps)
     }
 
-    /// The table as that schema had it: without the columns that came later, and the indexes on
-    /// them.
+    /// The table as that schema had it: without the columns and indexes that came later. Indexes
+    /// that went since are not known any more.
     public func asOf(schema: Int) -> Table {
         let later = Set(columns.filter { $0.since > schema }.map(\.name))
         let indexes = indexes.filter { index in
-            later.isDisjoint(with: index.columnNames + (index.presentName.map { [$0] } ?? []))
+            index.since <= schema
+                && later.isDisjoint(
+                    with: index.columnNames + (index.presentName.map { [$0] } ?? []))
         }
         return Table(
             name, key: Array(columns[..<keyCount]),
             values: columns[keyCount...].filter { $0.since <= schema }, indexes: indexes,
-            retention: retention)
+            retention: retention, steps: steps.filter { $0.schema <= schema })
+    }
+
+    /// The number of the schema that last changed the table.
+    public var schema: Int {
+        (columns.map(\.since) + indexes.map(\.since) + steps.map(\.schema)).max() ?? 1
     }
 
     /// The columns, in order, by which `index` sorts; the key's if `nil` or unknown.

@@ -166,7 +166,7 @@ extension Reachability {
 
     /// At most so many can be unread yet: the folded ones are not known singly.
     public mutating func folded(unread: UInt64) {
-        guard unread < row.alertsFolded, unread < UnreadRecord.countMax else { return }
+        guard unread < row.alertsFolded, unread < UnreadCount.most else { return }
         forgetFolded(keeping: unread)
     }
 

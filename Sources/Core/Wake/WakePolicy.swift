@@ -49,7 +49,7 @@ public struct WakePolicy: Equatable, Sendable {
     /// A paused credential is looked at again after this.
     public static let pausedDelay: Milliseconds = 60_000
     /// More than any badge: what the icon shows is not known.
-    public static let badgeUnknown = UnreadRecord.countMax + 1
+    public static let badgeUnknown = UnreadCount.most + 1
     /// Demotion alerts so many messages singly; what is older is told in one summary before.
     public static let demotionAlerts = 3
     /// The most alert rows one demotion writes; older messages are told by none.

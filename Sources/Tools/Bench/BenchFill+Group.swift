@@ -59,9 +59,7 @@ extension StoreBench {
             return BenchMember(
                 participant: participant,
                 entries: entries.filter { $0.kind != .participant || $0.object == name }
-                    .sorted { $0.seq < $1.seq },
-                unread: try snapshot.record(
-                    UnreadRecord.self, own + [.identifier(conversation)]))
+                    .sorted { $0.seq < $1.seq })
         }
     }
 }
@@ -70,7 +68,6 @@ extension StoreBench {
 private struct BenchMember {
     let participant: ParticipantRecord
     let entries: [EntryRecord]
-    let unread: UnreadRecord?
 
     func put(as user: UserID, in transaction: any StoreTransaction) throws(StoreError) {
         let key: [ColumnValue] = [.app(participant.app), .user(user)]
@@ -93,9 +90,5 @@ private struct BenchMember {
         member.user = user
         member.activity = row.head
         try transaction.put(member)
-        if var unread {
-            unread.user = user
-            try transaction.put(unread)
-        }
     }
 }

@@ -237,9 +237,12 @@ extension StoreBench {
         if template.isVisible { user.visibleHead = user.head }
         if awaitsReceipts { user.receiptHead = user.head }
         try transaction.put(user)
-        if var unread = try transaction.record(UnreadRecord.self, own + [conversation]) {
-            unread.count += UInt64(made.count)
-            try transaction.put(unread)
+        let membership: [ColumnValue] = [.app(newest.app), conversation, .user(member)]
+        if var known = try transaction.record(ParticipantRecord.self, membership),
+            known.unread > 0
+        {
+            known.unread += UInt64(made.count)
+            try transaction.put(known)
         }
     }
 }

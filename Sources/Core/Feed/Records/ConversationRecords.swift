@@ -41,7 +41,11 @@ extension ConversationRecord {
     }
 }
 
-/// Who takes part in a conversation, since when; also who did, until when.
+/// Who takes part in a conversation, since when; also who did, until when. Beside that stands what
+/// a message that comes asks about the user, so that nothing else is read for it.
+///
+/// What the user has done or been told (`clearedPosition` and what follows) is written with the
+/// user's row locked; the membership itself with the conversation's.
 public struct ParticipantRecord: Record, Equatable {
     public var app: AppID
     public var conversation: ConversationID
@@ -67,6 +71,14 @@ public struct ParticipantRecord: Record, Equatable {
     /// The `seq` in this user's feed at which the conversation came to the front of the user's
     /// conversations (`moveToFront`); 0: it is not in the feed yet.
     public var activity: UInt64 = 0
+    /// How many messages are unread for the user (SYN-27): what the icon adds up. It saves counting
+    /// the entries; it saturates at `UnreadCount.most`.
+    public var unread: UInt64 = 0
+    /// The icon counts the conversation from then on, and its messages alert; 1970: it is not
+    /// muted. As the user's settings say.
+    public var mutedUntil: Timestamp = .blank
+    /// Nothing above it is read. As the user's read mark says.
+    public var readThrough: UInt64 = 0
 }
 
 extension ParticipantRecord {
@@ -79,7 +91,52 @@ extension ParticipantRecord {
                 "participant_by_leaving", on: "app", "conversation", "left_revision",
                 present: "left_revision"),
             TableIndex("participant_by_activity", on: "app", "user", "activity"),
-        ])
+            // Who takes part, without those who did.
+            TableIndex(
+                "participant_by_presence", on: "app", "conversation", "user",
+                present: "presence"),
+            // What is unread, in the order in which mutes end.
+            TableIndex(
+                "participant_by_unread", on: "app", "user", "unread_from",
+                present: "unread_from"),
+        ],
+        steps: [SchemaStep(2, presentBeforeSchema2), SchemaStep(2, decidedBeforeSchema2)]
+            + unreadBeforeSchema2)
+
+    private static let presentBeforeSchema2 = """
+        UPDATE "participant" SET "presence" = 1 WHERE "left_revision" IS NULL
+        """
+
+    /// A mark with ranges is looked at itself: what is read above it, is not known here.
+    private static let decidedBeforeSchema2 = """
+        UPDATE "participant" SET "unread" = 0,
+        "muted_until" = coalesce((
+        SELECT CASE WHEN "is_muted" = 0 THEN 0
+        ELSE coalesce(s."muted_until", 9223372036854775807) END FROM "conversation_settings" s
+        WHERE s."app" = "participant"."app" AND s."user" = "participant"."user"
+        AND s."conversation" = "participant"."conversation"), 0),
+        "read_through" = coalesce((
+        SELECT CASE WHEN length("ranges") > 0 THEN 9223372036854775807 ELSE "through" END
+        FROM "read_mark" m
+        WHERE m."app" = "participant"."app" AND m."user" = "participant"."user"
+        AND m."conversation" = "participant"."conversation"), 0)
+        """
+
+    /// What is unread was a table of its own.
+    private static let unreadBeforeSchema2 = [
+        SchemaStep(
+            2,
+            """
+            UPDATE "participant" SET ("unread", "unread_from") =
+            (SELECT u."count", u."muted_until" FROM "unread" u
+            WHERE u."app" = "participant"."app" AND u."user" = "participant"."user"
+            AND u."conversation" = "participant"."conversation")
+            WHERE EXISTS (SELECT 1 FROM "unread" u WHERE u."app" = "participant"."app"
+            AND u."user" = "participant"."user"
+            AND u."conversation" = "participant"."conversation" AND u."count" > 0)
+            """),
+        SchemaStep(2, "DROP TABLE \"unread\""),
+    ]
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
@@ -95,6 +152,15 @@ extension ParticipantRecord {
         conversationVersion = c.value("conversation_version", row?.conversationVersion)
         isGone = c.value("is_gone", row?.isGone)
         activity = c.value("activity", row?.activity)
+        unread = c.value("unread", row?.unread, since: 2, absent: 0)
+        mutedUntil = c.value("muted_until", row?.mutedUntil, since: 2, absent: .blank)
+        readThrough = c.value("read_through", row?.readThrough, since: 2, absent: .max >> 1)
+        c.derived(
+            "presence", row.flatMap { $0.leftRevision == nil ? 1 as UInt64 : nil },
+            isOptional: true, since: 2)
+        c.derived(
+            "unread_from", row.flatMap { $0.unread > 0 ? $0.mutedUntil : nil },
+            isOptional: true, since: 2)
     }
 }
 

@@ -18,7 +18,7 @@ public enum Schema {
         MetadataRecord.self, DistinctRecord.self, AliasRecord.self, SettingsRecord.self,
         BlockRecord.self, AnnouncementRecord.self, AnnouncementBatchRecord.self,
         UserDeletionRecord.self, RefusalRecord.self, NameErasureRecord.self,
-        WakeRecord.self, AlertRecord.self, WakeHistoryRecord.self, UnreadRecord.self,
+        WakeRecord.self, AlertRecord.self, WakeHistoryRecord.self,
         WebhookRecord.self, OutboxRecord.self, WebhookEventRecord.self,
         TokenFeedbackRecord.self, ProviderTokenRecord.self,
         ScheduledRecord.self, ScheduledRecipientRecord.self, ScheduleRecord.self,

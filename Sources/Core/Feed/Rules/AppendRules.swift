@@ -253,17 +253,15 @@ extension Work {
     /// The order is that of the newest messages, exactly, though a conversation that is in front
     /// already costs no write: while it stays there no other has an entry of these kinds, so the
     /// `seq` at which it came to the front is above the last one of every other conversation.
-    func moveToFront(
-        _ participant: ParticipantRecord, in feed: inout OpenFeed
-    ) throws(RuleFailure) {
+    ///
+    /// - Parameter participant: written by the caller afterwards.
+    func moveToFront(_ participant: inout ParticipantRecord, in feed: inout OpenFeed) {
         let id = participant.conversation.bytes
         guard feed.user.deletingSince == nil,
             feed.user.activeConversation != id || participant.activity == 0
         else { return }
         feed.user.activeConversation = id
-        var moved = participant
-        moved.activity = feed.user.head
-        try put(moved)
+        participant.activity = feed.user.head
     }
 
     /// Puts the new state of a message into the place of `older`, its entry so far. It alerts
@@ -343,29 +341,21 @@ extension Work {
 
     /// A message comes into the user's feed: it counts as unread unless it was read already.
     ///
+    /// - Parameter member: written by the caller afterwards.
     /// - Returns: what it asks for: one that alerts, or is passive, in a conversation that is not
     ///   muted, not already read.
     func receive(
-        _ message: MessageRecord, by user: UserRecord
+        _ message: MessageRecord, by member: inout ParticipantRecord, _ user: UserRecord
     ) throws(RuleFailure) -> Attention {
         let name = user.user
         let alerts = message.alerts(name)
         guard user.deletingSince == nil, alerts || message.isUseful(name) else { return .none }
-        let key: [ColumnValue] = [
-            .app(message.app), .user(name), .identifier(message.conversation),
-        ]
-        let mark = try record(ReadMarkRecord.self, key)
-        let isRead =
-            try mark.map { mark throws(RuleFailure) in try positions(of: mark) }?
-            .contains(message.position) ?? false
-        let settings = try record(SettingsRecord.self, key)
-        if alerts, !isRead {
-            try waking { () throws(StoreError) in
-                try self.transaction.addUnread(
-                    message.app, name, message.conversation, mutedUntil: settings?.quietUntil)
-            }
+        let known = member
+        let isRead = try waking { () throws(StoreError) in
+            try self.transaction.isRead(message.position, by: known)
         }
-        if settings?.isMuted(now: now) == true { return try refuse(message, to: name, .muted) }
+        if alerts, !isRead { transaction.addUnread(to: &member) }
+        if now < member.mutedUntil { return try refuse(message, to: name, .muted) }
         if isRead { return try refuse(message, to: name, .readAlready) }
         guard alerts else { return .useful }
         return Attention(message.timing, message.urgency, publishedAt: message.sentAt)

@@ -86,7 +86,7 @@ extension PageReader {
             ?? MetadataRecord(app: conversation.app, conversation: conversation.conversation)
     }
 
-    /// Of those who take part; who did stays as a row, and is passed over.
+    /// Those who take part.
     private func participants(
         of conversation: ConversationRecord, after: UserID?, _ limit: Int
     ) throws(StoreError) -> ([ParticipantRecord], next: UserID?) {
@@ -94,10 +94,11 @@ extension PageReader {
             try snapshot.records(
                 ParticipantRecord.self,
                 Scan(
+                    index: "participant_by_presence",
                     prefix: [.app(conversation.app), .identifier(conversation.conversation)],
                     after: after.map { [.user($0)] }, limit: limit + 1)),
             to: limit)
-        return (rows.filter { $0.leftRevision == nil }, last?.user)
+        return (rows, last?.user)
     }
 
     /// One row more than asked for was read: whether there is more is then known.

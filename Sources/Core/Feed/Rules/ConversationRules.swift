@@ -181,6 +181,13 @@ extension Work {
                     member.clearedPosition = former.clearedPosition
                     member.clearedAt = former.clearedAt
                     member.conversationVersion = former.conversationVersion + 1
+                    member.unread = former.unread
+                    // What was set and read before holds still.
+                    member = try self.waking { () throws(StoreError) in
+                        var member = member
+                        try self.transaction.inStep(&member)
+                        return member
+                    }
                 }
                 try self.put(member)
             }

@@ -23,7 +23,7 @@ extension Work {
             revision: conversation.revision, change: change, object: object, cursor: "",
             createdAt: now, turnAt: now)
         if waiting == nil && isDirect(conversation, joining: joining) {
-            // Who has left long ago is passed over, too: of many the rest waits.
+            // What does not fit into the request waits.
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
             try put(job)

@@ -301,10 +301,6 @@ extension PageReader {
         while true {
             let rows = try participants(of: reach, after: after, limit: Self.chunk)
             for row in rows {
-                guard row.leftRevision == nil else {
-                    after = row.user.name
-                    continue
-                }
                 var sized = [entry(of: row)]
                 if fetch.receipts, !reach.conversation.receiptsOff,
                     let receipt = try receipt(of: row)
@@ -326,12 +322,14 @@ extension PageReader {
         }
     }
 
+    /// Those who take part.
     func participants(
         of reach: HistoryReach, after user: String, limit: Int
     ) throws(StoreError) -> [ParticipantRecord] {
         try snapshot.records(
             ParticipantRecord.self,
             Scan(
+                index: "participant_by_presence",
                 prefix: [
                     .app(reach.conversation.app), .identifier(reach.conversation.conversation),
                 ],

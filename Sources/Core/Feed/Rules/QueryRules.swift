@@ -66,15 +66,17 @@ extension PageReader {
         }
     }
 
-    /// The participants, without those who left.
+    /// Those who take part.
     private func present(_ key: [ColumnValue]) throws(StoreError) -> [ParticipantRecord] {
         var found: [ParticipantRecord] = []
         var last: ParticipantRecord?
         while true {
             let rows = try snapshot.records(
                 ParticipantRecord.self,
-                Scan(prefix: key, after: last.map { [.user($0.user)] }, limit: 1000))
-            found += rows.filter { $0.leftRevision == nil }
+                Scan(
+                    index: "participant_by_presence", prefix: key,
+                    after: last.map { [.user($0.user)] }, limit: 1000))
+            found += rows
             if rows.count < 1000 { return found }
             last = rows.last
         }

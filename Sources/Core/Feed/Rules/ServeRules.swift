@@ -27,45 +27,32 @@ extension Work {
         case .message: try serveMessage(&job, conversation, budget: &budget)
         case .join: try serveJoin(&job, conversation, budget: &budget)
         case .metadata: try serveMetadata(&job, conversation, budget: &budget)
-        case .leave: try serveLeave(&job, isOver: isOver, budget: &budget)
-        case .messageChange: try serveMessageChange(&job, budget: &budget)
-        case .conversationEnd: try serveConversationEnd(&job, budget: &budget)
+        case .leave: try serveLeave(&job, conversation, budget: &budget)
+        case .messageChange: try serveMessageChange(&job, conversation, budget: &budget)
+        case .conversationEnd: try serveConversationEnd(&job, conversation, budget: &budget)
         }
-    }
-
-    /// Read at a time: what a turn leaves of them is read again in the next.
-    private static let participantsAtOnce = 64
-
-    private func participants(
-        after user: String, in job: FanOutRecord, limit: Int
-    ) throws(RuleFailure) -> [ParticipantRecord] {
-        try records(
-            ParticipantRecord.self,
-            Scan(
-                prefix: [.app(job.app), .identifier(job.conversation)],
-                after: user.isEmpty ? nil : [.text(user)], limit: limit))
     }
 
     /// Runs `body` for each who receives the change; it tells how many entries it wrote. One
     /// step writes at most one recipient's above its budget.
     private func forEachRecipient(
-        of job: inout FanOutRecord, budget: inout Int,
+        of job: inout FanOutRecord, in conversation: ConversationRecord, budget: inout Int,
         _ body: (ParticipantRecord) throws(RuleFailure) -> Int
     ) throws(RuleFailure) -> Bool {
+        let audience = Audience.recipients(of: job, in: conversation)
         let revision = job.revision
-        return try forEachOne(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        return try forEach(audience, of: &job, budget: &budget) { recipient throws(RuleFailure) in
             recipient.receives(revision) ? try body(recipient) : 0
         }
     }
 
-    /// As `forEachRecipient`, for those who left before, too.
-    private func forEachOne(
-        of job: inout FanOutRecord, budget: inout Int,
+    private func forEach(
+        _ audience: Audience, of job: inout FanOutRecord, budget: inout Int,
         _ body: (ParticipantRecord) throws(RuleFailure) -> Int
     ) throws(RuleFailure) -> Bool {
         while budget > 0 {
-            let limit = min(budget, limits.fanOutStep, Self.participantsAtOnce)
-            let recipients = try participants(after: job.cursor, in: job, limit: limit)
+            let limit = min(budget, limits.fanOutStep, Audience.atOnce)
+            let recipients = try members(audience, of: job, after: job.cursor, limit: limit)
             for recipient in recipients {
                 guard budget > 0 else { return false }
                 let written = try body(recipient)
@@ -78,7 +65,7 @@ extension Work {
         return false
     }
 
-    private func message(of job: FanOutRecord) throws(RuleFailure) -> MessageRecord {
+    func message(of job: FanOutRecord) throws(RuleFailure) -> MessageRecord {
         guard let id = MessageID(job.object),
             let message = try record(MessageRecord.self, [.app(job.app), .identifier(id)])
         else {
@@ -94,28 +81,32 @@ extension Work {
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
         let tellsReceipts = try tellsReceipts(conversation)
-        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        let blockers = try blockers(of: message)
+        return try forEachRecipient(of: &job, in: conversation, budget: &budget) {
+            recipient throws(RuleFailure) in
             guard recipient.receives(message.revision),
                 recipient.clearedPosition < message.position
             else { return 0 }
-            if try self.isUnwanted(message, by: recipient.user) {
+            if try self.isUnwanted(message, by: recipient.user, blockers) {
                 try self.note(.senderBlocked, message, recipient.user)
                 return 0
             }
             var feed = try self.openFeed(message.app, recipient.user)
-            var recipient = recipient
+            // What the user did since the memberships were read is known once the feed is locked.
+            var recipient = try self.locked(recipient)
+            let before = recipient
             var written = 1
             if recipient.isGone, message.deletedAt == nil {
                 recipient.isGone = false
                 recipient.conversationVersion += 1
-                try self.put(recipient)
                 written += try self.bringBack(conversation, for: recipient, message, &feed)
             }
-            let attention = try self.receive(message, by: feed.user)
+            let attention = try self.receive(message, by: &recipient, feed.user)
             try self.append(
                 .present(message), to: &feed, attention: attention,
                 tellsReceipts: tellsReceipts && message.deletedAt == nil)
-            try self.moveToFront(recipient, in: &feed)
+            self.moveToFront(&recipient, in: &feed)
+            if recipient != before { try self.put(recipient) }
             try self.close(feed)
             return written
         }
@@ -138,6 +129,7 @@ extension Work {
         let all = try records(
             ParticipantRecord.self,
             Scan(
+                index: "participant_by_presence",
                 prefix: [.app(recipient.app), .identifier(recipient.conversation)],
                 limit: limits.snapshotParticipants + 1))
         if all.count <= limits.snapshotParticipants {
@@ -197,10 +189,29 @@ extension Work {
 
     /// MSG-27.
     private func isUnwanted(
-        _ message: MessageRecord, by user: UserID
+        _ message: MessageRecord, by user: UserID, _ blockers: Set<UserID>?
     ) throws(RuleFailure) -> Bool {
         guard !message.sender.isEmpty, UserID(message.sender) != user else { return false }
+        if let blockers { return blockers.contains(user) }
         return try isBlocked(UserID(message.sender), by: user, message.app)
+    }
+
+    /// Those who block the message's sender, read at once for all recipients; `nil`: they are so
+    /// many that each recipient's own row is looked at.
+    private func blockers(of message: MessageRecord) throws(RuleFailure) -> Set<UserID>? {
+        guard !message.sender.isEmpty else { return [] }
+        let rows = try records(
+            BlockRecord.self,
+            Scan(
+                index: "block_by_other", prefix: [.app(message.app), .text(message.sender)],
+                limit: Audience.atOnce))
+        guard rows.count < Audience.atOnce else { return nil }
+        return Set(rows.filter(\.isBlocked).map(\.user))
+    }
+
+    /// The membership as it is now that the user's row is locked.
+    private func locked(_ member: ParticipantRecord) throws(RuleFailure) -> ParticipantRecord {
+        try membership(member.app, member.conversation, member.user) ?? member
     }
 
     /// Everyone gets the present state: a later change's job finds nothing newer to tell. Who has
@@ -209,7 +220,8 @@ extension Work {
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let metadata = try metadata(of: conversation)
-        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        return try forEachRecipient(of: &job, in: conversation, budget: &budget) {
+            recipient throws(RuleFailure) in
             guard recipient.leftRevision == nil else { return 0 }
             var feed = try self.openFeed(recipient.app, recipient.user)
             try self.append(.metadata(metadata), to: &feed)
@@ -221,11 +233,13 @@ extension Work {
     /// An edit, or a deletion for everyone. Only those get it who have the message; one that came
     /// with this change or a later one already is left alone.
     private func serveMessageChange(
-        _ job: inout FanOutRecord, budget: inout Int
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
+        let blockers = try blockers(of: message)
         let revision = job.revision
-        return try forEachOne(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        let audience = try audience(of: job, in: conversation)
+        return try forEach(audience, of: &job, budget: &budget) { recipient throws(RuleFailure) in
             if message.deletedAt != nil, let left = recipient.leftRevision,
                 left < message.revision
             {
@@ -237,7 +251,7 @@ extension Work {
                 sees || message.deletedAt != nil
             else { return 0 }
             // MSG-27: what came before the block stays, and changes; nobody is called to it.
-            let isUnwanted = try self.isUnwanted(message, by: recipient.user)
+            let isUnwanted = try self.isUnwanted(message, by: recipient.user, blockers)
             // The feed is locked in its turn also where nothing is written: a user who changes a
             // message which that user has cleared has the mutation's number stored afterwards.
             var feed = try self.openFeed(message.app, recipient.user)
@@ -283,9 +297,10 @@ extension Work {
                     .app(job.app), .identifier(job.conversation), .unsigned(job.revision),
                 ],
                 limit: limits.participantsPerRequest + 1))
+        let audience = Audience.recipients(of: job, in: conversation)
         while budget > 0 {
-            let limit = min(budget, limits.fanOutStep, Self.participantsAtOnce)
-            let recipients = try participants(after: job.cursor, in: job, limit: limit)
+            let limit = min(budget, limits.fanOutStep, Audience.atOnce)
+            let recipients = try members(audience, of: job, after: job.cursor, limit: limit)
             for recipient in recipients {
                 guard budget > 0 else { return false }
                 if recipient.joinedRevision == job.revision {
@@ -318,17 +333,22 @@ extension Work {
         _ job: inout FanOutRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let isBack = recipient.isBack
+        // Who left before is nothing to somebody who is new.
+        let audience = isBack ? .everybody : Audience.recipients(of: job, in: conversation)
         var feed = try openFeed(job.app, recipient.user)
         if job.member.isEmpty {
             try append(
                 .conversation(conversation, version: recipient.conversationVersion), to: &feed)
-            try moveToFront(recipient, in: &feed)
+            var moved = try locked(recipient)
+            let before = moved
+            moveToFront(&moved, in: &feed)
+            if moved != before { try put(moved) }
             try appendState(of: recipient, in: conversation, to: &feed)
         }
         var isFirst = true
         while budget > 0 {
-            let limit = min(budget, limits.fanOutStep, Self.participantsAtOnce)
-            let members = try participants(after: job.member, in: job, limit: limit)
+            let limit = min(budget, limits.fanOutStep, Audience.atOnce)
+            let members = try members(audience, of: job, after: job.member, limit: limit)
             for member in members {
                 guard isFirst || !isSpent else {
                     budget = 0
@@ -359,11 +379,11 @@ extension Work {
     }
 
     /// Those who stay are told of all who leave, those who leave of themselves.
-    ///
-    /// - Parameter isOver: the conversation ended since: those who stayed are told of that only.
+    /// If the conversation ended since, those who stayed are told of that only.
     private func serveLeave(
-        _ job: inout FanOutRecord, isOver: Bool, budget: inout Int
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
+        let isOver = conversation.deletedAt != nil
         let revision = job.revision
         let leaving = try records(
             ParticipantRecord.self,
@@ -371,7 +391,8 @@ extension Work {
                 index: "participant_by_leaving",
                 prefix: [.app(job.app), .identifier(job.conversation), .unsigned(revision)],
                 limit: limits.participantsPerRequest + 1))
-        return try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        return try forEachRecipient(of: &job, in: conversation, budget: &budget) {
+            recipient throws(RuleFailure) in
             let isLeaving = recipient.leftRevision == revision
             if isOver {
                 // Who was removed before the addition had come was told of neither.
@@ -387,9 +408,10 @@ extension Work {
     }
 
     private func serveConversationEnd(
-        _ job: inout FanOutRecord, budget: inout Int
+        _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
-        try forEachRecipient(of: &job, budget: &budget) { recipient throws(RuleFailure) in
+        try forEachRecipient(of: &job, in: conversation, budget: &budget) {
+            recipient throws(RuleFailure) in
             var member = recipient
             member.conversationVersion += 1
             member.isGone = true

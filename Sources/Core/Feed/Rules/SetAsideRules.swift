@@ -81,11 +81,10 @@ extension Work {
     /// The user whom the job serves next, also where the membership cannot be read.
     private func recipient(after row: [ColumnValue]) throws(RuleFailure) -> String? {
         let job = try job(row)
-        let next = try rows(
-            ParticipantRecord.table,
-            Scan(
-                prefix: [.app(job.app), .identifier(job.conversation)],
-                after: job.cursor.isEmpty ? nil : [.text(job.cursor)], limit: 1)
+        let key: [ColumnValue] = [.app(job.app), .identifier(job.conversation)]
+        guard let conversation = try record(ConversationRecord.self, key) else { return nil }
+        let next = try memberRows(
+            audience(of: job, in: conversation), of: job, after: job.cursor, limit: 1
         ).first
         guard case .text(let user)? = next?[2] else { return nil }
         return user

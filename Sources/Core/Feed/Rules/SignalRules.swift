@@ -10,14 +10,12 @@ extension PageReader {
         let key: [ColumnValue] = [.app(app), .identifier(conversation)]
         let own = try snapshot.record(ParticipantRecord.self, key + [.user(user)])
         guard let own, own.leftRevision == nil, !own.isGone else { return [] }
-        // Who left keeps a row.
-        let rowsMax = 2 * limits.signalParticipants
-        let rows = try snapshot.records(
-            ParticipantRecord.self, Scan(prefix: key, limit: rowsMax + 1))
-        let participants = rows.filter { $0.leftRevision == nil }
-        guard rows.count <= rowsMax, participants.count <= limits.signalParticipants else {
-            return []
-        }
+        let participants = try snapshot.records(
+            ParticipantRecord.self,
+            Scan(
+                index: "participant_by_presence", prefix: key,
+                limit: limits.signalParticipants + 1))
+        guard participants.count <= limits.signalParticipants else { return [] }
         var audience: [UserID] = []
         for participant in participants where participant.user != user {
             let block = try snapshot.record(

@@ -167,11 +167,9 @@ extension PageReader {
         guard cuts || (left.bytes >= 0 && left.elements >= 0) else { return nil }
         left.elements -= 1
         room = left
-        let unread = try snapshot.unreadCount(
-            reach.participant.app, reach.participant.user, reach.participant.conversation)
         return SnapshotConversation(
             conversation: reach.conversation.conversation, entries: entries,
-            completeFrom: newest.completeFrom, unread: UInt32(clamping: unread),
+            completeFrom: newest.completeFrom, unread: UInt32(clamping: reach.participant.unread),
             participantsComplete: isComplete)
     }
 
@@ -239,10 +237,7 @@ extension PageReader {
         if reach.conversation.participants <= UInt64(limits.snapshotParticipants) {
             let all = try participants(
                 of: reach, after: "", limit: limits.snapshotParticipants + 1)
-            if all.count <= limits.snapshotParticipants {
-                // Who left before is nothing to somebody who begins anew.
-                return (all.filter { $0.leftRevision == nil }, true)
-            }
+            if all.count <= limits.snapshotParticipants { return (all, true) }
         }
         var members: [ParticipantRecord] = []
         for user in Set(senders + [reach.participant.user]).sorted() {

@@ -9,11 +9,11 @@ extension StoreSnapshot {
     func unread(_ app: AppID, _ user: UserID, now: Timestamp) throws(StoreError) -> UInt64 {
         // A row counts one at least: more of them cannot change the number.
         let rows = try records(
-            UnreadRecord.self,
+            ParticipantRecord.self,
             Scan(
-                index: "unread_by_mute", prefix: [.app(app), .user(user)],
-                through: [.timestamp(now)], limit: Int(UnreadRecord.countMax)))
-        return min(rows.reduce(0) { $0 + $1.count }, UnreadRecord.countMax)
+                index: "participant_by_unread", prefix: [.app(app), .user(user)],
+                through: [.timestamp(now)], limit: Int(UnreadCount.most)))
+        return min(rows.reduce(0) { $0 + $1.unread }, UnreadCount.most)
     }
 
     /// The same, and for which time it holds: a mute may end.
@@ -25,41 +25,44 @@ extension StoreSnapshot {
         // all of them.
         let some = 32
         let rows = try records(
-            UnreadRecord.self, Scan(index: "unread_by_mute", prefix: prefix, limit: some))
+            ParticipantRecord.self,
+            Scan(index: "participant_by_unread", prefix: prefix, limit: some))
         let muted = rows.firstIndex { $0.mutedUntil > now }
         if muted != nil || rows.count < some {
             let shown = rows[..<(muted ?? rows.count)]
             return (
-                min(shown.reduce(0) { $0 + $1.count }, UnreadRecord.countMax),
+                min(shown.reduce(0) { $0 + $1.unread }, UnreadCount.most),
                 UnreadTime(from: now, until: muted.map { rows[$0].mutedUntil })
             )
         }
         let next = try records(
-            UnreadRecord.self,
+            ParticipantRecord.self,
             Scan(
-                index: "unread_by_mute", prefix: prefix, after: [.timestamp(now)], limit: 1))
+                index: "participant_by_unread", prefix: prefix, after: [.timestamp(now)],
+                limit: 1))
         return (
             try unread(app, user, now: now),
             UnreadTime(from: now, until: next.first?.mutedUntil)
         )
     }
 
-    /// The number of one conversation, muted or not.
-    func unreadCount(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID
-    ) throws(StoreError) -> UInt64 {
-        try record(UnreadRecord.self, [.app(app), .user(user), .identifier(conversation)])?.count
-            ?? 0
+    /// Whether the user has read what is at the position. Nearly always the membership says so
+    /// without a look at the read mark.
+    func isRead(_ position: UInt64, by member: ParticipantRecord) throws(StoreError) -> Bool {
+        guard position <= member.readThrough else { return false }
+        return try readPositions(member.app, member.user, member.conversation)
+            .contains(position)
     }
 
     /// Counts the entries that are to be read above everything read, between what was read alone:
     /// no entry is counted that does not count, and no more than the number shows.
-    fileprivate func countUnread(of member: ParticipantRecord) throws(StoreError) -> UInt64 {
+    fileprivate func countUnread(
+        of member: ParticipantRecord, _ read: PositionSet
+    ) throws(StoreError) -> UInt64 {
         guard member.leftRevision == nil, !member.isGone else { return 0 }
-        let read = try readPositions(member.app, member.user, member.conversation)
         var count: UInt64 = 0
         var after = max(read.through, member.joinedPosition, member.clearedPosition)
-        for range in read.ranges where count < UnreadRecord.countMax && range.last > after {
+        for range in read.ranges where count < UnreadCount.most && range.last > after {
             if range.first > after + 1 {
                 count += try countUnread(of: member, after, range.first - 1, less: count)
             }
@@ -77,7 +80,7 @@ extension StoreSnapshot {
                 index: "entry_by_unread",
                 prefix: [.app(member.app), .user(member.user), .identifier(member.conversation)],
                 after: [.unsigned(after)], through: [.unsigned(through)],
-                limit: Int(UnreadRecord.countMax - known)))
+                limit: Int(UnreadCount.most - known)))
         return UInt64(entries.count)
     }
 }
@@ -85,21 +88,12 @@ extension StoreSnapshot {
 extension StoreTransaction {
     /// A message came that is to be read and was not.
     ///
-    /// - Parameter mutedUntil: `nil`: the user has set nothing for the conversation.
-    func addUnread(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID, mutedUntil: Timestamp?
-    ) throws(StoreError) {
-        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
-        var row =
-            try record(UnreadRecord.self, key)
-            ?? UnreadRecord(
-                app: app, user: user, conversation: conversation, count: 0,
-                mutedUntil: mutedUntil ?? Timestamp(milliseconds: 0))
-        guard row.count < UnreadRecord.countMax else { return }
-        let before = row
-        row.count += 1
-        try put(row)
-        noteUnread(before, row)
+    /// - Parameter member: written by the caller afterwards.
+    func addUnread(to member: inout ParticipantRecord) {
+        guard member.unread < UnreadCount.most else { return }
+        let before = member
+        member.unread += 1
+        noteUnread(before, member)
     }
 
     /// The entry at `position` has begun, or ceased, to be one that is to be read; nothing else
@@ -108,75 +102,83 @@ extension StoreTransaction {
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, at position: UInt64,
         isToBeRead: Bool, now: Timestamp
     ) throws(StoreError) {
-        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
-        // At its most the number stands for more than it says; without a row there is little to
-        // count. Who left, or deleted the conversation, has nothing to read there.
-        guard var row = try record(UnreadRecord.self, key), row.count > 0,
-            row.count < UnreadRecord.countMax,
-            let member = try record(
+        // At its most the number stands for more than it says; at zero there is little to count.
+        // Who left, or deleted the conversation, has nothing to read there.
+        guard
+            var member = try record(
                 ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)]),
-            member.leftRevision == nil, !member.isGone
+            member.unread > 0, member.unread < UnreadCount.most, member.leftRevision == nil,
+            !member.isGone
         else {
             try recountUnread(app, user, conversation, now: now)
             return
         }
         guard position > max(member.joinedPosition, member.clearedPosition),
-            try !readPositions(app, user, conversation).contains(position)
+            try !isRead(position, by: member)
         else { return }
-        let before = row
-        row.count = isToBeRead ? row.count + 1 : row.count - 1
-        noteUnread(before, row)
-        if row.count == 0 { return try delete(UnreadRecord.self, key) }
-        try put(row)
+        let before = member
+        member.unread = isToBeRead ? member.unread + 1 : member.unread - 1
+        noteUnread(before, member)
+        try put(member)
     }
 
-    /// Something changed that the number depends on: counts anew.
+    /// Something changed that the number depends on, or a mute or a read mark: counts anew, and
+    /// brings what the membership says of both in step.
     ///
     /// - Returns: whether the icon shows less now.
     @discardableResult
     func recountUnread(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, now: Timestamp
     ) throws(StoreError) -> Bool {
-        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
-        let before = try record(UnreadRecord.self, key)
-        let member = try record(
-            ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
-        let settings = try record(SettingsRecord.self, key)
-        var after = UnreadRecord(
-            app: app, user: user, conversation: conversation, count: 0,
-            mutedUntil: settings?.quietUntil ?? Timestamp(milliseconds: 0))
-        if let member { after.count = try countUnread(of: member) }
-        if after != before { noteUnread(before, after) }
-        if after.count == 0 {
-            if before != nil { try delete(UnreadRecord.self, key) }
-        } else if after != before {
-            try put(after)
+        guard
+            let before = try record(
+                ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
+        else { return false }
+        var after = before
+        let read = try inStep(&after)
+        after.unread = try countUnread(of: after, read)
+        if after.unread != before.unread || after.mutedUntil != before.mutedUntil {
+            noteUnread(before, after)
         }
-        return after.shown(now: now) < before?.shown(now: now) ?? 0
+        if after != before { try put(after) }
+        return after.shown(now: now) < before.shown(now: now)
+    }
+
+    /// Lets the membership say what the user's settings and read mark say.
+    ///
+    /// - Returns: what is read.
+    @discardableResult
+    func inStep(_ member: inout ParticipantRecord) throws(StoreError) -> PositionSet {
+        let settings = try record(
+            SettingsRecord.self,
+            [.app(member.app), .user(member.user), .identifier(member.conversation)])
+        let read = try readPositions(member.app, member.user, member.conversation)
+        member.mutedUntil = settings?.quietUntil ?? .blank
+        member.readThrough = read.ranges.last?.last ?? read.through
+        return read
     }
 }
 
-/// A row of unread messages before and after it was written; one that counts nothing is as good as
-/// none.
+/// A membership before and after its number of unread messages was written.
 struct UnreadStep {
-    var before: UnreadRecord?
-    var after: UnreadRecord?
+    var before: ParticipantRecord
+    var after: ParticipantRecord
 }
 
 extension StoreTransaction {
-    /// Everything that writes such a row tells so here, for sessions that keep the number.
-    fileprivate func noteUnread(_ before: UnreadRecord?, _ after: UnreadRecord?) {
+    /// Everything that writes the number tells so here, for sessions that keep it.
+    fileprivate func noteUnread(_ before: ParticipantRecord, _ after: ParticipantRecord) {
         (self as? MeteredTransaction)?.note(UnreadStep(before: before, after: after))
     }
 }
 
 extension UnreadStep {
-    /// What the icon shows more, or less, of the row.
+    /// What the icon shows more, or less, of the conversation.
     func change(now: Timestamp) -> UnreadChange {
         var change = UnreadChange()
         change.by =
-            Int(clamping: after?.shown(now: now) ?? 0) - Int(clamping: before?.shown(now: now) ?? 0)
-        change.muteEnds = [before, after].compactMap { $0 }.filter { $0.count > 0 }
+            Int(clamping: after.shown(now: now)) - Int(clamping: before.shown(now: now))
+        change.muteEnds = [before, after].filter { $0.unread > 0 }
             .map(\.mutedUntil).filter { $0 > now }.min()
         return change
     }
@@ -186,7 +188,7 @@ extension Work {
     /// What the request did to the numbers of unread messages goes to the users' changes.
     func noteUnread() {
         for step in transaction.unreadSteps {
-            guard let row = step.after ?? step.before else { continue }
+            let row = step.after
             var change = FeedChange(app: row.app, user: row.user, head: 0, kinds: 0)
             change.unread = step.change(now: now)
             if !change.unread.isNothing { effects.note(change) }
@@ -194,9 +196,9 @@ extension Work {
     }
 }
 
-extension UnreadRecord {
+extension ParticipantRecord {
     /// What the icon shows of it.
-    fileprivate func shown(now: Timestamp) -> UInt64 { mutedUntil <= now ? count : 0 }
+    fileprivate func shown(now: Timestamp) -> UInt64 { mutedUntil <= now ? unread : 0 }
 }
 
 extension Work {
@@ -205,13 +207,15 @@ extension Work {
         effects.note(
             try waking { () throws(StoreError) in
                 let key: [ColumnValue] = [
-                    .app(member.app), .user(member.user), .identifier(member.conversation),
+                    .app(member.app), .identifier(member.conversation), .user(member.user),
                 ]
-                guard let before = try self.transaction.record(UnreadRecord.self, key) else {
-                    return WakeEffects()
-                }
-                try self.transaction.delete(UnreadRecord.self, key)
-                self.transaction.noteUnread(before, nil)
+                guard let before = try self.transaction.record(ParticipantRecord.self, key),
+                    before.unread > 0
+                else { return WakeEffects() }
+                var after = before
+                after.unread = 0
+                try self.transaction.put(after)
+                self.transaction.noteUnread(before, after)
                 guard before.shown(now: self.now) > 0 else { return WakeEffects() }
                 return try WakeRules.unreadFell(
                     member.app, member.user, member.conversation, in: self.transaction,

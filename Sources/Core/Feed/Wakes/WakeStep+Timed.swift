@@ -70,15 +70,12 @@ extension WakeStep {
     /// Whether what its publish asked about is still so: hours may lie between.
     private func isWanted(_ alert: AlertRecord) throws(StoreError) -> Bool {
         guard alert.conversation != .none else { return true }
-        let own: [ColumnValue] = [
-            .app(alert.app), .user(alert.user), .identifier(alert.conversation),
-        ]
         let member = try transaction.record(
             ParticipantRecord.self,
             [.app(alert.app), .identifier(alert.conversation), .user(alert.user)])
         guard let member, member.leftRevision == nil, member.clearedPosition < alert.position
         else { return false }
-        if try transaction.record(SettingsRecord.self, own)?.isMuted(now: now) ?? false {
+        if now < member.mutedUntil {
             try transaction.put(
                 RefusalRecord(
                     app: alert.app, user: alert.user, message: alert.message, reason: .muted,

@@ -181,9 +181,10 @@ public enum WakeOutcome: UInt64, StoredNumber, CaseIterable {
     }
 }
 
-extension UnreadRecord {
+/// The number of unread messages of a conversation, or of all of them.
+public enum UnreadCount {
     /// An icon shows no more: counting further would cost more than it tells.
-    public static let countMax: UInt64 = 999
+    public static let most: UInt64 = 999
 }
 
 extension Timestamp {

@@ -1,0 +1,91 @@
+import Model
+
+/// Whom a change that is on its way into feeds may concern.
+enum Audience: Equatable {
+    /// Those who take part, and those who left with this revision or a later one. People who left
+    /// before cost nothing.
+    case recipients(leavingWith: UInt64, leftLater: Bool)
+    /// Everyone who ever took part.
+    case everybody
+
+    /// Read at a time: what a turn leaves of them is read again in the next.
+    static let atOnce = 64
+
+    static func recipients(
+        of job: FanOutRecord, in conversation: ConversationRecord
+    ) -> Audience {
+        .recipients(
+            leavingWith: job.revision, leftLater: conversation.revision > job.revision)
+    }
+}
+
+extension Work {
+    func audience(
+        of job: FanOutRecord, in conversation: ConversationRecord
+    ) throws(RuleFailure) -> Audience {
+        // A deletion concerns those who left before it, too.
+        if job.change == .messageChange, try message(of: job).deletedAt != nil {
+            return .everybody
+        }
+        return .recipients(of: job, in: conversation)
+    }
+
+    /// The next members whom the job concerns, in the order of their names. Fewer than `limit`:
+    /// there are no more.
+    func members(
+        _ audience: Audience, of job: FanOutRecord, after user: String, limit: Int
+    ) throws(RuleFailure) -> [ParticipantRecord] {
+        var members: [ParticipantRecord] = []
+        for row in try memberRows(audience, of: job, after: user, limit: limit) {
+            do throws(StoreError) {
+                members.append(try ParticipantRecord(row: row))
+            } catch {
+                throw .store(error)
+            }
+        }
+        return members
+    }
+
+    /// As they are stored: one that cannot be read keeps no other from being found.
+    func memberRows(
+        _ audience: Audience, of job: FanOutRecord, after user: String, limit: Int
+    ) throws(RuleFailure) -> [[ColumnValue]] {
+        let conversation: [ColumnValue] = [.app(job.app), .identifier(job.conversation)]
+        let after: [ColumnValue]? = user.isEmpty ? nil : [.text(user)]
+        let all = Scan(prefix: conversation, after: after, limit: limit)
+        guard case .recipients(let revision, let leftLater) = audience else {
+            return try rows(ParticipantRecord.table, all)
+        }
+        var found = try rows(
+            ParticipantRecord.table,
+            Scan(
+                index: "participant_by_presence", prefix: conversation, after: after,
+                limit: limit))
+        if job.change == .leave {
+            found += try rows(
+                ParticipantRecord.table,
+                Scan(
+                    index: "participant_by_leaving",
+                    prefix: conversation + [.unsigned(revision)], after: after, limit: limit))
+        }
+        if leftLater {
+            // By the order of their leaving. Of many it is cheaper to pass over all who ever left.
+            let later = try rows(
+                ParticipantRecord.table,
+                Scan(
+                    index: "participant_by_leaving", prefix: conversation,
+                    after: [.unsigned(revision)], limit: Audience.atOnce))
+            guard later.count < Audience.atOnce else {
+                return try rows(ParticipantRecord.table, all)
+            }
+            found += later.filter { Self.user(of: $0) > UserID(user) }
+        }
+        let sorted = found.sorted { Self.user(of: $0) < Self.user(of: $1) }
+        return Array(sorted.prefix(limit))
+    }
+
+    private static func user(of row: [ColumnValue]) -> UserID {
+        guard case .text(let name) = row[2] else { return UserID("") }
+        return UserID(name)
+    }
+}
