@@ -87,6 +87,8 @@ import Testing
         "participant.muted_until": ["0", "0"],
         "participant.read_through": ["0", "0"],
         "participant.presence": ["null", "1"],
+        "entry.named": ["1", "null"],
+        "entry.to_read": ["null", "0"],
     ]
 
     /// Tables that are no more.

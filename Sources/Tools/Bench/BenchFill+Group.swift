@@ -47,19 +47,19 @@ extension StoreBench {
                     [.app(Self.crowd), .identifier(conversation), .user(user)])
             else { throw .corrupt("no participant to copy") }
             var entries: [EntryRecord] = []
-            for kind in [EntryKind.conversation, .participant, .message] {
-                entries += try snapshot.records(
-                    EntryRecord.self,
-                    Scan(
-                        index: "entry_by_object",
-                        prefix: own + [.unsigned(kind.rawValue), .identifier(conversation)],
-                        limit: 8))
+            for index in ["entry_by_object", "entry_by_place"] {
+                let found = try snapshot.records(
+                    EntryRecord.self, Scan(index: index, prefix: own, limit: 1_000))
+                entries += found.filter { $0.conversation == conversation }
             }
             let name = Array(user.name.utf8)
             return BenchMember(
                 participant: participant,
-                entries: entries.filter { $0.kind != .participant || $0.object == name }
-                    .sorted { $0.seq < $1.seq })
+                entries: entries.filter {
+                    [.conversation, .message].contains($0.kind)
+                        || $0.kind == .participant && $0.object == name
+                }
+                .sorted { $0.seq < $1.seq })
         }
     }
 }

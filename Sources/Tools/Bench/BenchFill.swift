@@ -213,12 +213,8 @@ extension StoreBench {
     ) throws(StoreError) {
         let own: [ColumnValue] = [.app(newest.app), .user(member)]
         let conversation = ColumnValue.identifier(newest.conversation)
-        let like = Scan(
-            index: "entry_by_object",
-            prefix: own + [
-                .unsigned(EntryKind.message.rawValue), conversation,
-                .blob(newest.message.bytes),
-            ], limit: 1)
+        // The newest entry is that of the newest message.
+        let like = Scan(prefix: own, descending: true, limit: 1)
         guard var user = try transaction.record(UserRecord.self, own),
             let template = try transaction.records(EntryRecord.self, like).first
         else { throw .corrupt("no entry to copy") }

@@ -23,17 +23,41 @@ public struct EntryRecord: Record, Equatable {
     public var expiresAt: Timestamp?
     /// Of a message that is unread for the user until it is read (SYN-27), its position.
     public var unreadPosition: UInt64?
+
+    /// Where a message's entry stands in `entry_by_place`: 1 among those that are to be read, 0
+    /// among the others.
+    static func place(isToBeRead: Bool) -> ColumnValue { .unsigned(isToBeRead ? 1 : 0) }
+
+    /// `nil`: it is no message's.
+    private var isToBeRead: UInt64? {
+        kind == .message ? unreadPosition == nil ? 0 : 1 : nil
+    }
 }
 
 extension EntryRecord {
     public static let table = Table(
         "entry", of: Self.self,
         indexes: [
-            TableIndex("entry_by_object", on: "app", "user", "kind", "conversation", "object"),
+            // Of all kinds but messages, which are most entries and have an order of their own.
+            TableIndex(
+                "entry_by_object", on: "app", "user", "kind", "conversation", "object",
+                present: "named", since: 3),
             TableIndex("entry_by_expiry", on: "expires_at", present: "expires_at"),
             TableIndex(
-                "entry_by_unread", on: "app", "user", "conversation", "unread_position",
-                present: "unread_position"),
+                "entry_by_place", on: "app", "user", "conversation", "to_read", "position",
+                present: "to_read"),
+        ],
+        steps: [
+            // These held every message twice.
+            SchemaStep(3, "DROP INDEX \"entry_by_object\""),
+            SchemaStep(3, "DROP INDEX \"entry_by_unread\""),
+            SchemaStep(
+                3,
+                """
+                UPDATE "entry" SET "named" = CASE WHEN "kind" = 2 THEN NULL ELSE 1 END,
+                "to_read" = CASE WHEN "kind" <> 2 THEN NULL
+                WHEN "unread_position" IS NULL THEN 0 ELSE 1 END
+                """),
         ])
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
@@ -49,6 +73,10 @@ extension EntryRecord {
         firstSeq = c.value("first_seq", row?.firstSeq)
         expiresAt = c.value("expires_at", row?.expiresAt)
         unreadPosition = c.value("unread_position", row?.unreadPosition)
+        c.derived(
+            "named", row.flatMap { $0.kind == .message ? nil : 1 as UInt64 }, isOptional: true,
+            since: 3)
+        c.derived("to_read", row.flatMap(\.isToBeRead), isOptional: true, since: 3)
     }
 }
 

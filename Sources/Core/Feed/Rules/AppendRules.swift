@@ -327,16 +327,11 @@ extension Work {
     func entry(
         of kind: EntryKind, like object: FeedObject, in user: UserRecord
     ) throws(RuleFailure) -> EntryRecord? {
-        try records(
-            EntryRecord.self,
-            Scan(
-                index: "entry_by_object",
-                prefix: [
-                    .app(user.app), .user(user.user), .unsigned(kind.rawValue),
-                    .identifier(object.conversation), .blob(object.object),
-                ],
-                limit: 1)
-        ).first
+        try waking { () throws(StoreError) in
+            try self.transaction.entry(
+                of: kind, user.app, user.user, object.conversation, object: object.object,
+                position: object.position)
+        }
     }
 
     /// A message comes into the user's feed: it counts as unread unless it was read already.

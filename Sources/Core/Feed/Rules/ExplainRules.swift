@@ -103,16 +103,9 @@ extension PageReader {
         of told: Told, _ user: UserID, _ app: AppID
     ) throws(StoreError) -> EntryRecord? {
         for kind in told.isDeleted ? [.tombstone, told.kind] : [told.kind] {
-            let found = try snapshot.records(
-                EntryRecord.self,
-                Scan(
-                    index: "entry_by_object",
-                    prefix: [
-                        .app(app), .user(user), .unsigned(kind.rawValue),
-                        .identifier(told.conversation), .blob(told.message.bytes),
-                    ],
-                    limit: 1)
-            ).first
+            let found = try snapshot.entry(
+                of: kind, app, user, told.conversation, object: told.message.bytes,
+                position: told.position)
             if let found { return found }
         }
         return nil

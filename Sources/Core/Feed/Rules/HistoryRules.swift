@@ -238,17 +238,9 @@ extension PageReader {
         _ message: MessageRecord, to participant: ParticipantRecord
     ) throws(StoreError) -> Bool {
         let kind: EntryKind = message.deletedAt == nil ? .message : .tombstone
-        return try !snapshot.records(
-            EntryRecord.self,
-            Scan(
-                index: "entry_by_object",
-                prefix: [
-                    .app(message.app), .user(participant.user),
-                    .unsigned(kind.rawValue), .identifier(message.conversation),
-                    .identifier(message.message),
-                ],
-                limit: 1)
-        ).isEmpty
+        return try snapshot.entry(
+            of: kind, message.app, participant.user, message.conversation,
+            object: message.message.bytes, position: message.position) != nil
     }
 
     /// What a client holds of a conversation beside participants, receipts and messages.

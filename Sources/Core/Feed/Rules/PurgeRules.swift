@@ -99,7 +99,8 @@ extension Work {
         of kind: EntryKind, in member: ParticipantRecord, after object: [UInt8]? = nil,
         limit: Int
     ) throws(RuleFailure) -> [EntryRecord] {
-        try records(
+        if kind == .message { return try messages(in: member, limit: limit) }
+        return try records(
             EntryRecord.self,
             Scan(
                 index: "entry_by_object",
@@ -110,13 +111,22 @@ extension Work {
                 after: object.map { [.blob($0)] }, limit: limit))
     }
 
+    private func messages(
+        in member: ParticipantRecord, through: UInt64? = nil, limit: Int
+    ) throws(RuleFailure) -> [EntryRecord] {
+        try waking { () throws(StoreError) in
+            try self.transaction.messageEntries(
+                member.app, member.user, member.conversation, through: through, limit: limit)
+        }
+    }
+
     private func delete(_ entry: EntryRecord) throws(RuleFailure) {
         try delete(
             EntryRecord.self, [.app(entry.app), .user(entry.user), .unsigned(entry.seq)])
     }
 
-    /// What a user deleted for the own devices. The cursor is the last message looked at: later
-    /// ones stay, and are passed over.
+    /// What a user deleted for the own devices: the messages, then their tombstones. The cursor is
+    /// the last of these that was looked at: later ones stay, and are passed over.
     private func purgeCleared(_ purge: PurgeRecord, _ limit: Int) throws(RuleFailure) -> Int {
         let user = UserID(purge.user)
         _ = try record(UserRecord.self, [.app(purge.app), .user(user)], lock: .wait)
@@ -124,26 +134,27 @@ extension Work {
             try delete(purge)
             return 0
         }
-        for kind in [EntryKind.message, .tombstone] {
-            let word = kind == .message ? "message " : "tombstone "
-            guard purge.cursor.isEmpty || kind == .tombstone || purge.cursor.hasPrefix(word)
-            else { continue }
-            let last = MessageID(text: String(purge.cursor.dropFirst(word.count)))
-            let isSame = purge.cursor.hasPrefix(word)
-            // The conversation's own tombstone has the empty object: it comes first, and stays.
-            let entries = try entries(
-                of: kind, in: member, after: isSame ? last?.bytes ?? [] : [], limit: limit)
-            for entry in entries where entry.position <= member.clearedPosition {
-                try delete(entry)
-            }
-            if entries.count == limit, let object = entries.last?.object,
-                let message = MessageID(object)
-            {
-                var purge = purge
-                purge.cursor = word + message.description
-                try put(purge)
-                return entries.count
-            }
+        let messages = try messages(
+            in: member, through: member.clearedPosition, limit: limit)
+        for entry in messages { try delete(entry) }
+        if messages.count == limit { return messages.count }
+        let word = "tombstone "
+        let last =
+            purge.cursor.hasPrefix(word)
+            ? MessageID(text: String(purge.cursor.dropFirst(word.count))) : nil
+        // The conversation's own tombstone has the empty object: it comes first, and stays.
+        let tombstones = try entries(
+            of: .tombstone, in: member, after: last?.bytes ?? [], limit: limit)
+        for entry in tombstones where entry.position <= member.clearedPosition {
+            try delete(entry)
+        }
+        if tombstones.count == limit, let object = tombstones.last?.object,
+            let message = MessageID(object)
+        {
+            var purge = purge
+            purge.cursor = word + message.description
+            try put(purge)
+            return tombstones.count
         }
         let own: [ColumnValue] = [
             .app(member.app), .user(member.user), .identifier(member.conversation),

@@ -77,8 +77,11 @@ extension StoreSnapshot {
         let entries = try records(
             EntryRecord.self,
             Scan(
-                index: "entry_by_unread",
-                prefix: [.app(member.app), .user(member.user), .identifier(member.conversation)],
+                index: "entry_by_place",
+                prefix: [
+                    .app(member.app), .user(member.user), .identifier(member.conversation),
+                    EntryRecord.place(isToBeRead: true),
+                ],
                 after: [.unsigned(after)], through: [.unsigned(through)],
                 limit: Int(UnreadCount.most - known)))
         return UInt64(entries.count)

@@ -137,16 +137,9 @@ extension StoreSnapshot {
                 through: [.unsigned(position)], descending: true, limit: 1)
         ).first
         guard let message else { return nil }
-        return try records(
-            EntryRecord.self,
-            Scan(
-                index: "entry_by_object",
-                prefix: [
-                    .app(app), .user(user), .unsigned(EntryKind.message.rawValue),
-                    .identifier(conversation), .blob(message.message.bytes),
-                ],
-                limit: 1)
-        ).first?.change
+        return try entry(
+            of: .message, app, user, conversation, object: message.message.bytes,
+            position: message.position)?.change
     }
 
     private static var noMessage: MessageID { MessageID(high: 0, low: 0) }

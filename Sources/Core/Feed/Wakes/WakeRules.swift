@@ -324,8 +324,11 @@ public enum WakeRules {
             let newest = try transaction.records(
                 EntryRecord.self,
                 Scan(
-                    index: "entry_by_unread",
-                    prefix: [.app(app), .user(user), .identifier(conversation)],
+                    index: "entry_by_place",
+                    prefix: [
+                        .app(app), .user(user), .identifier(conversation),
+                        EntryRecord.place(isToBeRead: true),
+                    ],
                     descending: true, limit: 1)
             ).first, let row = try transaction.record(UserRecord.self, [.app(app), .user(user)])
         else { return WakeEffects() }
