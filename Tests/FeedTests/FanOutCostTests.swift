@@ -121,4 +121,34 @@ struct FanOutCostTests {
             #expect(got == expected ?? ["message 1 few", "message 2 many"], "\(name)")
         }
     }
+
+    @Test("whether a sleeping device has a session need not be looked up")
+    func asleep() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        var costs: [RowCount] = []
+        for (user, number) in [("bob", 1), ("carl", 2)] as [(String, UInt64)] {
+            let phone = DeviceID(high: 8, low: number)
+            let id = try world.converse(["anna", user])
+            let session = try pushes.open(user, phone).session
+            try world.publish("seen", to: id, from: "anna")
+            #expect(try pushes.run(70_000) == [], "it is connected")
+            try pushes.acknowledge(session, try world.head(user))
+            try pushes.end(session, applied: try world.head(user), within: 0)
+            try pushes.run(1_000)
+            if number == 2 {
+                try world.tamper { transaction throws(StoreError) in
+                    let key: [ColumnValue] = [.app(World.app), .text(user), .identifier(phone)]
+                    var device = try transaction.record(DeviceRecord.self, key)!
+                    #expect(device.withoutSessionSince != nil)
+                    device.withoutSessionSince = nil
+                    try transaction.put(device)
+                }
+            }
+            try world.publish("x", to: id, from: "anna")
+            costs.append(world.rows)
+        }
+        #expect(costs[0].read + 2 == costs[1].read, "\(costs)")
+        #expect(costs[0].written == costs[1].written)
+    }
 }

@@ -102,6 +102,9 @@ public struct DeviceRecord: Record, Equatable {
     public var wakeHabit: [UInt8] = []
     /// What the app has stored above `applied`: pairs of a first and a last `seq`, 8 bytes each.
     public var storedRanges: [UInt8] = []
+    /// When the row of the app's last session went: whoever asks whether the device is connected
+    /// need not look for one. `nil`: there may be one.
+    public var withoutSessionSince: Timestamp?
 }
 
 extension DeviceRecord {
@@ -150,6 +153,8 @@ extension DeviceRecord {
         tokenProvenAt = c.value("token_proven_at", row?.tokenProvenAt)
         wakeHabit = c.value("wake_habit", row?.wakeHabit)
         storedRanges = c.value("stored_ranges", row?.storedRanges)
+        withoutSessionSince = c.value(
+            "without_session_since", row?.withoutSessionSince, since: 4)
     }
 }
 

@@ -61,6 +61,7 @@ extension Work {
             describe(request, &device)
             // A new session sends every unanswered mutation again, in order (MSG-14).
             device.refusedMutation = 0
+            device.withoutSessionSince = nil
         }
         device.lastSeenAt = now
         try put(device)

@@ -26,6 +26,7 @@ extension StoreSnapshot {
     private static var pendingScanMax: Int { 1_024 }
 
     func isSessionCounted(of device: DeviceRecord, now: Timestamp) throws(StoreError) -> Bool {
+        if device.withoutSessionSince != nil { return false }
         let session = try record(
             SessionRecord.self, device.wakeKey + [.unsigned(RoleKind.app.rawValue)])
         return session?.counts(now: now) ?? false

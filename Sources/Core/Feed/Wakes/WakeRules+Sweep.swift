@@ -202,10 +202,12 @@ extension WakeRules {
         try transaction.delete(
             SessionRecord.self, Array(session.row.prefix(SessionRecord.table.keyCount)))
         guard session.role == .app,
-            let device = try transaction.record(
+            var device = try transaction.record(
                 DeviceRecord.self,
                 [.app(session.app), .user(session.user), .identifier(session.device)])
         else { return WakeEffects() }
+        device.withoutSessionSince = now
+        try transaction.put(device)
         var step = try WakeStep(device, in: transaction, now: now)
         let unread = try transaction.unread(device.app, device.user, now: now)
         let change = try newestPending(of: device, in: transaction)
