@@ -99,6 +99,8 @@ import Testing
         #expect(hundred.group == 100 && hundred.rowsWritten < 16)
         #expect(try #require(hundred.journalBytes) < #require(alone.journalBytes))
         #expect(try #require(hundred.statements) < #require(alone.statements))
+        // Of the whole transaction, not of one of its requests.
+        #expect(try #require(hundred.statementsMost) > #require(alone.statementsMost))
         // 300 members: an entry and a head for each.
         let fanOut = try row(.groupPublish, "fan-out")
         let each = Double(fanOut.transactions) / Double(fanOut.runs)
@@ -111,12 +113,21 @@ import Testing
     @Test("in memory, as a table")
     func memory() throws {
         let run = try Self.bench(
-            ["--store", "memory", "--only", "alive,tag", "--runs", "1"])
+            [
+                "--store", "memory", "--only", "alive,tag,group-publish", "--runs", "1",
+                "--participants", "301",
+            ])
         #expect(run.status == 0, "\(run.complaint)")
         let kinds = run.output.split(separator: "\n").prefix { !$0.isEmpty }
             .compactMap { $0.split(separator: " ").first.map(String.init) }
-        #expect(kinds.starts(with: ["kind", "tag", "alive"]))
+        #expect(kinds.starts(with: ["kind", "tag", "alive", "group-publish"]))
+        let holds = run.output.split(separator: "\n").drop { !$0.hasPrefix("Longest holds") }
+        #expect(holds.dropFirst().prefix(2).allSatisfy { $0.contains(": at most ") })
         #expect(run.complaint.contains("fill: "))
+        // An entry and a head for each, and the members' rows.
+        let fanOut = holds.first { $0.contains("group-publish: fan-out: at most") }
+        let rows = fanOut?.split(separator: " ").compactMap { Int($0) }.last ?? 0
+        #expect(rows >= 602, "\(fanOut ?? "")")
     }
 
     @Test("a kind that there is not, a file that there is")
@@ -125,6 +136,8 @@ import Testing
         #expect(unknown.status == 64 && unknown.complaint.contains("telegraph"))
         let existing = try Self.bench(["--store", "/dev/null"])
         #expect(existing.status == 64 && existing.complaint.contains("/dev/null exists"))
+        let few = try Self.bench(["--participants", "7"])
+        #expect(few.status == 64 && few.complaint.contains("300"))
         let size = try Self.bench(["--scale", "7"])
         #expect(size.status == 64 && size.complaint.contains("2000"))
     }

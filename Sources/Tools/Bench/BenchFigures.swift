@@ -54,8 +54,9 @@ public struct BenchRow: Codable, Equatable, Sendable {
     public let statements: Double?
     public let journalBytes: Double?
     public let processorMicroseconds: Double
-    /// The most rows of one transaction.
+    /// The most rows of one transaction, and the most statements.
     public let rowsMost: Int
+    public let statementsMost: UInt64?
     /// How long one transaction held the writer until its requests were carried out.
     public let held: BenchTimes
     /// From there until it was on disk.
@@ -84,6 +85,7 @@ public struct BenchRow: Codable, Equatable, Sendable {
         rowsMost = all.map(\.rows.total).max() ?? 0
         let counts = all.contains { $0.statements != nil }
         statements = counts ? mean { Double($0.statements ?? 0) } : nil
+        statementsMost = all.compactMap(\.statements).max()
         let hasJournal = all.contains { $0.journal != nil }
         journalBytes = hasJournal ? mean { Double($0.journal ?? 0) } : nil
         held = BenchTimes(runs.map { $0.map(\.held) })

@@ -53,10 +53,25 @@ public struct BenchReport: Codable, Equatable, Sendable {
             of the processor are of one request, times are microseconds of one transaction. A name
             behind a colon is that of the duty whose turns followed, or of what came next.
             """
+        text += "\n\n" + longest
         if rows.contains(where: \.isCut) { text += "\n* cut short: its time was up." }
         for failure in failures { text += "\nfailed: \(failure)" }
         if isDebug { text += "\nA debug build: the times say nothing." }
         return text
+    }
+
+    private static let longestRows = 8
+
+    /// What held the writer for longest. The rows and statements are those of any machine.
+    private var longest: String {
+        let chosen = rows.sorted { $0.held.worstOfAll > $1.held.worstOfAll }
+        let lines = chosen.prefix(Self.longestRows).map { row in
+            let statements = row.statementsMost.map { ", \($0) statements" } ?? ""
+            return String(format: "%9.0f us  ", row.held.worstOfAll)
+                + "\(row.name): at most \(row.rowsMost) rows\(statements)"
+        }
+        return "Longest holds of one transaction, and the most that one of its kind took:\n"
+            + lines.joined(separator: "\n")
     }
 
     private func cells(of row: BenchRow) -> [String] {
@@ -65,15 +80,18 @@ public struct BenchReport: Codable, Equatable, Sendable {
             return value < 100 && value != value.rounded()
                 ? String(format: "%.1f", value) : String(format: "%.0f", value)
         }
-        let name = row.part.isEmpty ? row.kind : "\(row.kind): \(row.part)"
         return [
-            row.isCut ? "\(name) *" : name, "\(row.transactions)", "\(row.group)",
+            row.isCut ? "\(row.name) *" : row.name, "\(row.transactions)", "\(row.group)",
             short(row.rowsRead), short(row.rowsWritten), short(row.statements),
             short(row.journalBytes), short(row.processorMicroseconds),
             short(row.held.p50), short(row.held.p99), short(row.held.worst),
             short(row.commit.p50), short(row.commit.p99), short(row.commit.worst),
         ]
     }
+}
+
+extension BenchRow {
+    fileprivate var name: String { part.isEmpty ? kind : "\(kind): \(part)" }
 }
 
 extension String {

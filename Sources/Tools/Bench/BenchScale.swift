@@ -18,15 +18,24 @@ public struct BenchScale: Codable, Equatable, Sendable {
     public static let full = BenchScale(1_000_000)
     public static let range = 2_000...10_000_000
 
-    /// - Parameter size: sessions and messages; the rest is in proportion, between the least
-    ///   that shows the work and what the server allows.
-    public init(_ size: Int) {
+    /// What each may be set to by itself: the least shows the work, the most the server allows.
+    public static let devicesRange = 100...1_000_000
+    /// Above 256 a change is a job.
+    public static let participantsRange = 300...10_000
+    public static let entriesRange = 2_000...10_000_000
+
+    /// - Parameter size: sessions and messages; what is not set by itself is in proportion.
+    public init(
+        _ size: Int, devicesOfApp: Int? = nil, participants: Int? = nil, entries: Int? = nil
+    ) {
+        func within(_ range: ClosedRange<Int>, _ value: Int) -> Int {
+            min(range.upperBound, max(range.lowerBound, value))
+        }
         sessions = size
         messages = size
-        devicesOfApp = max(100, size / 10)
-        // Above 256 a change is a job.
-        participants = min(10_000, max(300, size / 100))
-        entries = max(2_000, size / 10)
+        self.devicesOfApp = within(Self.devicesRange, devicesOfApp ?? size / 10)
+        self.participants = within(Self.participantsRange, participants ?? size / 100)
+        self.entries = within(Self.entriesRange, entries ?? size / 10)
         pairs = min(1_000, max(8, size / 1_000))
         requests = min(1_000, max(8, size / 1_000))
     }

@@ -13,6 +13,12 @@ extension Rouse {
                     CommandOption(
                         "scale", "small|full|N",
                         "sessions, and messages of one user: 2000, 1000000 or N (default small)"),
+                    CommandOption(
+                        "devices", "N", "of the app that is suspended or removed (a tenth)"),
+                    CommandOption(
+                        "participants", "N", "of the large conversation (a hundredth)"),
+                    CommandOption(
+                        "entries", "N", "of the feed that is read from afar (a tenth)"),
                     CommandOption("only", "KIND[,KIND]", "these kinds alone (default: all)"),
                     CommandOption(
                         "store", "FILE|memory",
@@ -27,6 +33,7 @@ extension Rouse {
                     "rouse bench store --scale full --json",
                     "rouse bench store --only publish,publish-100 --runs 5",
                     "rouse bench store --scale 100000 --only remove-app --store /disk/bench.db",
+                    "rouse bench store --participants 10000 --only group-publish,group-end",
                 ],
                 notes: """
                     It fills a store of its own and drives its writer as the server's thread does,
@@ -39,7 +46,8 @@ extension Rouse {
                     long the writer carried the transaction out, with reading from the file, and
                     does nothing else; `commit` is writing the journal and waiting for the disk.
                     Rows, statements and bytes are of one request, percentiles are of all
-                    transactions of a run, the figures are the median of the runs.
+                    transactions of a run, the figures are the median of the runs. What held the
+                    writer for longest in one transaction is told at the end.
 
                     Not measured: waiting in queues, telling connections, JSON and frames, other
                     threads at the same time. Members of the large conversation hold no entries
@@ -117,7 +125,11 @@ extension Rouse {
 
     private static func benchStore(_ arguments: Arguments) throws -> Int32 {
         var options = StoreBenchOptions()
-        options.scale = try benchScale(arguments.string("scale") ?? "small")
+        options.scale = BenchScale(
+            try benchSize(arguments.string("scale") ?? "small"),
+            devicesOfApp: try arguments.number("devices", in: BenchScale.devicesRange),
+            participants: try arguments.number("participants", in: BenchScale.participantsRange),
+            entries: try arguments.number("entries", in: BenchScale.entriesRange))
         if let names = arguments.string("only") {
             options.kinds = try names.split(separator: ",").map { name in
                 guard let kind = BenchKind(rawValue: String(name)) else {
@@ -184,10 +196,10 @@ extension Rouse {
         return report.isWhole ? ExitStatus.success : ExitStatus.failure
     }
 
-    private static func benchScale(_ text: String) throws -> BenchScale {
+    private static func benchSize(_ text: String) throws -> Int {
         switch text {
-        case "small": return .small
-        case "full": return .full
+        case "small": return BenchScale.small.sessions
+        case "full": return BenchScale.full.sessions
         default:
             let range = BenchScale.range
             guard let size = Int(text), range.contains(size) else {
@@ -195,7 +207,7 @@ extension Rouse {
                     "--scale must be small, full or a number from \(range.lowerBound) to "
                         + "\(range.upperBound), not `\(text)`")
             }
-            return BenchScale(size)
+            return size
         }
     }
 
