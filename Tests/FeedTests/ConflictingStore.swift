@@ -66,6 +66,16 @@ final class ConflictingStore: Store {
             try base.put(table, row)
         }
 
+        func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+            try base.insert(table, row)
+        }
+
+        func update(
+            _ table: Table, _ row: [ColumnValue], columns: [Int]
+        ) throws(StoreError) {
+            try base.update(table, row, columns: columns)
+        }
+
         func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
             try base.delete(table, key: key)
         }

@@ -177,6 +177,18 @@ private final class HeldStore: Store {
             try base.put(table, row)
         }
 
+        func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+            if isHeld(table, Array(row.prefix(1))) { throw .conflict("writes a row that is held") }
+            try base.insert(table, row)
+        }
+
+        func update(
+            _ table: Table, _ row: [ColumnValue], columns: [Int]
+        ) throws(StoreError) {
+            if isHeld(table, Array(row.prefix(1))) { throw .conflict("writes a row that is held") }
+            try base.update(table, row, columns: columns)
+        }
+
         func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
             try base.delete(table, key: key)
         }

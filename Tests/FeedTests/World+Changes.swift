@@ -66,7 +66,7 @@ extension World {
     func tamper(
         _ body: (any StoreTransaction) throws(StoreError) -> Void
     ) throws {
-        try store.write(body)
+        try store.arrange(body)
         known.forgetAll()
     }
 

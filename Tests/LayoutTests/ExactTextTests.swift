@@ -16,15 +16,12 @@ import Testing
 
     static let exceptions = [
         Exception(
-            file: "LockOrder.swift", text: "let table: String", reason: "tables are the schema's"),
+            file: "RowLocks.swift", text: "let table: String", reason: "tables are the schema's"),
         Exception(
             file: "LockOrder.swift", text: "ranks: [String: Int]",
             reason: "tables are the schema's"),
         Exception(
             file: "MemoryStore.swift", text: "lockRanks: [String: Int]",
-            reason: "tables are the schema's"),
-        Exception(
-            file: "MemoryTransaction.swift", text: "lockRanks: [String: Int]",
             reason: "tables are the schema's"),
         Exception(
             file: "Schema.swift", text: "lockRanks: [String: Int]",

@@ -16,7 +16,7 @@ import Testing
         let store = MemoryStore(
             tables: Schema.tables, lockRanks: Schema.lockRanks,
             clock: Timestamp(milliseconds: 1_000_000))
-        try store.write { transaction throws(StoreError) in
+        try store.arrange { transaction throws(StoreError) in
             let now = store.now()
             let room = ConversationID(high: 1, low: 2)
             try transaction.put(AppRecord(app: app, createdAt: now))

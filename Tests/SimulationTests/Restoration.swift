@@ -55,7 +55,7 @@ extension MemoryStore {
         try read { snapshot throws(StoreError) in
             for table in tables {
                 let rows = try snapshot.rows(table, Scan(limit: 1_000_000))
-                try copy.write { transaction throws(StoreError) in
+                try copy.arrange { transaction throws(StoreError) in
                     for row in rows { try transaction.put(table, row) }
                 }
             }

@@ -26,7 +26,12 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
         case .memory: MemoryStore(tables: tables, lockRanks: lockRanks)
         case .sqlite: try SQLiteStore(path: "\(folder)/store.db", tables: tables)
         case .knownMemory:
-            KnownStore(MemoryStore(tables: tables, lockRanks: lockRanks), isSoleWriter: true)
+            KnownStore(
+                {
+                    let store = MemoryStore(tables: tables, lockRanks: lockRanks)
+                    store.isSoleWriter = true
+                    return store
+                }(), isSoleWriter: true)
         case .knownSQLite:
             KnownStore(
                 try SQLiteStore(path: "\(folder)/store.db", tables: tables), isSoleWriter: true)

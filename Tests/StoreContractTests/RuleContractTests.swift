@@ -18,7 +18,7 @@ import Wire
         "every table of the server can be made, written and read by each of its indexes",
         arguments: engines)
     func schema(_ engine: EngineFactory) throws {
-        try Self.withServerStore(engine) { store throws in
+        try engine.withStore(tables: Schema.tables) { store throws in
             for table in Schema.tables {
                 #expect(table.problem() == nil)
                 let row = table.columns.map { column -> ColumnValue in
@@ -38,7 +38,7 @@ import Wire
 
     @Test("a typed record comes back as it was put", arguments: engines)
     func record(_ engine: EngineFactory) throws {
-        try Self.withServerStore(engine) { store throws in
+        try engine.withStore(tables: Schema.tables) { store throws in
             let record = MetaRecord(name: "epoch", number: 7, bytes: [0, 1, 0])
             try store.write { transaction throws(StoreError) in try transaction.put(record) }
             var found: MetaRecord?

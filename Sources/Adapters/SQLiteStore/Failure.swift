@@ -25,6 +25,8 @@ struct Failure {
                 .unavailable(
                     "damaged, keep the file as evidence and restore a backup: \(what)"),
                 distrusts: true, isDamage: true)
+        case SQLITE_CONSTRAINT where extended == Self.uniqueness:
+            self.init(.conflict("a row is there already: \(what)"))
         case SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:
             self.init(.corrupt("a row is refused: \(what)"))
         case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH, SQLITE_CANTOPEN:
@@ -34,6 +36,9 @@ struct Failure {
             self.init(.unavailable(what), distrusts: true)
         }
     }
+
+    /// SQLITE_CONSTRAINT_UNIQUE.
+    private static let uniqueness = SQLITE_CONSTRAINT | 8 << 8
 
     private init(_ error: StoreError, distrusts: Bool = false, isDamage: Bool = false) {
         self.error = error

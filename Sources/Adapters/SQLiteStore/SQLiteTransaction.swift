@@ -49,6 +49,9 @@ final class SQLiteTransaction: StoreTransaction {
         try run { () throws(StoreError) in try statements.rows(table, scan) }
     }
 
+    /// The connection is the only writer: nobody waits for a row.
+    func hold(_ table: Table, key: [ColumnValue]) throws(StoreError) {}
+
     func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         precondition(isWriting, "a snapshot is read only")
         try run { () throws(StoreError) in try statements.put(table, row) }
@@ -69,7 +72,6 @@ final class SQLiteTransaction: StoreTransaction {
         try run { () throws(StoreError) in try statements.delete(table, key: key) }
     }
 
-    /// The connection is the only writer: nobody waits for a row.
     func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }
 
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {

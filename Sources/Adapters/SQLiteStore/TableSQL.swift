@@ -46,6 +46,10 @@ struct TableSQL {
 
     private func sql(of index: TableIndex) -> String {
         let present = index.presentColumn.map { " WHERE \(name($0)) IS NOT NULL" } ?? ""
+        guard !index.isUnique else {
+            return "CREATE UNIQUE INDEX \"\(index.name)\" ON \"\(table.name)\" "
+                + "(\(names(index.columns)))\(present)"
+        }
         let order = names(table.order(of: index.name))
         return "CREATE INDEX \"\(index.name)\" ON \"\(table.name)\" (\(order))\(present)"
     }

@@ -1,7 +1,12 @@
 public import Model
 
 /// The `Store` contract in memory: for tests and simulations. Beyond the contract it checks what
-/// an engine with a single writer never notices: the lock order and locks in snapshots.
+/// an engine with a single writer never notices: the lock order, locks in snapshots, and that
+/// nobody writes a row without its guard (`RowGuard`), or one that was not read.
+///
+/// With `betweenReads` several transactions are open at once, each of a view of its own: one
+/// begins, and ends, while another is between two of its reads. What has to wait for a row of the
+/// other's meets a `.conflict` in its place.
 ///
 /// Everything runs on the calling thread, and nothing here is Sendable: views and readers of one
 /// store belong to the thread that made it. A reader sees what was committed when its `read`
@@ -20,18 +25,31 @@ public final class MemoryStore: Store {
     }
 
     /// What all views share: the disk, so to say.
-    fileprivate final class Shared {
+    final class Shared {
         var committed: Contents
+        /// Counts commits.
+        var version = 0
+        /// Counts transactions.
+        var begun = 0
+        /// How many of them are open.
+        var open = 0
+        var locks = RowLocks()
+        var betweenReads: (() -> Void)?
+        var breach: (String) -> Void = { preconditionFailure($0) }
         let lockRanks: [String: Int]
         var clock: Timestamp
         var faults: [CommitFault?] = []
         var outage: String?
-        var isWriting = false
 
         init(_ contents: Contents, lockRanks: [String: Int], clock: Timestamp) {
             committed = contents
             self.lockRanks = lockRanks
             self.clock = clock
+        }
+
+        func commit(_ contents: Contents) {
+            committed = contents
+            version += 1
         }
     }
 
@@ -76,6 +94,35 @@ public final class MemoryStore: Store {
     /// the next, and locks need not be taken.
     public var isSoleWriter = false
 
+    /// Called before each read of a transaction: what others do meanwhile, in views of their own.
+    public var betweenReads: (() -> Void)? {
+        get { shared.betweenReads }
+        set { shared.betweenReads = newValue }
+    }
+
+    /// Called with what a transaction did against the order of locks or without a row's guard. The
+    /// program stops there unless a test sets something else.
+    public var breach: (String) -> Void {
+        get { shared.breach }
+        set { shared.breach = newValue }
+    }
+
+    /// Runs `body` as `write` does, and asks for no order of locks and no guards: for rows that a
+    /// test puts there by hand.
+    public func arrange(
+        _ body: (any StoreTransaction) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        let before = breach
+        breach = { _ in }
+        defer { breach = before }
+        try write(body)
+    }
+
+    /// Another store with the same rows; what is written to one is not in the other.
+    public func copy() -> MemoryStore {
+        MemoryStore(Shared(shared.committed, lockRanks: shared.lockRanks, clock: shared.clock))
+    }
+
     /// Another store object over the same data, as a process that opens it again would have;
     /// closing one leaves the others open.
     public func view() -> MemoryStore { MemoryStore(shared) }
@@ -84,23 +131,27 @@ public final class MemoryStore: Store {
         throws(StoreError)
     {
         try begin()
-        precondition(!shared.isWriting, "two transactions at once")
-        shared.isWriting = true
-        let transaction = MemoryTransaction(shared.committed, lockRanks: shared.lockRanks)
+        precondition(
+            shared.open == 0 || shared.betweenReads != nil, "two transactions at once")
+        shared.open += 1
+        shared.begun += 1
+        let number = shared.begun
+        let transaction = MemoryTransaction(shared, number: number, isSole: isSoleWriter)
         defer {
             transaction.end()
-            shared.isWriting = false
+            shared.locks.release(all: number)
+            shared.open -= 1
             isBusy = false
         }
         try body(transaction)
-        if let failure = transaction.failure { throw failure }
+        let contents = try transaction.finished()
         switch shared.faults.isEmpty ? nil : shared.faults.removeFirst() {
-        case nil: shared.committed = transaction.contents
+        case nil: shared.commit(contents)
         case .full: throw .full("an injected fault")
         case .conflict: throw .conflict("an injected fault")
         case .lostBeforeCommit: throw .unavailable("an injected fault")
         case .lostAfterCommit:
-            shared.committed = transaction.contents
+            shared.commit(contents)
             throw .unavailable("an injected fault")
         }
     }

@@ -48,6 +48,22 @@ struct TableContents {
         }
     }
 
+    /// The name of a unique index in which another row than the one with this row's key stands
+    /// at the same place; `nil`: there is none.
+    func duplicate(_ row: [ColumnValue]) -> String? {
+        for (position, index) in table.indexes.enumerated() where index.isUnique {
+            guard place(of: row, in: position) != nil else { continue }
+            let values = index.columns.map { row[$0] }
+            let found = byIndex[position].rows(
+                from: SortKey(values), to: SortKey(values, end: .high), descending: false,
+                limit: 2)
+            if found.contains(where: { $0[..<table.keyCount] != row[..<table.keyCount] }) {
+                return index.name
+            }
+        }
+        return nil
+    }
+
     /// `nil` if the index at this position leaves the row out.
     private func place(of row: [ColumnValue], in position: Int) -> SortKey? {
         if let present = table.indexes[position].presentColumn, row[present] == .null {

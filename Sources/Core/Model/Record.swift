@@ -78,6 +78,12 @@ extension StoreTransaction {
 
     @inlinable
     @inline(__always)
+    public func insert(_ record: some Record) throws(StoreError) {
+        try insert(type(of: record).table, record.row)
+    }
+
+    @inlinable
+    @inline(__always)
     public func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(StoreError) {
         try delete(R.table, key: key)
     }

@@ -51,14 +51,20 @@ public struct Scan: Hashable, Sendable {
 }
 
 /// Whether rows read are held until the transaction ends. An engine with a single writer may
-/// ignore it; the lock order (conversation, users ascending, devices ascending, wake and alert
-/// rows) is the rules' to keep.
+/// ignore it; the order in which a transaction waits for rows is the rules' to keep (for the
+/// server's tables: `Schema`).
+///
+/// A lock of one key holds the key, also while no row is there: nobody else locks it or inserts
+/// the row. A scan holds the rows that it gives, and no place between them.
 public enum RowLock: Hashable, Sendable {
     case none
-    /// Wait for the row.
+    /// Wait for the row. An engine that finds that it would wait for ever, or does not wait at
+    /// all, throws `.conflict`.
     case wait
     /// Leave out rows that another transaction holds.
     case skip
+    /// Wait for the row, which others may hold in the same way: nobody writes it meanwhile.
+    case share
 }
 
 /// A consistent view of the store. Valid only inside the `body` it was handed to.
@@ -76,10 +82,21 @@ public protocol StoreSnapshot: AnyObject {
 
 /// An open transaction: what `StoreSnapshot` reads plus row writes. It sees its own writes.
 /// No rule lives behind it: who gets what is decided by the callers in Core.
+///
+/// Where there are other writers, each read shows what they have committed until then. So who
+/// writes keeps to two rules, which engines need not check (`MemoryStore` does):
+///
+/// - The transaction holds the guard of each row that it writes or deletes (`Table.rowGuard`).
+/// - Whatever it writes over, or deletes because of what stood there, it has read since it held
+///   the guard: what was read before may have become something else.
 public protocol StoreTransaction: StoreSnapshot {
-    /// Inserts the row, or replaces the one with the same key.
+    /// Waits for the key as `row` with `.wait` does, whatever is there.
+    func hold(_ table: Table, key: [ColumnValue]) throws(StoreError)
+    /// Inserts the row, or replaces the one with the same key, which this transaction has read.
     func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError)
-    /// Writes a row under a key that this transaction read and found without one.
+    /// Writes a row under a key that has none: the transaction found that it has none, or the key
+    /// cannot have been used. If there is one all the same, the engine throws `.conflict`, at the
+    /// latest when the transaction is committed.
     func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError)
     /// Writes a row that this transaction has read, of which these columns, ascending, none of
     /// them the key's, differ from what it read. An engine that finds no such row throws
@@ -98,6 +115,9 @@ public protocol StoreTransaction: StoreSnapshot {
 }
 
 extension StoreTransaction {
+    public func hold(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+        _ = try row(table, key: key, lock: .wait)
+    }
     public func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         try put(table, row)
     }

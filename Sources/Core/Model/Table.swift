@@ -67,15 +67,22 @@ public struct TableIndex: Hashable, Sendable {
     public let presentName: String?
     /// The number of the schema that brought the index, where it is not that of its columns.
     public let since: Int
+    /// No two rows of the index have the same values in its columns: an engine throws `.conflict`
+    /// where a second one would come.
+    public let isUnique: Bool
     /// The positions of both in `Table.columns`, found out by the table; those of unknown names
     /// are missing, and `Table.problem()` tells of them.
     public private(set) var columns: [Int] = []
     public private(set) var presentColumn: Int?
 
-    public init(_ name: String, on columns: String..., present: String? = nil, since: Int = 1) {
+    public init(
+        _ name: String, on columns: String..., present: String? = nil, unique: Bool = false,
+        since: Int = 1
+    ) {
         self.name = name
         columnNames = columns
         presentName = present
+        isUnique = unique
         self.since = since
     }
 
@@ -122,6 +129,8 @@ public struct Table: Hashable, Sendable {
     public let retention: Retention
     /// What older stores need to come to newer schemas, in order.
     public let steps: [SchemaStep]
+    /// What a transaction holds that writes one of its rows; `nil`: nothing is said of it.
+    public internal(set) var rowGuard: RowGuard?
 
     public init(
         _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],

@@ -207,10 +207,32 @@ public final class WorkingSet {
 
     private func flush(_ rows: TableRows) throws(StoreError) {
         let engine = try open()
+        try giveUpUnique(in: rows, engine)
         for slot in rows.dirty {
             if slot.isDirty { try write(slot, of: rows.table, to: engine) }
         }
         rows.dirty.removeAll(keepingCapacity: true)
+    }
+
+    /// What only one row may have goes from the rows that had it, before another one gets it: the
+    /// changes of several requests come to the engine in whatever order.
+    private func giveUpUnique(
+        in rows: TableRows, _ engine: any StoreTransaction
+    ) throws(StoreError) {
+        let unique = rows.table.indexes.compactMap { $0.isUnique ? $0.presentColumn : nil }
+        guard !unique.isEmpty, rows.dirty.count > 1 else { return }
+        for slot in rows.dirty where slot.isDirty {
+            guard case .some(.some(let stored)) = slot.stored, let current = slot.current else {
+                continue
+            }
+            var freed = stored
+            for column in unique where current?[column] != stored[column] { freed[column] = .null }
+            let changed = freed.indices.filter { freed[$0] != stored[$0] }
+            guard !changed.isEmpty else { continue }
+            try engine.update(rows.table, freed, columns: changed)
+            effort.writes += 1
+            slot.stored = .some(freed)
+        }
     }
 
     private func write(
@@ -333,6 +355,10 @@ extension WorkingSet: StoreTransaction {
         return found
     }
 
+    public func hold(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+        try open().hold(table, key: key)
+    }
+
     public func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         _ = try open()
         assert(table.problem(row: row) == nil, table.problem(row: row) ?? "")
@@ -340,6 +366,22 @@ extension WorkingSet: StoreTransaction {
         let key = row[..<table.keyCount]
         let place = SortKey(key)
         change(rows.slots[place] ?? blank(Array(key), at: place, in: rows), to: row)
+    }
+
+    /// A row under a key that is not known is not looked for: the engine refuses a second one.
+    public func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        _ = try open()
+        assert(table.problem(row: row) == nil, table.problem(row: row) ?? "")
+        let rows = rows(of: table)
+        let key = Array(row[..<table.keyCount])
+        let place = SortKey(key)
+        let slot = rows.slots[place] ?? blank(key, at: place, in: rows)
+        if case .some(.some) = slot.current { throw .conflict("\(table.name)\(key) is there") }
+        if slot.stored == nil {
+            slot.stored = .some(nil)
+            rows.set(slot, to: nil)
+        }
+        change(slot, to: row)
     }
 
     public func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
