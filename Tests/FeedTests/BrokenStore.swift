@@ -45,14 +45,14 @@ final class BrokenStore: Store {
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
         var late: [[ColumnValue]] = []
-        try base.write { transaction throws(StoreError) in
+        try base.arrange { transaction throws(StoreError) in
             let wrapped = Transaction(transaction, self.fault, isPublishing: self.isPublishing)
             try body(wrapped)
             late = wrapped.late
         }
         guard !late.isEmpty else { return }
         do { try between() } catch { throw .unavailable("\(error)") }
-        try base.write { transaction throws(StoreError) in
+        try base.arrange { transaction throws(StoreError) in
             for row in late { try transaction.put(EntryRecord.table, row) }
         }
     }

@@ -102,6 +102,21 @@ struct OperationPairTests {
         }
     }
 
+    /// From here on two operations come at once, each by a node of its own.
+    private static let together: UInt64 = 2_000
+    private static let meetings: UInt64 = 8
+    private static let meetingSteps = 80
+
+    @Test func nothingBreaksBetweenTwoWriters() throws {
+        let only = Self.number("ROUSE_PAIR_SEED")
+        let count = Self.number("ROUSE_PAIR_MEETINGS") ?? Self.meetings
+        for seed in Self.together..<Self.together + count where only ?? seed == seed {
+            let schedule = try PairSchedule(seed: seed)
+            try schedule.runTogether(steps: Self.meetingSteps)
+            Self.record(schedule, seed)
+        }
+    }
+
     /// What each request of the backend API that changes something comes to.
     private static let requests: [String: [Operation]] = [
         "createConversation": [.backendCreate], "deleteConversation": [.backendEnd],

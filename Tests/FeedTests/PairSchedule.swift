@@ -92,6 +92,12 @@ final class PairSchedule {
         }
     }
 
+    /// Of one that came together with another.
+    func trace(_ plan: Plan) {
+        steps += 1
+        trace.append((Operation(plan.request), plan.touches))
+    }
+
     private func note(_ operation: Operation, _ plan: Plan, isDone: Bool) {
         if operation.roles[.store] != nil { note(turn: operation, isDone: isDone) }
         for (thing, party) in plan.touches {

@@ -83,6 +83,7 @@ import Testing
 
     /// What old rows get in later columns, by row; null in others.
     private static let later = [
+        "user.blocks_nobody": ["1", "1"],
         "participant.unread": ["0", "0"],
         "participant.muted_until": ["0", "0"],
         "participant.read_through": ["0", "0"],

@@ -75,9 +75,14 @@ struct LockOrder {
     func problem(
         writing row: [ColumnValue], of table: Table, isKnown: Bool, isFresh: Bool
     ) -> String? {
-        guard isChecked, let place = table.guardPlace(of: row) else { return nil }
+        guard isChecked else { return nil }
+        let places = table.guardPlaces(of: row)
         let key = Array(row[..<table.keyCount])
-        guard let locked = lockedAt[RowPlace(place.table, place.key)] else {
+        guard let place = places.first else { return nil }
+        let locks = places.compactMap { lockedAt[RowPlace($0.table, $0.key)] }
+        // Where each of two guards protects columns of its own, the row may have been read between
+        // them: what is written is the columns that changed.
+        guard let locked = locks.min() else {
             return "\(table.name)\(key) is written, and \(place.table.name)\(place.key) not locked"
         }
         guard let read = readAt[RowPlace(table, key)] else {

@@ -7,7 +7,7 @@ struct RowPlace: Hashable {
 
     init(_ table: Table, _ key: some Sequence<ColumnValue>) {
         self.table = table.name
-        self.key = SortKey(key)
+        self.key = SortKey(Array(key))
     }
 }
 

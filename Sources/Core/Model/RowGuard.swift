@@ -6,6 +6,9 @@ public indirect enum RowGuard: Sendable {
     /// The row of this table whose key stands in these columns, or that key alone while there is
     /// no such row.
     case row(of: Table, columns: [Int])
+    /// One of two, for a row of which each protects columns of its own: only these are written
+    /// while the other is not held.
+    case either(RowGuard, RowGuard)
 }
 
 extension Table {
@@ -15,25 +18,40 @@ extension Table {
     ///   same names as its key's.
     public func guarded(by holder: Table, columns names: [String]? = nil) -> Table {
         var table = self
-        guard holder != self else {
-            table.rowGuard = .itself
-            return table
-        }
+        table.rowGuard = guarding(holder, names)
+        return table
+    }
+
+    /// The same table, of whose rows some columns are protected by those of `holder`.
+    public func alsoGuarded(by holder: Table) -> Table {
+        guard let first = rowGuard else { return guarded(by: holder) }
+        var table = self
+        table.rowGuard = .either(first, guarding(holder, nil))
+        return table
+    }
+
+    private func guarding(_ holder: Table, _ names: [String]?) -> RowGuard {
+        if holder == self { return .itself }
         let names = names ?? holder.columns[..<holder.keyCount].map(\.name)
         let positions = names.compactMap { name in columns.firstIndex { $0.name == name } }
         precondition(
             positions.count == holder.keyCount, "\(name) has no columns for a key of \(holder.name)"
         )
-        table.rowGuard = .row(of: holder, columns: positions)
-        return table
+        return .row(of: holder, columns: positions)
     }
 
-    /// The table and the key of the row that protects `row`; `nil`: the table names none.
-    public func guardPlace(of row: [ColumnValue]) -> (table: Table, key: [ColumnValue])? {
+    /// The tables and keys of the rows that protect `row`; none: the table names none.
+    public func guardPlaces(of row: [ColumnValue]) -> [(table: Table, key: [ColumnValue])] {
+        rowGuard.map { places(of: row, $0) } ?? []
+    }
+
+    private func places(
+        of row: [ColumnValue], _ rowGuard: RowGuard
+    ) -> [(table: Table, key: [ColumnValue])] {
         switch rowGuard {
-        case nil: nil
-        case .itself?: (self, Array(row[..<keyCount]))
-        case .row(let holder, let columns)?: (holder, columns.map { row[$0] })
+        case .itself: [(self, Array(row[..<keyCount]))]
+        case .row(let holder, let columns): [(holder, columns.map { row[$0] })]
+        case .either(let one, let other): places(of: row, one) + places(of: row, other)
         }
     }
 }

@@ -129,7 +129,8 @@ final class StoreWriter {
         aloneAt = nil
         let jobs = queue.take(min(limits.requestsPerCommit, expected))
         if !jobs.isEmpty {
-            let requests = jobs.map(\.request)
+            let (requests, left) = (jobs.map(\.request), queue.count)
+            health.record { $0.queuedRequests = left }
             let results = commit(requests)
             // Of many that wait, those that the rows leave no room for stay where they are.
             expected = max(8, 2 * results.count)

@@ -222,9 +222,13 @@ struct CampaignClaims {
         let rows = try transaction.records(
             CampaignPushRecord.self,
             Scan(index: "campaign_push_queued", prefix: queue, limit: WakeRules.claimMax))
-        for var row in rows {
-            row.due = now
-            try transaction.put(row)
+        try transaction.savepoint { () throws(StoreError) in
+            for found in rows.sorted(by: { $0.precedes($1) }) {
+                try transaction.lockUser(found.app, found.user)
+                guard var row = try transaction.again(found), row.due ?? now > now else { continue }
+                row.due = now
+                try transaction.put(row)
+            }
         }
         isMore = true
     }
@@ -248,9 +252,13 @@ struct CampaignClaims {
     private mutating func claim(
         _ due: Due, isKnown: Bool, _ id: WakeID
     ) throws(StoreError) -> Bool {
-        var push = due.push
         guard let sending = sendings[due.campaign] else {
             preconditionFailure("a row of a campaign that was not read: \(due)")
+        }
+        // Another node may have sent it, or taken it back, before the lock was ours.
+        guard var push = try transaction.again(due.push), let moment = push.due, moment <= now
+        else {
+            return false
         }
         guard isKnown,
             let device = try transaction.record(
@@ -330,7 +338,8 @@ struct CampaignClaims {
     // MARK: Counts
 
     private func writeDown() throws(StoreError) {
-        for known in campaigns {
+        let ordered = campaigns.sorted { SortKey($0.rowKey) < SortKey($1.rowKey) }
+        for known in ordered {
             guard let result = results[known.key],
                 var progress = try transaction.record(
                     CampaignProgressRecord.self, known.key.columns, lock: .wait)

@@ -26,6 +26,7 @@ extension Work {
     private func create(_ new: NewCampaign) throws(RuleFailure) -> CampaignRecord {
         try check(new)
         let key: [ColumnValue] = [.app(new.app), .identifier(new.campaign)]
+        _ = try record(CampaignProgressRecord.self, key, lock: .wait)
         if try record(CampaignRecord.self, key) != nil {
             throw .refused(.idInUse, "the campaign exists")
         }
@@ -121,7 +122,7 @@ extension Work {
         for tag in change.add {
             let row = key + [.identifier(owner), .text(tag)]
             if try record(TagRecord.self, row) != nil { continue }
-            try put(
+            try insert(
                 TagRecord(
                     app: change.app, user: change.user, device: owner, tag: tag, taggedAt: now))
         }
@@ -141,7 +142,7 @@ extension Work {
                 CampaignProgressRecord.self,
                 Scan(
                     after: last.map { [.app($0.app), .identifier($0.campaign)] },
-                    limit: limits.listRows))
+                    limit: limits.listRows, lock: .wait))
             for var progress in found where !progress.isOver && progress.hold == .none {
                 progress.hold(
                     .paused,

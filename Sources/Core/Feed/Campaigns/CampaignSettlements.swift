@@ -65,6 +65,7 @@ extension WakeRules {
     ) throws(StoreError) {
         var keys: [CampaignKey] = []
         for event in effects.campaigns where !keys.contains(event.key) { keys.append(event.key) }
+        keys.sort { SortKey($0.columns) < SortKey($1.columns) }
         for key in keys {
             guard
                 var progress = try transaction.record(

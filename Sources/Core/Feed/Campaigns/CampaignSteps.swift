@@ -39,7 +39,8 @@ extension Work {
         _ app: AppID, _ id: CampaignID, _ budget: Int
     ) throws(RuleFailure) -> Int {
         let key = CampaignKey(app: app, campaign: id).columns
-        try putClocksRight(key, budget)
+        let users = try lockUsers(key, budget)
+        try putClocksRight(key, budget, users)
         guard
             var progress = try record(CampaignProgressRecord.self, key, lock: .wait),
             let due = progress.due, due <= now
@@ -55,17 +56,40 @@ extension Work {
             work = 1
         }
         if progress.hold == .cancelled {
-            work += try takeBack(&progress, campaign, budget)
+            work += try takeBack(&progress, campaign, budget, users)
         } else {
-            work += try goOn(&progress, campaign, budget)
+            work += try goOn(&progress, campaign, budget, users)
         }
         progress.settle(now: now)
         if progress != before { try put(progress) }
         return work
     }
 
+    /// Those whose devices are next, locked: a device's pushes are its user's to protect. This
+    /// happens before the campaign is locked, for users are locked before campaigns.
+    private func lockUsers(
+        _ key: [ColumnValue], _ budget: Int
+    ) throws(RuleFailure) -> Set<UserID> {
+        guard let progress = try record(CampaignProgressRecord.self, key),
+            let due = progress.due, due <= now,
+            let campaign = try record(CampaignRecord.self, key)
+        else { return [] }
+        let limit = min(budget, Self.devicesAtOnce)
+        var users: Set<UserID> = []
+        if progress.hold == .cancelled {
+            users = Set(try queuedRows(progress, limit: limit).map(\.user))
+        } else if progress.stage == .canary || progress.stage == .main, !progress.isPassDone {
+            var next = progress
+            guard try isTurn(&next, campaign.plan) else { return [] }
+            users = Set(try devices(after: next, limit: limit, campaign.plan).map(\.user))
+        }
+        for user in users.sorted() { try lockUser(progress.app, user) }
+        return users
+    }
+
     private func goOn(
-        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int,
+        _ users: Set<UserID>
     ) throws(RuleFailure) -> Int {
         let plan = campaign.plan
         switch progress.stage {
@@ -100,13 +124,14 @@ extension Work {
             return 1
         case .canary, .main:
             if progress.isPassDone { return try endPass(&progress, campaign) }
-            return try queueMore(&progress, campaign, budget)
+            return try queueMore(&progress, campaign, budget, users)
         }
     }
 
     /// Puts more devices into the queue.
     private func queueMore(
-        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int,
+        _ users: Set<UserID>
     ) throws(RuleFailure) -> Int {
         if progress.counts.waiting >= UInt64(limits.campaignQueue) {
             // Rows that went with their users are not told to the count. It is put right when
@@ -126,6 +151,8 @@ extension Work {
         // Up to the first one whose turn is later: the next step puts it right.
         let isLocal = campaign.plan.isLocal
         var devices = found.prefix { device in
+            // Others came in between: the next step locks theirs.
+            guard users.contains(device.user) else { return false }
             guard isLocal, let turn = progress.turn, !turn.isEarly else { return true }
             return campaign.plan.clock(of: device, zones) >= turn.clock
         }
@@ -170,7 +197,7 @@ extension Work {
     /// since they told their offset get the right offset, and with it the later turn. This
     /// happens before the campaign is locked, for devices are locked before campaigns.
     private func putClocksRight(
-        _ key: [ColumnValue], _ budget: Int
+        _ key: [ColumnValue], _ budget: Int, _ users: Set<UserID>
     ) throws(RuleFailure) {
         guard let progress = try record(CampaignProgressRecord.self, key),
             let due = progress.due, due <= now, progress.hold == .none,
@@ -180,7 +207,7 @@ extension Work {
         let limit = min(budget, Self.devicesAtOnce)
         for device in try devices(after: progress, limit: limit, campaign.plan) {
             let clock = campaign.plan.clock(of: device, zones)
-            guard clock < turn.clock,
+            guard clock < turn.clock, users.contains(device.user),
                 var known = try record(
                     DeviceRecord.self,
                     [.app(device.app), .user(device.user), .identifier(device.device)], lock: .wait)
@@ -255,14 +282,11 @@ extension Work {
 
     /// Of a cancelled campaign: what waits goes.
     private func takeBack(
-        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord, _ budget: Int,
+        _ users: Set<UserID>
     ) throws(RuleFailure) -> Int {
-        let rows = try records(
-            CampaignPushRecord.self,
-            Scan(
-                index: "campaign_push_queued",
-                prefix: [.app(progress.app), .identifier(progress.campaign)],
-                limit: min(budget, Self.devicesAtOnce)))
+        let found = try queuedRows(progress, limit: min(budget, Self.devicesAtOnce))
+        let rows = found.filter { users.contains($0.user) }
         for var row in rows {
             row.settle(.cancelled, now: now)
             try put(row)
@@ -270,7 +294,7 @@ extension Work {
         progress.counts.cancelled += UInt64(rows.count)
         progress.counts.waiting -= min(progress.counts.waiting, UInt64(rows.count))
         progress.due = now
-        if rows.isEmpty {
+        if found.isEmpty {
             progress.counts.waiting = 0
             if try flying(progress) == 0 {
                 progress.counts.flying = 0
@@ -279,7 +303,7 @@ extension Work {
             }
             progress.due = now + Self.idleDelay
         }
-        return rows.count
+        return found.count
     }
 
     // MARK: Devices in order
@@ -287,12 +311,17 @@ extension Work {
     private func queued(
         _ progress: CampaignProgressRecord, limit: Int
     ) throws(RuleFailure) -> Int {
+        try queuedRows(progress, limit: limit).count
+    }
+
+    private func queuedRows(
+        _ progress: CampaignProgressRecord, limit: Int
+    ) throws(RuleFailure) -> [CampaignPushRecord] {
         try records(
             CampaignPushRecord.self,
             Scan(
                 index: "campaign_push_queued",
-                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit)
-        ).count
+                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit))
     }
 
     private func flying(_ progress: CampaignProgressRecord) throws(RuleFailure) -> Int {

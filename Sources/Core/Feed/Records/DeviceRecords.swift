@@ -27,10 +27,18 @@ public struct UserRecord: Record, Equatable {
     public var activeConversation: [UInt8] = []
     /// The backend deleted the user: nothing comes into the feed any more, and the row goes last.
     public var deletingSince: Timestamp?
+    /// The user has never blocked another: no block is looked for (MSG-27).
+    public var blocksNobody: Bool = true
 }
 
 extension UserRecord {
-    public static let table = Table("user", of: Self.self)
+    public static let table = Table(
+        "user", of: Self.self, steps: [SchemaStep(2, blocksBeforeSchema2)])
+
+    private static let blocksBeforeSchema2 = """
+        UPDATE "user" SET "blocks_nobody" = NOT EXISTS (SELECT 1 FROM "block" b
+        WHERE b."app" = "user"."app" AND b."user" = "user"."user")
+        """
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
@@ -47,6 +55,7 @@ extension UserRecord {
         compactedThrough = c.value("compacted_through", row?.compactedThrough)
         activeConversation = c.value("active_conversation", row?.activeConversation)
         deletingSince = c.value("deleting_since", row?.deletingSince)
+        blocksNobody = c.value("blocks_nobody", row?.blocksNobody, since: 2, absent: false)
     }
 }
 

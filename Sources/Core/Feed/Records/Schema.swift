@@ -26,15 +26,68 @@ public enum Schema {
         TagRecord.self, SessionEndRecord.self,
     ]
 
-    public static let tables: [Table] = records.map { $0.table }
-
-    /// The order in which one step waits for rows, by table; within a table by key, ascending.
-    /// Rows of other tables are waited for last.
-    public static let lockRanks: [String: Int] = [
-        IdempotencyRecord.table.name: 0, DistinctRecord.table.name: 1,
-        ConversationRecord.table.name: 2, MessageRecord.table.name: 3,
-        AnnouncementRecord.table.name: 4, UserRecord.table.name: 5, DeviceRecord.table.name: 6,
+    /// The rows that transactions wait for, in the order in which one sequence of locks takes
+    /// them; within a table by key, ascending. With each the tables whose rows it protects beside
+    /// itself, unless another protects it.
+    private static let locks: [(holder: any Record.Type, guarded: [any Record.Type])] = [
+        (AppRecord.self, [IssuerKeyRecord.self, APIKeyRecord.self, PushCredentialRecord.self]),
+        (SessionEndRecord.self, []),
+        (ProviderTokenRecord.self, []),
+        (IdempotencyRecord.self, []),
+        (UserDeletionRecord.self, []),
+        (NameErasureRecord.self, []),
+        (ScheduledRecord.self, [ScheduledRecipientRecord.self]),
+        (DistinctRecord.self, []),
+        (
+            ConversationRecord.self,
+            [
+                ParticipantRecord.self, MessageRecord.self, MetadataRecord.self,
+                FanOutRecord.self, PurgeRecord.self, AliasRecord.self,
+            ]
+        ),
+        // The id, which messages and announcements of all conversations share.
+        (MessageRecord.self, []),
+        (AnnouncementRecord.self, [AnnouncementBatchRecord.self]),
+        (
+            UserRecord.self,
+            [
+                DeviceRecord.self, SessionTokenRecord.self, SessionRecord.self,
+                EntryRecord.self, ReceiptRecord.self, ReadMarkRecord.self, HiddenRecord.self,
+                MutationRecord.self, SettingsRecord.self, BlockRecord.self,
+                RefusalRecord.self, WakeRecord.self, AlertRecord.self, WakeHistoryRecord.self,
+                TokenFeedbackRecord.self, CampaignPushRecord.self,
+                TagRecord.self,
+            ]
+        ),
+        (DeviceRecord.self, []),
+        (ReceiptDueRecord.self, []),
+        (CampaignProgressRecord.self, [CampaignRecord.self]),
+        (MetaRecord.self, []),
+        (ScheduleRecord.self, []),
+        // One row for all that happens in an app: it is waited for last.
+        (OutboxRecord.self, [WebhookRecord.self, WebhookEventRecord.self]),
     ]
+
+    public static let tables: [Table] = records.map { record in
+        let table = record.table
+        let other = locks.first { lock in lock.guarded.contains { $0 == record } }
+        // An alias is an id of conversations, too: that of none.
+        let columns = record == AliasRecord.self ? ["app", "alias"] : nil
+        let guarded = table.guarded(by: (other?.holder ?? record).table, columns: columns)
+        // What the user did, or was told, stands in the membership's row.
+        return record == ParticipantRecord.self
+            ? guarded.alsoGuarded(by: UserRecord.table) : guarded
+    }
+
+    private static let byName = Dictionary(
+        uniqueKeysWithValues: tables.map { (ExactText($0.name), $0) })
+
+    /// The table with the guard of its rows.
+    static func guarded(_ table: Table) -> Table { byName[ExactText(table.name)] ?? table }
+
+    /// The place of each table in the order of locks, by its name.
+    public static let lockRanks: [String: Int] = Dictionary(
+        uniqueKeysWithValues: locks.enumerated().map { ($1.holder.table.name, $0) })
 }
 
 /// A value of the store itself: its epoch half, `alive_at`.

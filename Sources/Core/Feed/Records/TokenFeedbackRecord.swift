@@ -75,14 +75,14 @@ extension StoreTransaction {
     ) throws(StoreError) -> TokenFeedbackRecord? {
         guard let token = device.pushToken else { return nil }
         let name = MetaRecord.tokenFeedbackPrefix + device.app.name
-        let last = try record(MetaRecord.self, [.text(name)])?.number ?? 0
+        let last = try record(MetaRecord.self, [.text(name)], lock: .wait)?.number ?? 0
         let base = try record(MetaRecord.self, [.text(MetaRecord.numberBaseName)])?.number ?? 0
         let number = max(last, base) + 1
         try put(MetaRecord(name: name, number: number))
         let dropped = TokenFeedbackRecord(
             device, token: token, number: number, status: status, reason: reason,
             deadSince: since, now: now)
-        try put(dropped)
+        try insert(dropped)
         return dropped
     }
 }

@@ -59,7 +59,7 @@ extension Work {
 
     /// The same for everybody of an app, and for its backend.
     func suspendApp(_ app: AppID) throws(RuleFailure) {
-        guard var row = try record(AppRecord.self, [.app(app)]) else {
+        guard var row = try record(AppRecord.self, [.app(app)], lock: .wait) else {
             throw .refused(.notFound, "no such app")
         }
         guard !row.isSuspended else { return }
@@ -69,13 +69,14 @@ extension Work {
     }
 
     func resumeApp(_ app: AppID) throws(RuleFailure) {
-        guard var row = try record(AppRecord.self, [.app(app)]) else {
+        guard var row = try record(AppRecord.self, [.app(app)], lock: .wait) else {
             throw .refused(.notFound, "no such app")
         }
         row.isSuspended = false
         try put(row)
-        try delete(
-            SessionEndRecord.self, SessionEndRecord(app: app, cause: .suspended).key)
+        let ends = SessionEndRecord(app: app, cause: .suspended).key
+        _ = try record(SessionEndRecord.self, ends, lock: .wait)
+        try delete(SessionEndRecord.self, ends)
         effects.hasBackgroundWork = true
     }
 

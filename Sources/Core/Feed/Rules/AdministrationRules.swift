@@ -15,14 +15,18 @@ extension Work {
         case .removeApp(let app): try removeApp(app)
         case .putIssuerKey(let key):
             try requireApp(key.app)
+            _ = try record(IssuerKeyRecord.self, key.rowKey)
             try put(key)
         case .removeIssuerKey(let app, let keyID):
+            try lockApp(app)
             try remove(IssuerKeyRecord.self, [.app(app), .text(keyID)])
         case .putAPIKey(let key): try putAPIKey(key)
         case .removeAPIKey(let app, let keyID):
+            try lockApp(app)
             try remove(APIKeyRecord.self, [.app(app), .text(keyID)])
         case .putPushCredential(let credential): try putPushCredential(credential)
         case .removePushCredential(let key):
+            try lockApp(key.app)
             try remove(
                 PushCredentialRecord.self,
                 [.app(key.app), .unsigned(key.environment.rawValue), .text(key.name)])
@@ -38,8 +42,12 @@ extension Work {
         return .done
     }
 
+    private func lockApp(_ app: AppID) throws(RuleFailure) {
+        _ = try record(AppRecord.self, [.app(app)], lock: .wait)
+    }
+
     private func requireApp(_ app: AppID) throws(RuleFailure) {
-        guard try record(AppRecord.self, [.app(app)]) != nil else {
+        guard try record(AppRecord.self, [.app(app)], lock: .wait) != nil else {
             throw .refused(.notFound, "no such app")
         }
     }
@@ -51,6 +59,7 @@ extension Work {
 
     private func putApp(_ app: AppRecord) throws(RuleFailure) {
         guard app.app.isValid else { throw .refused(.malformed, "not an app name") }
+        try lockApp(app.app)
         let removed = MetaRecord.removedPrefix + app.app.name
         guard try record(MetaRecord.self, [.text(removed)]) == nil else {
             throw .refused(.conflict, "an app of this name is still being removed")
@@ -66,6 +75,7 @@ extension Work {
         else {
             throw .refused(.limit, "\(limits.apiKeys) keys are live")
         }
+        _ = try record(APIKeyRecord.self, key.rowKey)
         try put(key)
     }
 
@@ -80,6 +90,7 @@ extension Work {
         guard all.contains(where: { $0.name == credential.name }) || all.count < most else {
             throw .refused(.limit, "\(most) push credentials are there for the environment")
         }
+        _ = try record(PushCredentialRecord.self, credential.rowKey)
         try put(credential)
     }
 
@@ -88,7 +99,9 @@ extension Work {
         try requireApp(app)
         try delete(AppRecord.self, [.app(app)])
         try endSessions(SessionEndRecord(app: app, cause: .removed))
-        try put(MetaRecord(name: MetaRecord.removedPrefix + app.name))
+        let removed = MetaRecord(name: MetaRecord.removedPrefix + app.name)
+        _ = try record(MetaRecord.self, removed.rowKey, lock: .wait)
+        try put(removed)
         effects.hasBackgroundWork = true
     }
 
@@ -106,15 +119,20 @@ extension Work {
     /// Makes the store's half of the epoch if there is none. Every session of another boot has
     /// lost its connection: its device may take the usual time to come back.
     func start(boot: BootID, epochHalf: UInt64) throws(RuleFailure) -> StoreAnswer {
-        var half = try record(MetaRecord.self, [.text(MetaRecord.epochName)])?.number ?? 0
-        if half == 0 {
-            half = epochHalf & .halfMask
-            try put(MetaRecord(name: MetaRecord.epochName, number: half))
+        let half = try step { () throws(RuleFailure) in
+            let known = try self.record(
+                MetaRecord.self, [.text(MetaRecord.epochName)], lock: .wait)
+            if let known, known.number != 0 { return known.number }
+            let half = epochHalf & .halfMask
+            try self.put(MetaRecord(name: MetaRecord.epochName, number: half))
+            return half
         }
-        try endSessions(
-            SessionEndRecord(
-                app: AppID(""), cause: .processGone, boot: boot,
-                until: now + limits.reconnectWindow))
+        try step { () throws(RuleFailure) in
+            try self.endSessions(
+                SessionEndRecord(
+                    app: AppID(""), cause: .processGone, boot: boot,
+                    until: self.now + self.limits.reconnectWindow))
+        }
         try waking { () throws(StoreError) in
             try WakeRules.started(boot: boot, in: self.transaction, now: self.now)
         }

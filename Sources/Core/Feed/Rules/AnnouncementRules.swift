@@ -14,13 +14,13 @@ extension Work {
         try checkContent(request.parts, request.push, request.options)
         let users = try recipients(request.users)
         let key: [ColumnValue] = [.app(app), .identifier(request.announcement)]
-        // One alert row a device and id: messages and announcements share their ids.
+        // One alert row a device and id: messages and announcements share their ids, and whoever
+        // takes one holds the message's key.
+        let message = try record(MessageRecord.self, key, lock: .wait)
         if try record(AnnouncementRecord.self, key, lock: .wait) != nil {
             throw .refused(.idInUse, "the announcement exists")
         }
-        if try record(MessageRecord.self, key) != nil {
-            throw .refused(.idInUse, "a message has this id")
-        }
+        if message != nil { throw .refused(.idInUse, "a message has this id") }
         let made = AnnouncementRecord(
             app: app, announcement: request.announcement, sentAt: now,
             parts: AnnouncementState(parts: request.parts).encoded,
@@ -78,16 +78,16 @@ extension Work {
         _ announcement: AnnouncementRecord, for users: ArraySlice<UserID>
     ) throws(RuleFailure) {
         let app: [ColumnValue] = [.app(announcement.app)]
+        // Numbers go on though all batches were served: the deletion of a user waits for those up
+        // to one of them, and not for any that is decided later.
+        let name = MetaRecord.batchesPrefix + announcement.app.name
+        let last = try record(MetaRecord.self, [.text(name)], lock: .wait)?.number ?? 0
         let newest = try records(
             AnnouncementBatchRecord.self, Scan(prefix: app, descending: true, limit: 1)
         ).first?.number
         let oldest = try records(
             AnnouncementBatchRecord.self, Scan(prefix: app, limit: 1)
         ).first?.number
-        // Numbers go on though all batches were served: the deletion of a user waits for those up
-        // to one of them, and not for any that is decided later.
-        let name = MetaRecord.batchesPrefix + announcement.app.name
-        let last = try record(MetaRecord.self, [.text(name)])?.number ?? 0
         var number = max(newest ?? 0, last)
         if let oldest, number - oldest >= limits.announcementQueue {
             throw .refused(.rateLimited, "too many announcements wait")
@@ -95,7 +95,7 @@ extension Work {
         var rest = users
         while !rest.isEmpty {
             number += 1
-            try put(
+            try insert(
                 AnnouncementBatchRecord(
                     app: announcement.app, number: number,
                     announcement: announcement.announcement,
@@ -142,12 +142,12 @@ extension Work {
         _ batch: AnnouncementBatchRecord, _ detail: String
     ) throws(RuleFailure) -> Int {
         let id: [ColumnValue] = [.app(batch.app), .identifier(batch.announcement)]
-        try put(MetaRecord(name: Self.turn, bytes: Array(batch.app.name.utf8)))
-        guard
-            let announcement = try readable({ () throws(RuleFailure) in
-                try self.record(AnnouncementRecord.self, id, lock: .wait)
-            }) ?? nil
-        else {
+        let found = try readable { () throws(RuleFailure) in
+            try self.record(AnnouncementRecord.self, id, lock: .wait)
+        }
+        guard let batch = try record(AnnouncementBatchRecord.self, batch.rowKey) else { return 1 }
+        try noteTurn(Self.turn, of: batch.app)
+        guard let announcement = found ?? nil else {
             noteUnreadable(batch, UserID(""), detail)
             try keep([], of: batch)
             return 1
@@ -220,7 +220,7 @@ extension Work {
         // Locked: another node may serve the same one.
         let announcement = try record(AnnouncementRecord.self, id, lock: .wait)
         guard let batch = try record(AnnouncementBatchRecord.self, key) else { return 1 }
-        try put(MetaRecord(name: Self.turn, bytes: Array(next.app.name.utf8)))
+        try noteTurn(Self.turn, of: next.app)
         // The app is on its way out, and this row a little behind.
         guard let announcement else {
             try keep([], of: batch)

@@ -311,7 +311,7 @@ extension Work {
                 ? now + limits.tombstoneLifetime : nil,
             unreadPosition: object.unread?.alerts(feed.user.user) == true
                 ? object.position : nil)
-        try put(entry)
+        try insert(entry)
         return entry
     }
 
@@ -369,10 +369,11 @@ extension Work {
     func note(
         _ reason: RefusalRecord.Reason, _ message: MessageRecord, _ user: UserID
     ) throws(RuleFailure) {
-        try put(
-            RefusalRecord(
-                app: message.app, user: user, message: message.message, reason: reason,
-                refusedAt: now))
+        let refusal = RefusalRecord(
+            app: message.app, user: user, message: message.message, reason: reason,
+            refusedAt: now)
+        _ = try record(RefusalRecord.self, refusal.rowKey)
+        try put(refusal)
     }
 }
 

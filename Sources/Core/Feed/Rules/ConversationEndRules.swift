@@ -7,6 +7,7 @@ extension Work {
     func deleteConversation(
         _ app: AppID, _ id: ConversationID?, by actor: Actor
     ) throws(RuleFailure) {
+        if let id { try lockDistinct(of: try target(app, id), app) }
         var conversation = try reachableConversation(app, id, actor)
         if case .user(let user) = actor {
             guard UserID(conversation.creator) == user else {
@@ -17,12 +18,10 @@ extension Work {
         conversation.deletedAt = now
         try deliver(.conversationEnd, object: [], joining: 0, in: &conversation) {
             conversation throws(RuleFailure) in
-            try self.put(
+            try self.purgeLater(
                 PurgeRecord(
                     app: conversation.app, conversation: conversation.conversation, user: ""))
-            guard !conversation.distinctKey.isEmpty else { return }
-            try self.delete(
-                DistinctRecord.self, [.app(conversation.app), .text(conversation.distinctKey)])
+            try self.giveUpDistinct(conversation)
         }
         note(
             WebhookEvent(.conversationDeleted, conversation.conversation, by: actor.name), app)
@@ -54,6 +53,12 @@ extension Work {
         member.isGone = true
         try put(member)
         try endConversation(in: member)
-        try put(PurgeRecord(app: app, conversation: id, user: user.name))
+        try purgeLater(PurgeRecord(app: app, conversation: id, user: user.name))
+    }
+
+    /// The conversation is locked. One that is under way begins anew.
+    private func purgeLater(_ purge: PurgeRecord) throws(RuleFailure) {
+        _ = try record(PurgeRecord.self, purge.rowKey)
+        try put(purge)
     }
 }

@@ -84,10 +84,13 @@ extension Work {
             distinctKey = try self.distinctKey(users)
             if let existing = try distinct(app, distinctKey, asked: id) { return existing }
         }
-        if try lockConversation(app, id) != nil {
+        let known = try lockConversation(app, id)
+        // One that became another's stays that one's.
+        let holder = try target(app, id)
+        if known != nil || holder != id {
             // An id in use cannot be refused without telling that it is in use; to those out of
             // reach nothing more is told (MSG-15).
-            throw try reaches(app, id, actor)
+            throw try reaches(app, holder, actor)
                 ? .refused(.idInUse, "the conversation exists")
                 : .refused(.forbidden, "the conversation cannot be created")
         }

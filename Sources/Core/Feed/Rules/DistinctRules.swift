@@ -20,11 +20,15 @@ extension Work {
     ) throws(RuleFailure) -> ConversationRecord? {
         // Waiting for the absent row keeps a second one from being made meanwhile.
         let known = try record(DistinctRecord.self, [.app(app), .text(key)], lock: .wait)
-        guard let known, let existing = try lockConversation(app, known.conversation) else {
-            return nil
-        }
+        guard let known else { return nil }
+        // Nobody makes a conversation of the id asked for while it becomes another one's.
+        var isTaken = false
+        if asked < known.conversation { isTaken = try lockConversation(app, asked) != nil }
+        let found = try lockConversation(app, known.conversation)
+        if known.conversation < asked { isTaken = try lockConversation(app, asked) != nil }
+        guard let existing = found else { return nil }
         guard asked != existing.conversation else { return existing }
-        if try record(ConversationRecord.self, [.app(app), .identifier(asked)]) != nil {
+        if isTaken {
             throw .refused(.forbidden, "the conversation cannot be created")
         }
         if try target(app, asked) == asked {
@@ -33,6 +37,26 @@ extension Work {
                     app: app, alias: asked, conversation: existing.conversation, createdAt: now))
         }
         return existing
+    }
+
+    /// Before the conversation's own lock, in the order of locks: what makes it the only one of its
+    /// participants goes with it.
+    func lockDistinct(
+        of conversation: ConversationID, _ app: AppID
+    ) throws(RuleFailure) {
+        let known = try record(ConversationRecord.self, [.app(app), .identifier(conversation)])
+        guard let known, !known.distinctKey.isEmpty else { return }
+        _ = try record(
+            DistinctRecord.self, [.app(app), .text(known.distinctKey)], lock: .wait)
+    }
+
+    /// Another one may be made with the same participants.
+    func giveUpDistinct(_ conversation: ConversationRecord) throws(RuleFailure) {
+        guard !conversation.distinctKey.isEmpty else { return }
+        let key: [ColumnValue] = [.app(conversation.app), .text(conversation.distinctKey)]
+        let holder = try record(DistinctRecord.self, key)
+        guard holder?.conversation == conversation.conversation else { return }
+        try delete(DistinctRecord.self, key)
     }
 
     /// The conversation an id stands for: itself, unless it was merged into another.

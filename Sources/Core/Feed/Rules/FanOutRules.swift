@@ -26,10 +26,10 @@ extension Work {
             // What does not fit into the request waits.
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
-            try put(job)
+            try insert(job)
             effects.hasBackgroundWork = true
         } else {
-            try put(job)
+            try insert(job)
             effects.hasBackgroundWork = true
         }
     }
@@ -128,6 +128,6 @@ extension Work {
                 try put(job)
             }
         }
-        try put(MetaRecord(name: Self.fanOutTurn, bytes: Array(next.app.name.utf8)))
+        try noteTurn(Self.fanOutTurn, of: next.app)
     }
 }

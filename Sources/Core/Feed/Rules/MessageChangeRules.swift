@@ -136,10 +136,11 @@ extension Work {
             // It is deleted already, for this user or for all.
             return
         }
-        try put(
-            HiddenRecord(
-                app: app, user: user, conversation: message.conversation,
-                position: message.position, message: message.message, hiddenAt: now))
+        let hidden = HiddenRecord(
+            app: app, user: user, conversation: message.conversation,
+            position: message.position, message: message.message, hiddenAt: now)
+        _ = try record(HiddenRecord.self, hidden.rowKey)
+        try put(hidden)
         try replace(older, with: object, isVisible: false, in: &feed)
         try close(feed)
     }

@@ -142,6 +142,8 @@ extension Work {
         guard device.mutationFloor == floor else {
             throw .store(.conflict("mutation floor"))
         }
+        // Nor was the session ended meanwhile, but by the operation itself.
+        if mutation.operation?.endsSession != true { _ = try current(session) }
         device.mutationFloor = mutation.number
         if device.refusedMutation <= mutation.number { device.refusedMutation = 0 }
         device.mutationsTaken += 1
@@ -152,7 +154,7 @@ extension Work {
             object: effect.object ?? mutation.object, position: effect.position,
             expiresAt: now + limits.mutationLifetime,
             ordinal: device.mutationsTaken, operation: mutation.operationHash)
-        try put(stored)
+        try insert(stored)
         try dropOldResults(session, newest: device.mutationsTaken)
         return stored.result
     }
@@ -218,6 +220,12 @@ extension Code {
 extension SessionKey {
     /// The key of the session's device.
     var deviceKey: [ColumnValue] { [.app(app), .user(user), .identifier(device)] }
+}
+
+extension Mutation.Operation {
+    fileprivate var endsSession: Bool {
+        if case .forgetDevice = self { true } else { false }
+    }
 }
 
 extension Mutation {

@@ -8,21 +8,27 @@ extension Work {
         let due = try records(
             NameErasureRecord.self,
             Scan(index: "name_erasure_by_due", through: [.timestamp(now)], limit: 1))
-        guard var erasure = due.first else { return (0, false) }
-        let key: [ColumnValue] = [.app(erasure.app), .user(erasure.user)]
-        let next = try records(
+        guard let found = due.first else { return (0, false) }
+        let key: [ColumnValue] = [.app(found.app), .user(found.user)]
+        guard var erasure = try record(NameErasureRecord.self, key, lock: .wait) else {
+            return (0, true)
+        }
+        let membership = try records(
             ParticipantRecord.self,
             Scan(
                 index: "participant_by_user", prefix: key,
                 after: [.identifier(erasure.conversation)], limit: 1)
         ).first
-        guard let next else {
+        guard let membership else {
             let blocks = try eraseBlocks(of: erasure, limit)
             if blocks < limit { try delete(NameErasureRecord.self, key) }
             return (blocks, true)
         }
-        let locked = try lockConversation(next.app, next.conversation)
+        let locked = try lockConversation(membership.app, membership.conversation)
         let looked: Int
+        guard let next = try record(ParticipantRecord.self, membership.rowKey) else {
+            return (1, true)
+        }
         if try isOfNewUser(next) {
             looked = 1
             erasure.finish(next.conversation)
@@ -100,6 +106,7 @@ extension Work {
     private func dropEntries(
         naming user: UserID, in member: ParticipantRecord
     ) throws(RuleFailure) {
+        try lockUser(member.app, member.user)
         for kind in [EntryKind.participant, .receipt] {
             let entries = try records(
                 EntryRecord.self,
@@ -141,7 +148,9 @@ extension Work {
             Scan(
                 index: "block_by_other", prefix: [.app(erasure.app), .user(erasure.user)],
                 limit: limit))
-        for block in blocks {
+        for found in blocks {
+            try lockUser(found.app, found.user)
+            guard let block = try record(BlockRecord.self, found.rowKey) else { continue }
             let entries = try records(
                 EntryRecord.self,
                 Scan(

@@ -9,8 +9,11 @@ extension Work {
     ///
     /// - Returns: rows deleted, and whether there may be more at once.
     func purge(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
-        for purge in try records(PurgeRecord.self, Scan(limit: Self.purgesMax)) {
-            guard try lockConversation(purge.app, purge.conversation) != nil else {
+        for found in try records(PurgeRecord.self, Scan(limit: Self.purgesMax)) {
+            let conversation = try lockConversation(found.app, found.conversation)
+            // Another node may have been at it before the lock was ours.
+            guard let purge = try record(PurgeRecord.self, found.rowKey) else { continue }
+            guard conversation != nil else {
                 try delete(purge)
                 continue
             }

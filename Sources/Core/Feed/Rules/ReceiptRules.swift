@@ -147,10 +147,15 @@ extension Work {
                 index: "receipt_due_by_due", after: [.timestamp(now + limits.receiptInterval)],
                 limit: limit))
         for row in far {
-            var turn = row
-            turn.due = now
-            turn.lastAt = min(row.lastAt, now)
-            try put(turn)
+            try step { () throws(RuleFailure) in
+                let known = try self.record(ReceiptDueRecord.self, row.rowKey, lock: .wait)
+                guard var turn = known, let due = turn.due,
+                    due > self.now + self.limits.receiptInterval
+                else { return }
+                turn.due = self.now
+                turn.lastAt = min(turn.lastAt, self.now)
+                try self.put(turn)
+            }
         }
     }
 

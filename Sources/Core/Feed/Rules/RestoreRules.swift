@@ -23,7 +23,6 @@ extension Work {
         guard half != 0, half != before else {
             throw .store(.corrupt("the epoch drawn is the backup's own"))
         }
-        try put(MetaRecord(name: MetaRecord.epochName, number: half))
         var users: UInt64 = 0
         var last: UserRecord?
         while true {
@@ -31,7 +30,7 @@ extension Work {
                 UserRecord.self,
                 Scan(
                     after: last.map { Array($0.row.prefix(UserRecord.table.keyCount)) },
-                    limit: limits.listRows))
+                    limit: limits.listRows, lock: .wait))
             for var user in found {
                 user.head = try raised(user.head)
                 try put(user)
@@ -40,17 +39,21 @@ extension Work {
             guard found.count == limits.listRows else { break }
             last = found.last
         }
-        try raiseEventNumbers()
-        try pauseCampaigns()
-        let base = try record(MetaRecord.self, [.text(MetaRecord.numberBaseName)])?.number ?? 0
-        try put(MetaRecord(name: MetaRecord.numberBaseName, number: try raised(base)))
         var tokens: UInt64 = 0
         while true {
             let count = try deleteRows(
-                of: SessionTokenRecord.table, Scan(limit: limits.listRows))
+                of: SessionTokenRecord.table, Scan(limit: limits.listRows)
+            ) { _ in true }
             tokens += UInt64(count)
             if count < limits.listRows { break }
         }
+        try pauseCampaigns()
+        let (epoch, base) = (MetaRecord.epochName, MetaRecord.numberBaseName)
+        _ = try record(MetaRecord.self, [.text(epoch)], lock: .wait)
+        try put(MetaRecord(name: epoch, number: half))
+        let known = try record(MetaRecord.self, [.text(base)], lock: .wait)?.number ?? 0
+        try put(MetaRecord(name: base, number: try raised(known)))
+        try raiseEventNumbers()
         return .restored(users: users, tokens: tokens)
     }
 
@@ -61,7 +64,7 @@ extension Work {
                 OutboxRecord.self,
                 Scan(
                     after: last.map { Array($0.row.prefix(OutboxRecord.table.keyCount)) },
-                    limit: limits.listRows))
+                    limit: limits.listRows, lock: .wait))
             for var outbox in found {
                 outbox.last = try raised(outbox.last)
                 try put(outbox)

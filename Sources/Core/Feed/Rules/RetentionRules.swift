@@ -2,7 +2,7 @@ import Model
 
 /// What retention does; each kind in a step of its own.
 private enum RetentionPart: CaseIterable {
-    case expired, removedApps, compaction, purges, erasures, events
+    case removedApps, compaction, purges, erasures, events
 }
 
 extension Work {
@@ -18,7 +18,9 @@ extension Work {
         var count = 0
         var more = true
         while more, count == 0 || (count < rows && !isSpent) {
-            more = false
+            let (deleted, isMore) = try deleteExpired(share)
+            count += deleted
+            more = isMore
             for part in RetentionPart.allCases {
                 let (deleted, isMore) = try step { () throws(RuleFailure) in
                     try self.carryOut(part, share)
@@ -35,7 +37,6 @@ extension Work {
         _ part: RetentionPart, _ limit: Int
     ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         switch part {
-        case .expired: try deleteExpired(limit)
         case .removedApps: try deleteRemovedApp(limit)
         case .compaction: try compact(limit)
         case .purges: try purge(limit)
@@ -44,15 +45,23 @@ extension Work {
         }
     }
 
+    /// Each table in a step of its own.
     private func deleteExpired(
         _ limit: Int
     ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         var count = 0
         for table in Schema.tables where count < limit {
-            guard case .until(_, let index) = table.retention else { continue }
-            count += try deleteRows(
-                of: table,
-                Scan(index: index, through: [.timestamp(now)], limit: limit - count))
+            guard case .until(let name, let index) = table.retention,
+                let column = table.columns.firstIndex(where: { $0.name.isExactly(name) })
+            else { continue }
+            let scan = Scan(index: index, through: [.timestamp(now)], limit: limit - count)
+            count += try step { () throws(RuleFailure) in
+                try self.deleteRows(of: table, scan) { row in
+                    // It may have been given more time since it was found.
+                    guard case .integer(let until) = row[column] else { return false }
+                    return UInt64(max(0, until)) <= self.now.milliseconds
+                }
+            }
         }
         return (count, count >= limit)
     }
@@ -71,22 +80,28 @@ extension Work {
         // Its connections are told first.
         let ends = SessionEndRecord(app: AppID(app), cause: .removed)
         if try record(SessionEndRecord.self, ends.key) != nil {
-            return (try continueSessionEnds().count, true)
+            return (try continueSessionEnd(ends, atMost: limits.sessionsPerTurn).count, true)
         }
-        var count = 0
-        for table in Schema.tables
-        where table.columns.first?.name == "app" && count < limit {
-            count += try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit - count))
+        // In the order of the rows that protect them: one table a step, so that it is kept.
+        for table in Schema.tables where table.columns.first?.name == "app" {
+            let count = try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit)) { _ in
+                true
+            }
+            if count > 0 { return (count, true) }
         }
-        if count == 0 {
-            try delete(MetaRecord.self, [.text(MetaRecord.resetsPrefix + app)])
-            try delete(MetaRecord.self, [.text(MetaRecord.latenciesPrefix + app)])
-            try delete(MetaRecord.self, [.text(MetaRecord.batchesPrefix + app)])
+        let ofApp = [
+            MetaRecord.batchesPrefix, MetaRecord.latenciesPrefix, MetaRecord.resetsPrefix,
+        ]
+        for name in (ofApp.map { $0 + app } + [name]).sorted(by: {
+            $0.utf8.lexicographicallyPrecedes($1.utf8)
+        }) {
+            _ = try record(MetaRecord.self, [.text(name)], lock: .wait)
             try delete(MetaRecord.self, [.text(name)])
         }
-        return (count, true)
+        return (0, true)
     }
 
+    /// Whoever calls it holds what protects the rows.
     func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
         do throws(StoreError) {
             let rows = try transaction.rows(table, scan)

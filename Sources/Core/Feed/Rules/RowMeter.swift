@@ -53,9 +53,18 @@ final class MeteredTransaction: StoreTransaction {
         return found
     }
 
+    func hold(_ table: Table, key: [ColumnValue]) throws(StoreError) {
+        try engine.hold(table, key: key)
+    }
+
     func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         count.written += 1
         try engine.put(table, row)
+    }
+
+    func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
+        count.written += 1
+        try engine.insert(table, row)
     }
 
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {

@@ -104,6 +104,7 @@ extension Work {
         case .sweepWakes(let rows): try sweepWakes(rows: rows)
         case .enforceRetention(let rows): try enforceRetention(rows: rows)
         case .keepAlive: try keepAlive()
+        case .start(let boot, let half): try start(boot: boot, epochHalf: half)
         case .schedules(.publishDue(let rows)): try publishDue(rows: rows)
         case .campaigns(.advance(let devices)): try advanceCampaigns(devices: devices)
         default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
@@ -165,7 +166,6 @@ extension Work {
                 try self.deleteUser(app, user)
             }
         case .administer(let request): return try administer(request)
-        case .start(let boot, let half): return try start(boot: boot, epochHalf: half)
         case .restore(let half): return try restore(epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
         case .keepProviderToken(let request): return try keepProviderToken(request)
@@ -174,7 +174,7 @@ extension Work {
         case .campaigns(let request): return try carryOut(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
             .claimPushes,
-            .sweepWakes, .keepAlive, .enforceRetention:
+            .sweepWakes, .keepAlive, .enforceRetention, .start:
             preconditionFailure("\(request) takes steps of its own")
         }
     }

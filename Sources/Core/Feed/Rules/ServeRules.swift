@@ -81,17 +81,16 @@ extension Work {
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
         let tellsReceipts = try tellsReceipts(conversation)
-        let blockers = try blockers(of: message)
         return try forEachRecipient(of: &job, in: conversation, budget: &budget) {
             recipient throws(RuleFailure) in
             guard recipient.receives(message.revision),
                 recipient.clearedPosition < message.position
             else { return 0 }
-            if try self.isUnwanted(message, by: recipient.user, blockers) {
+            var feed = try self.openFeed(message.app, recipient.user)
+            if try self.isUnwanted(message, by: feed.user) {
                 try self.note(.senderBlocked, message, recipient.user)
                 return 0
             }
-            var feed = try self.openFeed(message.app, recipient.user)
             // What the user did since the memberships were read is known once the feed is locked.
             var recipient = try self.locked(recipient)
             let before = recipient
@@ -188,25 +187,14 @@ extension Work {
     }
 
     /// MSG-27.
+    ///
+    /// - Parameter user: The recipient, whose row is locked.
     private func isUnwanted(
-        _ message: MessageRecord, by user: UserID, _ blockers: Set<UserID>?
+        _ message: MessageRecord, by user: UserRecord
     ) throws(RuleFailure) -> Bool {
-        guard !message.sender.isEmpty, UserID(message.sender) != user else { return false }
-        if let blockers { return blockers.contains(user) }
-        return try isBlocked(UserID(message.sender), by: user, message.app)
-    }
-
-    /// Those who block the message's sender, read at once for all recipients; `nil`: they are so
-    /// many that each recipient's own row is looked at.
-    private func blockers(of message: MessageRecord) throws(RuleFailure) -> Set<UserID>? {
-        guard !message.sender.isEmpty else { return [] }
-        let rows = try records(
-            BlockRecord.self,
-            Scan(
-                index: "block_by_other", prefix: [.app(message.app), .text(message.sender)],
-                limit: Audience.atOnce))
-        guard rows.count < Audience.atOnce else { return nil }
-        return Set(rows.filter(\.isBlocked).map(\.user))
+        guard !user.blocksNobody, !message.sender.isEmpty, UserID(message.sender) != user.user
+        else { return false }
+        return try isBlocked(UserID(message.sender), by: user.user, message.app)
     }
 
     /// The membership as it is now that the user's row is locked.
@@ -236,7 +224,6 @@ extension Work {
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
-        let blockers = try blockers(of: message)
         let revision = job.revision
         let audience = try audience(of: job, in: conversation)
         return try forEach(audience, of: &job, budget: &budget) { recipient throws(RuleFailure) in
@@ -250,11 +237,11 @@ extension Work {
             guard recipient.receives(revision), recipient.receives(message.revision),
                 sees || message.deletedAt != nil
             else { return 0 }
-            // MSG-27: what came before the block stays, and changes; nobody is called to it.
-            let isUnwanted = try self.isUnwanted(message, by: recipient.user, blockers)
             // The feed is locked in its turn also where nothing is written: a user who changes a
             // message which that user has cleared has the mutation's number stored afterwards.
             var feed = try self.openFeed(message.app, recipient.user)
+            // MSG-27: what came before the block stays, and changes; nobody is called to it.
+            let isUnwanted = try self.isUnwanted(message, by: feed.user)
             guard recipient.clearedPosition < message.position else { return 0 }
             let object = FeedObject.present(message)
             guard let older = try self.entry(of: .message, like: object, in: feed.user),

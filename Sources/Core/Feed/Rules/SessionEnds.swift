@@ -12,11 +12,12 @@ extension Work {
     private static let sessionsAtOnce = 32
 
     func endSessions(_ job: SessionEndRecord) throws(RuleFailure) {
+        _ = try record(SessionEndRecord.self, job.key, lock: .wait)
         try put(job)
         _ = try endSessions(job, atMost: limits.sessionsPerTurn)
     }
 
-    /// One turn.
+    /// One turn, each job in a step of its own.
     ///
     /// - Returns: how many sessions were looked at, and whether there are more.
     func continueSessionEnds() throws(RuleFailure) -> (count: Int, more: Bool) {
@@ -25,11 +26,22 @@ extension Work {
         var more = false
         for job in jobs {
             let share = max(1, limits.sessionsPerTurn / jobs.count)
-            let ended = try endSessions(job, atMost: share)
+            let ended = try step { () throws(RuleFailure) in
+                try self.continueSessionEnd(job, atMost: share)
+            }
             count += ended.count
             more = more || ended.more
         }
         return (count, more)
+    }
+
+    /// Goes on with the job from where it is by now, unless another transaction is at it.
+    func continueSessionEnd(
+        _ found: SessionEndRecord, atMost most: Int
+    ) throws(RuleFailure) -> (count: Int, more: Bool) {
+        let job = try record(SessionEndRecord.self, found.key, lock: .skip)
+        guard let job else { return (0, false) }
+        return try endSessions(job, atMost: most)
     }
 
     private func endSessions(
@@ -59,8 +71,11 @@ extension Work {
     }
 
     private func end(
-        _ session: SessionRecord, for job: SessionEndRecord
+        _ found: SessionRecord, for job: SessionEndRecord
     ) throws(RuleFailure) {
+        try lockUser(found.app, found.user)
+        // The device may have come back, or gone, since the row was found.
+        guard let session = try record(SessionRecord.self, found.rowKey) else { return }
         switch job.cause {
         case .processGone:
             guard session.boot != job.boot, session.expectedUntil == nil else { return }

@@ -22,20 +22,21 @@ extension Work {
     private func open(
         _ request: OpenSession
     ) throws(RuleFailure) -> (OpenedSession, ResetReason?) {
-        guard let app = try record(AppRecord.self, [.app(request.app)]) else {
+        // Who suspends or removes the app meanwhile waits, and finds the session.
+        guard let app = try record(AppRecord.self, [.app(request.app)], lock: .share) else {
             throw .refused(.tokenInvalid, "unknown app")
         }
         guard !app.isSuspended else { throw .refused(.suspended, "the app is suspended") }
-        let (user, presented) = try admit(request)
+        var (user, presented) = try admit(request)
         let environment: PushEnvironmentKind? =
             if let push = request.push { try acceptedEnvironment(push, of: app.app) } else { nil }
-        try refuseLate(request, user)
-        let givenUp = try devicesGivenUp(for: request, user).map { DeviceKey($0) }
-        let concerned = try concernedDevices(request, user, environment, givenUp)
-        for other in Set(concerned.map(\.user)).sorted() {
-            _ = try record(UserRecord.self, [.app(app.app), .user(other)], lock: .wait)
-        }
+        try lockNames(of: request)
+        let concerned = try concernedDevices(request, user, environment)
+        for other in Set(concerned.map(\.user)).sorted() { try lockUser(app.app, other) }
         var feed = try openFeed(app.app, user)
+        try refuseLate(request, user)
+        if presented != nil { presented = try admit(request).1 }
+        let givenUp = try devicesGivenUp(for: request, user).map { DeviceKey($0) }
         guard feed.user.deletingSince == nil else {
             throw .refused(.unavailable, "the user is being deleted")
         }
@@ -43,7 +44,8 @@ extension Work {
             throw .refused(.suspended, "the user is suspended")
         }
         if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
-        var device = try takeDevice(request, user, environment, concerned, givenUp: givenUp)
+        var device = try takeDevice(
+            request, user, environment, concerned.union(givenUp), givenUp: givenUp)
         device.sessionGeneration += 1
         let session = SessionKey(
             app: app.app, user: user, device: request.device, role: request.role,
@@ -83,6 +85,17 @@ extension Work {
         return (opened, reset)
     }
 
+    /// Two logins on one device, or with one push token, come one after the other, whoever the
+    /// users are: each finds whom the other has let in. They hold a user's key whose name, with a
+    /// control character, is nobody's, and which is below all names.
+    private func lockNames(of request: OpenSession) throws(RuleFailure) {
+        try lockUser(request.app, UserID("\u{1}\(request.device)"))
+        if let push = request.push {
+            let token = push.token.map { String($0, radix: 16) }.joined(separator: " ")
+            try lockUser(request.app, UserID("\u{2}\(token)"))
+        }
+    }
+
     /// SES-15: the HELLO of a process that is gone may be read after that of its successor.
     private func refuseLate(_ request: OpenSession, _ user: UserID) throws(RuleFailure) {
         let newest = try record(
@@ -119,13 +132,12 @@ extension Work {
     /// Users of one device looked at: those who are logged in on it come first, and there is one.
     private static let ownersMax = 16
 
-    /// The device and those it takes something from, ascending: it belongs to one user at a time,
+    /// The device and those it takes something from: it belongs to one user at a time,
     /// so whoever was logged in on it is logged out (SES-14), and its push token lives on no other
     /// device (SES-18). An extension takes nothing from anybody (SES-17).
     private func concernedDevices(
-        _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?,
-        _ givenUp: [DeviceKey]
-    ) throws(RuleFailure) -> [DeviceKey] {
+        _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?
+    ) throws(RuleFailure) -> Set<DeviceKey> {
         let app = request.app
         var keys: Set<DeviceKey> = [DeviceKey(user: user, device: request.device)]
         let sameDevice = try records(
@@ -143,20 +155,20 @@ extension Work {
                 keys.insert(DeviceKey(holder))
             }
         }
-        return keys.union(givenUp).sorted()
+        return keys
     }
 
     /// Locks the devices; gives the session's own, new if there is none, with its push token.
     private func takeDevice(
         _ request: OpenSession, _ user: UserID, _ environment: PushEnvironmentKind?,
-        _ concerned: [DeviceKey], givenUp: [DeviceKey]
+        _ concerned: Set<DeviceKey>, givenUp: [DeviceKey]
     ) throws(RuleFailure) -> DeviceRecord {
         let app = request.app
         let registration = request.role == .app ? request.push : nil
         let own = DeviceKey(user: user, device: request.device)
         var device = DeviceRecord(
             app: app, user: user, device: request.device, createdAt: now, lastSeenAt: now)
-        for key in concerned {
+        for key in concerned.sorted() {
             guard
                 var found = try record(
                     DeviceRecord.self, [.app(app), .user(key.user), .identifier(key.device)],

@@ -43,7 +43,7 @@ extension Work {
         guard let row = try rows(FanOutRecord.table, Scan(prefix: key, limit: 1)).first else {
             return
         }
-        try put(MetaRecord(name: Self.fanOutTurn, bytes: Array(app.utf8)))
+        try noteTurn(Self.fanOutTurn, of: AppID(app))
         var passedOver = ""
         if try isReadable(row), let next = try recipient(after: row) {
             passedOver = next

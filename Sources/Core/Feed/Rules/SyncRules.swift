@@ -111,7 +111,7 @@ extension Work {
     func pace(_ reset: ResetReason?, of app: AppID) throws(RuleFailure) -> Milliseconds {
         guard let reset, reset != .noCursor else { return 0 }
         let name = MetaRecord.resetsPrefix + app.name
-        let known = try record(MetaRecord.self, [.text(name)])?.number ?? 0
+        let known = try record(MetaRecord.self, [.text(name)], lock: .wait)?.number ?? 0
         let burst = limits.resetInterval * limits.resetBurst
         let earliest = now.milliseconds > burst ? now.milliseconds - burst : 0
         // A clock that was set back leaves a turn that is too far away to be one.

@@ -41,7 +41,7 @@ extension Work {
             presented.isUsed = true
             try put(presented)
         }
-        try put(
+        try insert(
             SessionTokenRecord(
                 app: session.app, hash: newHash, user: session.user, device: session.device,
                 issuedAt: now, expiresAt: now + lifetime, role: session.role))

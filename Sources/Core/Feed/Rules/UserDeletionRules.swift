@@ -14,6 +14,7 @@ extension Work {
     func deleteUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> StoreAnswer {
         let key: [ColumnValue] = [.app(app), .user(user)]
         guard user.isValid else { throw .refused(.notFound, "no such user") }
+        _ = try record(UserDeletionRecord.self, key, lock: .wait)
         var known = try openFeed(app, user).user
         if try record(UserRecord.self, key) == nil {
             // Named as a participant, and nothing of it has come into the feed yet.
@@ -92,7 +93,10 @@ extension Work {
         _ app: AppID, _ user: UserID, _ limit: Int
     ) throws(RuleFailure) -> Int {
         let key: [ColumnValue] = [.app(app), .user(user)]
-        guard var deletion = try record(UserDeletionRecord.self, key) else { return 0 }
+        // Another node may have been at it before the lock was ours.
+        guard var deletion = try record(UserDeletionRecord.self, key, lock: .wait) else {
+            return 0
+        }
         switch deletion.stage {
         case .devices:
             _ = try record(UserRecord.self, key, lock: .wait)
@@ -141,19 +145,24 @@ extension Work {
         let rows = try memberships(deletion)
         for row in rows {
             deletion.conversation = row.conversation
+            let key: [ColumnValue] = [.app(row.app), .identifier(row.conversation)]
             guard row.leftRevision == nil,
+                try record(ConversationRecord.self, key)?.deletedAt == nil
+            else { continue }
+            try lockDistinct(of: row.conversation, row.app)
+            guard
                 var conversation = try lockConversation(row.app, row.conversation),
                 conversation.deletedAt == nil,
                 let member = try participant(row.app, row.conversation, row.user)
-            else { continue }
+            else {
+                // It has ended before the lock was ours: the next step goes on behind it.
+                try put(deletion)
+                return 1
+            }
             let others = Int(clamping: conversation.participants)
             try end([member], in: &conversation, by: .backend)
-            if !conversation.distinctKey.isEmpty {
-                // Those who stay may make one without the user, and the user a new one.
-                try delete(
-                    DistinctRecord.self,
-                    [.app(row.app), .text(conversation.distinctKey)])
-            }
+            // Those who stay may make one without the user, and the user a new one.
+            try giveUpDistinct(conversation)
             try put(deletion)
             return others + 1
         }
@@ -171,7 +180,7 @@ extension Work {
         var place = deletion
         guard let member = try memberships(deletion, limit: 1).first else {
             place.begin(.settling)
-            return try keep(place)
+            return try keep(place, after: deletion)
         }
         let conversation = try record(
             ConversationRecord.self, [.app(member.app), .identifier(member.conversation)])
@@ -205,11 +214,16 @@ extension Work {
         } else if looked == 0 {
             return 0
         }
-        return max(try keep(place), work, looked)
+        return max(try keep(place, after: deletion), work, looked)
     }
 
-    private func keep(_ place: UserDeletionRecord) throws(RuleFailure) -> Int {
+    /// Where the next step begins, unless another node has come further.
+    private func keep(
+        _ place: UserDeletionRecord, after before: UserDeletionRecord
+    ) throws(RuleFailure) -> Int {
         try workOfStep { () throws(RuleFailure) in
+            let known = try self.record(UserDeletionRecord.self, place.rowKey, lock: .wait)
+            guard known == before else { return 0 }
             try self.put(place)
             return 1
         }
@@ -217,6 +231,7 @@ extension Work {
 
     /// Waits until no job knows of the user any more. How far he got goes with the last one.
     private func settle(_ deletion: inout UserDeletionRecord) throws(RuleFailure) -> Int {
+        try lockUser(deletion.app, deletion.user)
         let rows = try memberships(deletion)
         var work = 0
         for row in rows {
@@ -262,17 +277,23 @@ extension Work {
         of deletion: UserDeletionRecord, _ limit: Int
     ) throws(RuleFailure) -> Int {
         let key: [ColumnValue] = [.app(deletion.app), .user(deletion.user)]
-        _ = try record(UserRecord.self, key, lock: .wait)
+        _ = try record(NameErasureRecord.self, key, lock: .wait)
+        // Before the user's lock, in the order of locks: a step of its own.
+        var scheduled = try deleteRows(
+            of: ScheduledRecipientRecord.table, Scan(prefix: key, limit: limit)
+        ) { _ in true }
+        if scheduled == 0 {
+            scheduled = try dropScheduled(by: deletion.user, deletion.app, limit: limit)
+        }
+        if scheduled > 0 { return scheduled }
+        try lockUser(deletion.app, deletion.user)
+        _ = try record(ReceiptDueRecord.self, key, lock: .wait)
         var deleted = try deleteRows(
             of: SessionTokenRecord.table,
             Scan(index: "session_token_by_device", prefix: key, limit: limit))
         deleted += try deleteRows(
             of: TokenFeedbackRecord.table,
             Scan(index: "token_feedback_by_user", prefix: key, limit: limit))
-        if deleted < limit {
-            deleted += try dropScheduled(
-                by: deletion.user, deletion.app, limit: limit - deleted)
-        }
         for table in Schema.tables where table.isOfUsers && deleted < limit {
             deleted += try deleteRows(of: table, Scan(prefix: key, limit: limit - deleted))
         }
@@ -302,5 +323,6 @@ extension Table {
             && keyCount > 1 && name != UserRecord.table.name
             && name != UserDeletionRecord.table.name
             && name != NameErasureRecord.table.name
+            && name != ScheduledRecipientRecord.table.name
     }
 }

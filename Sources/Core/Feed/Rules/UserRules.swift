@@ -52,6 +52,7 @@ extension Work {
             }
         }
         block.isBlocked = request.blocked
+        feed.user.blocksNobody = false
         // Each version was told by an entry: this is above every one of the name, also of a user
         // who was deleted and erased (SYN-5).
         block.version = max(block.version, feed.user.head) + 1

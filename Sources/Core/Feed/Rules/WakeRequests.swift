@@ -22,7 +22,7 @@ extension Work {
     private static let sweptAtOnce = 8
 
     func sweepWakes(rows: Int) throws(RuleFailure) -> StoreAnswer {
-        let ended = try step { () throws(RuleFailure) in try self.continueSessionEnds() }
+        let ended = try continueSessionEnds()
         var count = ended.count
         var more = true
         var left = max(1, rows)

@@ -101,11 +101,46 @@ final class Work {
         }
     }
 
+    /// Of a row that cannot be there yet; if one is, somebody else was first (`.conflict`).
+    func insert(_ record: some Record) throws(RuleFailure) {
+        do throws(StoreError) {
+            try transaction.insert(record)
+        } catch {
+            throw .store(error)
+        }
+    }
+
     func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(RuleFailure) {
         do throws(StoreError) {
             try transaction.delete(type, key)
         } catch {
             throw .store(error)
+        }
+    }
+
+    /// Waits for the row that protects this one, whoever else's it is.
+    func lockGuard(of row: [ColumnValue], in table: Table) throws(RuleFailure) {
+        do throws(StoreError) {
+            try transaction.lockGuard(of: row, in: table)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    func lockUser(_ app: AppID, _ user: UserID) throws(RuleFailure) {
+        do throws(StoreError) {
+            try transaction.lockUser(app, user)
+        } catch {
+            throw .store(error)
+        }
+    }
+
+    /// Keeps what only says where the next turn begins: whose row another transaction holds just
+    /// now lets that one's stand, so that nobody waits for it.
+    func noteTurn(_ name: String, of app: AppID) throws(RuleFailure) {
+        try waking { () throws(StoreError) in
+            try self.transaction.keepHint(
+                MetaRecord(name: name, bytes: Array(app.name.utf8)))
         }
     }
 

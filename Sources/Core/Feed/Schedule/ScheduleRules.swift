@@ -32,6 +32,10 @@ extension Work {
             let days = limits.scheduleHorizon / 86_400_000
             throw .refused(.malformed, "send_at is more than \(days) days ahead")
         }
+        // Before the conversation, in the order of locks.
+        if let id = new.content.id {
+            _ = try record(ScheduledRecord.self, [.app(app), .identifier(id)], lock: .wait)
+        }
         let made: ScheduledRecord
         switch new.content {
         case .message(let publication): made = try scheduled(app, publication, new.sendAt)
@@ -71,7 +75,7 @@ extension Work {
         let users = try recipients(request.users)
         try checkUnused(app, id)
         for user in users {
-            try put(ScheduledRecipientRecord(app: app, user: user, message: id))
+            try insert(ScheduledRecipientRecord(app: app, user: user, message: id))
         }
         return ScheduledRecord(
             app: app, message: id, sendAt: sendAt, createdAt: now, conversation: .none,
@@ -161,7 +165,12 @@ extension Work {
         let rows = try records(
             ScheduledRecord.self,
             Scan(index: "scheduled_by_sender", prefix: [.app(app), .user(user)], limit: limit))
-        for row in rows { try drop(row) }
+        var held: [ScheduledRecord] = []
+        for row in rows {
+            let known = try record(ScheduledRecord.self, row.rowKey, lock: .wait)
+            if let known { held.append(known) }
+        }
+        for row in held { try drop(row) }
         return rows.count
     }
 }
@@ -202,7 +211,7 @@ extension Work {
             left -= count
             isMore = isMore || count == share || count < due.count
             try step { () throws(RuleFailure) in
-                try self.put(MetaRecord(name: Self.turn, bytes: Array(app.name.utf8)))
+                try self.noteTurn(Self.turn, of: app)
             }
         }
         effects.schedule.backlog = try backlog()
@@ -378,6 +387,15 @@ extension Work {
         scheduled.due = nil
         scheduled.settledAt = now
         try put(scheduled)
+    }
+}
+
+extension NewScheduled.Content {
+    fileprivate var id: MessageID? {
+        switch self {
+        case .message(let publication): publication.message.message
+        case .announcement(let request): request.announcement
+        }
     }
 }
 

@@ -48,7 +48,7 @@ extension StoreTransaction {
             latencies = held
         }
         latencies.came(after: latency, now: now)
-        try put(
+        try keepHint(
             MetaRecord(
                 name: MetaRecord.latenciesPrefix + app.name,
                 number: latencies.takenAt.milliseconds, bytes: latencies.encoded))

@@ -109,8 +109,21 @@ struct PushQueues {
             }
         }
         isMore = cut.contains(where: \.isCut)
-        if meter != before { try transaction.put(meter.record) }
+        if meter != before { try write(meter, after: before) }
         return rows
+    }
+
+    private func write(
+        _ meter: OverdueMeter, after before: OverdueMeter
+    ) throws(StoreError) {
+        try transaction.savepoint { () throws(StoreError) in
+            let known = try transaction.record(
+                MetaRecord.self, [.text(OverdueMeter.name)], lock: .wait)
+            guard OverdueMeter(known, now: now) == before else {
+                throw .conflict("others have taken of the same second")
+            }
+            try transaction.put(meter.record)
+        }
     }
 
     /// The part of each of so many, rounded up.
@@ -195,9 +208,7 @@ struct PushQueues {
                     WakeRecord.self, Scan(index: "wake_by_lane", through: start, limit: 1))
             }
             guard let first = found.first, let oldest = first.due else {
-                if before != nil {
-                    try transaction.delete(MetaRecord.self, [.text(QueuePlace.name)])
-                }
+                if before != nil { try forgetPlace() }
                 return ready
             }
             var queue = Queue(first: first, oldest: oldest, credential: nil)
@@ -222,11 +233,17 @@ struct PushQueues {
             }
         }
         if let last, let place = QueuePlace(prefix: last) {
-            try transaction.put(place.record)
+            try transaction.keepHint(place.record)
             let rest = now + Self.restDelay
             nextDue = min(nextDue ?? rest, rest)
         }
         return ready
+    }
+
+    private func forgetPlace() throws(StoreError) {
+        let key: [ColumnValue] = [.text(QueuePlace.name)]
+        guard try transaction.record(MetaRecord.self, key, lock: .skip) != nil else { return }
+        try transaction.delete(MetaRecord.self, key)
     }
 
     /// When the queue has its next one after those that are due.

@@ -27,7 +27,7 @@ extension WakeRules {
         left -= try mendCampaigns(moment, limit: left, in: transaction)
         left -= try mendSessions(moment, limit: left, in: transaction)
         left -= try mendWebhooks(moment, limit: left, in: transaction)
-        if left > 0 { try transaction.delete(MetaRecord.self, [.text(setBackName)]) }
+        if left > 0 { try finish(setBackName, record.number, in: transaction) }
     }
 
     private static func mendWakes(
@@ -56,9 +56,14 @@ extension WakeRules {
             Scan(
                 index: "campaign_by_due", after: [.timestamp(moment + gapTolerance)],
                 limit: few))
-        for var campaign in campaigns {
-            campaign.due = moment
-            try transaction.put(campaign)
+        try transaction.savepoint { () throws(StoreError) in
+            for key in campaigns.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
+                let known = try transaction.record(
+                    CampaignProgressRecord.self, key, lock: .wait)
+                guard var campaign = known, let due = campaign.due, due > moment else { continue }
+                campaign.due = moment
+                try transaction.put(campaign)
+            }
         }
         return campaigns.count < few ? campaigns.count : limit
     }
@@ -73,9 +78,15 @@ extension WakeRules {
             SessionRecord.self,
             Scan(
                 index: "session_by_expected", after: [.timestamp(until)], limit: few))
-        for var session in sessions {
-            session.expectedUntil = until
-            try transaction.put(session)
+        try transaction.savepoint { () throws(StoreError) in
+            for found in sessions.sorted(by: { $0.precedes($1) }) {
+                try transaction.lockUser(found.app, found.user)
+                guard var session = try transaction.again(found),
+                    let expected = session.expectedUntil, expected > until
+                else { continue }
+                session.expectedUntil = until
+                try transaction.put(session)
+            }
         }
         return sessions.count < few ? sessions.count : limit
     }
@@ -89,12 +100,25 @@ extension WakeRules {
         let webhooks = try transaction.records(
             WebhookRecord.self,
             Scan(index: "webhook_by_due", after: [.timestamp(soon)], limit: few))
-        for var webhook in webhooks {
-            webhook.due = soon
-            webhook.leasedUntil = webhook.leasedUntil.map { min($0, soon) }
-            webhook.failingSince = webhook.failingSince.map { min($0, moment) }
-            try transaction.put(webhook)
+        try transaction.savepoint { () throws(StoreError) in
+            for key in webhooks.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
+                try mendWebhook(key, moment, in: transaction)
+            }
         }
         return webhooks.count < few ? webhooks.count : limit
+    }
+
+    private static func mendWebhook(
+        _ key: [ColumnValue], _ moment: Timestamp, in transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let soon = moment + Reachability.setBackWait
+        _ = try transaction.record(OutboxRecord.self, Array(key.prefix(1)), lock: .wait)
+        guard var webhook = try transaction.record(WebhookRecord.self, key),
+            let due = webhook.due, due > soon
+        else { return }
+        webhook.due = soon
+        webhook.leasedUntil = webhook.leasedUntil.map { min($0, soon) }
+        webhook.failingSince = webhook.failingSince.map { min($0, moment) }
+        try transaction.put(webhook)
     }
 }

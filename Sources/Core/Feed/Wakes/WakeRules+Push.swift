@@ -84,7 +84,9 @@ extension WakeRules {
             let device = try transaction.record(
                 DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
         else {
-            try transaction.delete(WakeRecord.self, Array(row.row.prefix(3)))
+            if let row = try transaction.again(row) {
+                try transaction.delete(WakeRecord.self, row.rowKey)
+            }
             return (nil, WakeEffects())
         }
         var step = try WakeStep(device, in: transaction, now: now)
@@ -225,15 +227,15 @@ extension WakeRules {
                 request.reply, keepsToken: request.keepsToken, owner: key.owner,
                 attempt: key.attempt, unread: unread, now: now))
         try step.save()
+        var effects = step.effects
+        try writeDown(&effects, in: transaction, now: now)
         if step.device.pushToken == nil, device.pushToken != nil,
             case .answered(let status, let reason, let timestamp, _) = request.reply
         {
             let dropped = try transaction.noteDropped(
                 device, status: status, reason: reason, since: timestamp, now: now)
-            step.effects.dropped += [dropped].compactMap { $0 }
+            effects.dropped += [dropped].compactMap { $0 }
         }
-        var effects = step.effects
-        try writeDown(&effects, in: transaction, now: now)
         switch request.reply {
         case .answered(let status, let reason, let timestamp, let retryAfter):
             let answer = PushAnswer(

@@ -28,7 +28,10 @@ extension WakeRules {
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         let effects = try noticeGap(in: transaction, now: now)
-        try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+        try transaction.savepoint { () throws(StoreError) in
+            _ = try transaction.record(MetaRecord.self, [.text(aliveName)], lock: .wait)
+            try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+        }
         return effects
     }
 
@@ -44,11 +47,10 @@ extension WakeRules {
         // Further ones wait for the end of their leases.
         let rows = try transaction.records(
             WakeRecord.self, Scan(index: "wake_by_owner", limit: gapStep))
-        for row in rows where row.owner != boot {
-            guard let device = try device(of: row, in: transaction) else { continue }
-            var step = try WakeStep(device, in: transaction, now: now)
-            step.machine.ownerGone(now: now)
-            try step.save()
+        let others = rows.filter { $0.owner != boot }
+        _ = try onDevices(of: others, all: true, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            if step.row.owner != nil, step.row.owner != boot { step.machine.ownerGone(now: now) }
         }
     }
 
@@ -57,26 +59,55 @@ extension WakeRules {
     static func noticeGap(
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        if let last = try lastAlive(in: transaction) {
-            let isSetBack = now + gapTolerance < last + aliveInterval
-            if now.since(last) > aliveInterval + gapTolerance || isSetBack {
-                // What was accepted up to here may have come to a closed door.
-                try transaction.put(
-                    MetaRecord(name: gapName, number: max(now, last).milliseconds))
-                try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
-                if isSetBack {
-                    // The end of an outage would lie ahead, and was perhaps none.
-                    try transaction.delete(MetaRecord.self, [.text(outageName)])
-                    try transaction.put(
-                        MetaRecord(name: setBackName, number: now.milliseconds))
-                } else {
-                    try transaction.put(
-                        MetaRecord(name: outageName, number: now.milliseconds))
-                }
+        if let last = try lastAlive(in: transaction), isGap(since: last, now: now) {
+            try transaction.savepoint { () throws(StoreError) in
+                try openGap(in: transaction, now: now)
             }
         }
         try mendSetBack(in: transaction)
         return try closeGap(in: transaction, now: now)
+    }
+
+    private static func isSetBack(since last: Timestamp, now: Timestamp) -> Bool {
+        now + gapTolerance < last + aliveInterval
+    }
+
+    private static func isGap(since last: Timestamp, now: Timestamp) -> Bool {
+        now.since(last) > aliveInterval + gapTolerance || isSetBack(since: last, now: now)
+    }
+
+    /// Another node may have noticed it, and written that it is there, before the lock was ours.
+    private static func openGap(
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        let alive = try transaction.record(MetaRecord.self, [.text(aliveName)], lock: .wait)
+        guard let alive else { return }
+        let last = Timestamp(milliseconds: alive.number)
+        guard isGap(since: last, now: now) else { return }
+        for name in [setBackName, outageName, gapName] {
+            _ = try transaction.record(MetaRecord.self, [.text(name)], lock: .wait)
+        }
+        // What was accepted up to here may have come to a closed door.
+        try transaction.put(MetaRecord(name: gapName, number: max(now, last).milliseconds))
+        try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+        if isSetBack(since: last, now: now) {
+            // The end of an outage would lie ahead, and was perhaps none.
+            try transaction.delete(MetaRecord.self, [.text(outageName)])
+            try transaction.put(MetaRecord(name: setBackName, number: now.milliseconds))
+        } else {
+            try transaction.put(MetaRecord(name: outageName, number: now.milliseconds))
+        }
+    }
+
+    /// Deletes a value of `meta` if it is still what its work was done for.
+    static func finish(
+        _ name: String, _ number: UInt64, in transaction: any StoreTransaction
+    ) throws(StoreError) {
+        try transaction.savepoint { () throws(StoreError) in
+            let key: [ColumnValue] = [.text(name)]
+            let known = try transaction.record(MetaRecord.self, key, lock: .wait)
+            if known?.number == number { try transaction.delete(MetaRecord.self, key) }
+        }
     }
 
     /// When we were last back from an outage; `nil`: none is known.
@@ -103,7 +134,10 @@ extension WakeRules {
             WakeRecord.self, Scan(index: "wake_by_waiting", limit: gapStep))
         guard rows.count < gapStep else {
             // Too many to look at before anybody is served: they are treated as after a gap.
-            return try transaction.put(MetaRecord(name: gapName, number: now.milliseconds))
+            return try transaction.savepoint { () throws(StoreError) in
+                _ = try transaction.record(MetaRecord.self, [.text(gapName)], lock: .wait)
+                try transaction.put(MetaRecord(name: gapName, number: now.milliseconds))
+            }
         }
         _ = try onDevices(of: rows, all: true, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
@@ -139,7 +173,7 @@ extension WakeRules {
             effects += found
             left -= count
             if count == rows.count, count < limit {
-                try transaction.delete(MetaRecord.self, [.text(gapName)])
+                try finish(gapName, until.milliseconds, in: transaction)
                 break
             }
         }
@@ -160,7 +194,9 @@ extension WakeRules {
         let deadlines = try sweepDeadlines(most, in: transaction, now: now, &effects)
         let alerts = try expireAlerts(most, in: transaction, now: now)
         let timed = try releaseAlerts(most, in: transaction, now: now, &effects)
-        try writeDown(&effects, in: transaction, now: now)
+        try transaction.savepoint { () throws(StoreError) in
+            try writeDown(&effects, in: transaction, now: now)
+        }
         let all = [sessions, deadlines, alerts, timed]
         var more = all.contains(where: \.more)
         // What follows from a gap, or from a clock set back, goes on at once, too.
@@ -195,12 +231,14 @@ extension WakeRules {
     }
 
     private static func expire(
-        _ session: SessionRecord, in transaction: any StoreTransaction, now: Timestamp
+        _ found: SessionRecord, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        _ = try transaction.record(
-            UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
-        try transaction.delete(
-            SessionRecord.self, Array(session.row.prefix(SessionRecord.table.keyCount)))
+        try transaction.lockUser(found.app, found.user)
+        // The device may have come back before the lock was ours.
+        guard let session = try transaction.again(found),
+            let until = session.expectedUntil, until <= now
+        else { return WakeEffects() }
+        try transaction.delete(SessionRecord.self, session.rowKey)
         guard session.role == .app,
             var device = try transaction.record(
                 DeviceRecord.self,
@@ -298,20 +336,31 @@ extension WakeRules {
             AlertRecord.self,
             Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: most))
         var count = 0
-        for alert in alerts where count == 0 || !transaction.isSpent {
-            count += 1
-            try transaction.delete(
-                AlertRecord.self, Array(alert.row.prefix(AlertRecord.table.keyCount)))
-            guard
-                let device = try transaction.record(
-                    DeviceRecord.self,
-                    [.app(alert.app), .user(alert.user), .identifier(alert.device)])
-            else { continue }
-            var step = try WakeStep(device, in: transaction, now: now)
-            step.close(alert)
-            try step.save()
+        try transaction.savepoint { () throws(StoreError) in
+            for alert in alerts.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
+            where count == 0 || !transaction.isSpent {
+                count += 1
+                try expire(alert, in: transaction, now: now)
+            }
         }
         return (count, count < alerts.count || count == most)
+    }
+
+    private static func expire(
+        _ found: AlertRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        try transaction.lockUser(found.app, found.user)
+        // It may have been sent, read or given more time before the lock was ours.
+        guard let alert = try transaction.again(found), alert.expiresAt <= now else { return }
+        try transaction.delete(AlertRecord.self, alert.rowKey)
+        guard
+            let device = try transaction.record(
+                DeviceRecord.self,
+                [.app(alert.app), .user(alert.user), .identifier(alert.device)])
+        else { return }
+        var step = try WakeStep(device, in: transaction, now: now)
+        step.close(alert)
+        try step.save()
     }
 
     /// Alerts whose time has come join the others that wait to leave.
@@ -324,30 +373,29 @@ extension WakeRules {
             Scan(
                 index: "alert_by_moment", prefix: [.unsigned(AlertPhase.delayed.rawValue)],
                 through: [.timestamp(now)], limit: most))
-        var found = WakeEffects()
+        var released = WakeEffects()
         var count = 0
         try transaction.savepoint { () throws(StoreError) in
-            for alert in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
+            for found in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
             where count == 0 || !transaction.isSpent {
                 count += 1
-                _ = try transaction.record(
-                    UserRecord.self, [.app(alert.app), .user(alert.user)], lock: .wait)
+                try transaction.lockUser(found.app, found.user)
+                guard let alert = try transaction.again(found) else { continue }
                 guard
                     let device = try transaction.record(
                         DeviceRecord.self,
                         [.app(alert.app), .user(alert.user), .identifier(alert.device)])
                 else {
-                    try transaction.delete(
-                        AlertRecord.self, Array(alert.row.prefix(AlertRecord.table.keyCount)))
+                    try transaction.delete(AlertRecord.self, alert.rowKey)
                     continue
                 }
                 var step = try WakeStep(device, in: transaction, now: now)
-                if try step.release(alert.message) { found.released += 1 }
+                if try step.release(alert.message) { released.released += 1 }
                 try step.save()
-                found += step.effects
+                released += step.effects
             }
         }
-        effects += found
+        effects += released
         return (count, count < rows.count || count == most)
     }
 
@@ -358,7 +406,9 @@ extension WakeRules {
     ) throws(StoreError) -> DeviceRecord? {
         let device = try transaction.record(
             DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
-        if device == nil { try transaction.delete(WakeRecord.self, Array(row.row.prefix(3))) }
+        if device == nil, let row = try transaction.again(row) {
+            try transaction.delete(WakeRecord.self, row.rowKey)
+        }
         return device
     }
 

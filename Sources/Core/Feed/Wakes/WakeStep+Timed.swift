@@ -76,10 +76,11 @@ extension WakeStep {
         guard let member, member.leftRevision == nil, member.clearedPosition < alert.position
         else { return false }
         if now < member.mutedUntil {
-            try transaction.put(
-                RefusalRecord(
-                    app: alert.app, user: alert.user, message: alert.message, reason: .muted,
-                    refusedAt: now))
+            let refusal = RefusalRecord(
+                app: alert.app, user: alert.user, message: alert.message, reason: .muted,
+                refusedAt: now)
+            _ = try transaction.again(refusal)
+            try transaction.put(refusal)
             return false
         }
         let message = try transaction.record(

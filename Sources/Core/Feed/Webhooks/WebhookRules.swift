@@ -22,7 +22,7 @@ extension Work {
         else { return }
         outbox.last += 1
         outbox.kept += 1
-        try put(
+        try insert(
             WebhookEventRecord(
                 event, number: outbox.last, app: app, at: now,
                 expiresAt: now + limits.webhookEventLifetime))
@@ -105,7 +105,14 @@ extension Work {
             return (own.count, old.count > own.count)
         }
         let before = outbox.kept
-        try drop(own, of: &outbox)
+        let present = try waking { () throws(StoreError) in
+            var present: [WebhookEventRecord] = []
+            for found in own {
+                if let event = try self.transaction.again(found) { present.append(event) }
+            }
+            return present
+        }
+        try drop(present, of: &outbox)
         try put(outbox)
         let deleted = Int(clamping: before - outbox.kept)
         return (deleted, deleted > 0 && (old.count == limit || own.count < old.count))
@@ -166,8 +173,10 @@ extension Work {
         }
     }
 
+    /// An app's outbox protects its webhooks: what happens in the app wakes them.
     private func known(_ key: WebhookKey) throws(RuleFailure) -> WebhookRecord {
-        guard let webhook = try record(WebhookRecord.self, key.columns, lock: .wait) else {
+        _ = try record(OutboxRecord.self, [.app(key.app)], lock: .wait)
+        guard let webhook = try record(WebhookRecord.self, key.columns) else {
             throw .refused(.notFound, "no such webhook")
         }
         return webhook
@@ -177,14 +186,15 @@ extension Work {
         guard try record(AppRecord.self, [.app(new.key.app)]) != nil else {
             throw .refused(.notFound, "no such app")
         }
-        if try record(WebhookRecord.self, new.key.columns, lock: .wait) != nil {
+        let known = try record(OutboxRecord.self, [.app(new.key.app)], lock: .wait)
+        if try record(WebhookRecord.self, new.key.columns) != nil {
             throw .refused(.idInUse, "the webhook exists")
         }
         guard try webhooks(of: new.key.app).count < limits.webhooks else {
             throw .refused(.limit, "an app has at most \(limits.webhooks) webhooks")
         }
         var outbox =
-            try record(OutboxRecord.self, [.app(new.key.app)], lock: .wait)
+            known
             ?? OutboxRecord(app: new.key.app, series: new.series & UInt64(Int64.max))
         let webhook = WebhookRecord(
             app: new.key.app, webhook: new.key.webhook, url: new.url, kinds: new.kinds,
@@ -253,16 +263,23 @@ extension Work {
         let due = try records(
             WebhookRecord.self,
             Scan(
-                index: "webhook_by_due", through: [.timestamp(now)], limit: limit, lock: .skip))
+                index: "webhook_by_due", through: [.timestamp(now)], limit: limit))
         var ids = claim.ids
         var underWay = claim.underWay
         var claimed = ClaimedDeliveries(jobs: [], more: false, nextDue: nil)
-        for var webhook in due {
+        for found in due {
             // Batches of many events are many rows: those left are due as before.
             guard let id = ids.last, claimed.jobs.isEmpty || !isSpent else {
                 claimed.more = true
                 break
             }
+            guard let outbox = try freeOutbox(of: found.app) else {
+                claimed.more = true
+                continue
+            }
+            guard var webhook = try record(WebhookRecord.self, found.rowKey),
+                let due = webhook.due, due <= now
+            else { continue }
             guard webhook.state == .active else {
                 // Switched off while a batch was under way that was never answered.
                 webhook.due = nil
@@ -276,7 +293,7 @@ extension Work {
                 try put(webhook)
                 continue
             }
-            guard let job = try job(&webhook, id, claim.policy) else {
+            guard let job = try job(&webhook, outbox, id, claim.policy) else {
                 claimed.more = claimed.more || webhook.due != nil
                 continue
             }
@@ -291,13 +308,21 @@ extension Work {
         return claimed
     }
 
-    /// `nil`: nothing up to where was looked is asked for.
-    private func job(
-        _ webhook: inout WebhookRecord, _ id: DeliveryID, _ policy: WebhookPolicy
-    ) throws(RuleFailure) -> DeliveryJob? {
-        guard var outbox = try record(OutboxRecord.self, [.app(webhook.app)], lock: .wait) else {
+    /// Locked; `nil`: something happens in the app just now, and its webhooks are due afterwards
+    /// as before.
+    private func freeOutbox(of app: AppID) throws(RuleFailure) -> OutboxRecord? {
+        guard try record(OutboxRecord.self, [.app(app)]) != nil else {
             throw .store(.corrupt("webhook: no outbox"))
         }
+        return try record(OutboxRecord.self, [.app(app)], lock: .skip)
+    }
+
+    /// `nil`: nothing up to where was looked is asked for.
+    private func job(
+        _ webhook: inout WebhookRecord, _ outbox: OutboxRecord, _ id: DeliveryID,
+        _ policy: WebhookPolicy
+    ) throws(RuleFailure) -> DeliveryJob? {
+        var outbox = outbox
         let (events, last) = try batch(webhook, outbox)
         guard !events.isEmpty || webhook.dropped > 0 else {
             webhook.passed(last)
@@ -384,10 +409,11 @@ extension Work {
     private func finishDelivery(
         _ finish: FinishDelivery
     ) throws(RuleFailure) -> DeliveryEffect? {
-        guard var webhook = try record(WebhookRecord.self, finish.key.columns, lock: .wait),
+        let outbox = try record(OutboxRecord.self, [.app(finish.key.app)], lock: .wait)
+        guard var webhook = try record(WebhookRecord.self, finish.key.columns),
             webhook.claim == finish.claim, webhook.leasedUntil != nil
         else { return nil }
-        let newest = try record(OutboxRecord.self, [.app(finish.key.app)])?.last ?? 0
+        let newest = outbox?.last ?? 0
         let effect = webhook.answered(
             finish.answer, newest: newest, policy: finish.policy, chance: finish.chance,
             now: now)

@@ -1,0 +1,61 @@
+import Model
+
+extension StoreTransaction {
+    /// Waits for the row that protects this one. Rows of several guards are taken in the order of
+    /// these: `Table.guardPlace`.
+    func lockGuard(of row: [ColumnValue], in table: Table) throws(StoreError) {
+        guard let place = Schema.guarded(table).guardPlaces(of: row).first else { return }
+        try hold(place.table, key: place.key)
+    }
+
+    func lockUser(_ app: AppID, _ user: UserID) throws(StoreError) {
+        try hold(UserRecord.table, key: [.app(app), .user(user)])
+    }
+
+    /// The row as it is now: its guard was locked since it was found.
+    func again<R: Record>(_ found: R) throws(StoreError) -> R? {
+        try record(R.self, found.rowKey)
+    }
+
+    /// Keeps a value of `meta` that may as well be another transaction's: it is left alone where
+    /// one holds it just now. So it has no place in the order of locks. Where two make the row at
+    /// once, the second is tried again.
+    func keepHint(_ hint: MetaRecord) throws(StoreError) {
+        let key: [ColumnValue] = [.text(hint.name)]
+        let isThere = try record(MetaRecord.self, key) != nil
+        let held = try record(MetaRecord.self, key, lock: .skip)
+        if held != nil {
+            if held != hint { try put(hint) }
+        } else if !isThere {
+            try insert(hint)
+        }
+    }
+}
+
+extension Work {
+    /// Deletes rows that nobody holds yet, each with its guard, if `isDue` of what it is by then.
+    ///
+    /// - Returns: how many were found.
+    func deleteRows(
+        of table: Table, _ scan: Scan, where isDue: ([ColumnValue]) -> Bool
+    ) throws(RuleFailure) -> Int {
+        do throws(StoreError) {
+            let rows = try transaction.rows(table, scan)
+            let guarded = Schema.guarded(table)
+            let ordered = rows.map { row in
+                (place: SortKey(guarded.guardPlaces(of: row).first?.key ?? []), row: row)
+            }.sorted { $0.place < $1.place }
+            for (_, row) in ordered {
+                try transaction.lockGuard(of: row, in: table)
+                let key = Array(row.prefix(table.keyCount))
+                guard let current = try transaction.row(table, key: key, lock: .none),
+                    isDue(current)
+                else { continue }
+                try transaction.delete(table, key: key)
+            }
+            return rows.count
+        } catch {
+            throw .store(error)
+        }
+    }
+}
