@@ -51,7 +51,12 @@ import Testing
         let wanted = try kept.text("schema").split(separator: "\n").filter {
             $0.hasPrefix("CREATE ")
         }
-        #expect(try Self.schema(of: kept.file.path) == Set(wanted.map(String.init)))
+        try withFolder { folder throws in
+            // SQLite leaves files of its own beside one that it opens.
+            let copy = "\(folder)/store.db"
+            try FileManager.default.copyItem(atPath: kept.file.path, toPath: copy)
+            #expect(try Self.schema(of: copy) == Set(wanted.map(String.init)))
+        }
     }
 
     @Test("a file of the first schema comes to have that of a new file", arguments: Kept.allCases)
