@@ -104,6 +104,7 @@ extension Work {
             // Told with the conversation itself.
             var metadata = MetadataRecord(app: app, conversation: id)
             try change(&metadata, by: request.metadata)
+            _ = try record(MetadataRecord.self, metadata.rowKey)
             try put(metadata)
         }
         try join(users, &conversation)
