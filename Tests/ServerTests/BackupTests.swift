@@ -170,7 +170,7 @@ import Wire
             (try variant("empty", Data()), "no SQLite database"),
             (try variant("text", Data(repeating: 65, count: 8192)), "no SQLite database"),
             (try variant("damaged", damaged), "damaged"),
-            (other, "a migration is missing"),
+            (other, "has schema 1"),
             (store, "no backup made by"),
             (stage.path("nowhere"), "No such file"),
         ]
