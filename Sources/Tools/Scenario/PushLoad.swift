@@ -230,13 +230,21 @@ public final class PushLoad {
         process.waitUntilExit()
         let seconds = Double(SystemClock.monotonicMilliseconds() - started) / 1000
         let processor = ProcessorTime(of: RUSAGE_CHILDREN) - before
+        func line(_ start: String) -> [Substring]? {
+            text.split(separator: "\n").first { $0.hasPrefix(start) }?.split(separator: " ")
+        }
         // `status codes: 15000 2xx, 0 3xx, ...`
-        let accepted = text.split(separator: "\n").first { $0.hasPrefix("status codes:") }
-            .flatMap { Int($0.split(separator: " ")[2]) }
-        guard let accepted else { throw ScenarioError("h2load said:\n\(text.suffix(2_000))") }
+        let accepted = line("status codes:").flatMap { Int($0[2]) }
+        // `requests: 15000 total, 15000 started, 15000 done, 15000 succeeded, 0 failed, ...`
+        let failed = line("requests:").flatMap { words in
+            words.firstIndex(of: "failed,").flatMap { Int(words[$0 - 1]) }
+        }
+        guard let accepted, let failed else {
+            throw ScenarioError("h2load said:\n\(text.suffix(2_000))")
+        }
         return PushLoadReport.Run(
             seconds: seconds, processor: processor.seconds, accepted: accepted, retried: 0,
-            sentBytes: nil)
+            refused: failed, sentBytes: nil)
     }
 }
 
@@ -345,6 +353,10 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
         public var processor: Double
         public var accepted: Int
         public var retried: Int
+        /// Requests that were given up when the simulator refused them; only h2load gives up. It
+        /// opens up to 100 streams before it has read the SETTINGS that allow one until a token
+        /// is accepted, where the gateway waits for them.
+        public var refused: Int?
         /// Written to sockets, TLS included; `nil`: not known.
         public var sentBytes: Int?
     }
@@ -364,6 +376,7 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
             let cost = (run.processor * 1e6 / Double(pushes) * 10).rounded() / 10
             var text = "\(name) \(run.accepted) accepted in \(run.seconds) s: \(rate)/s, "
             text += "\(cost) us of processor a push"
+            if let refused = run.refused, refused > 0 { text += ", \(refused) refused" }
             if let bytes = run.sentBytes { text += ", \(bytes) bytes sent" }
             return text
         }
