@@ -124,7 +124,7 @@ struct Migrator {
         return rows.count
     }
 
-    /// Makes the changes, which bring the database to the last of these migrations.
+    /// Brings the database to the schema of the last of these migrations.
     private func apply(
         _ changes: [Migration.Change], to migrations: [Migration], now: Timestamp
     ) throws(StoreError) {

@@ -147,7 +147,7 @@ public struct UnreadChange: Equatable, Sendable {
 /// entries and bytes; what is above is read.
 public struct FeedChanges: Sendable {
     public private(set) var all: [FeedChange] = []
-    /// The states that are handed over, each once.
+    /// The objects' states that are handed over, each once.
     public private(set) var tailBytes = 0
     private var tailEntries = 0
     private var states: Set<ObjectIdentifier> = []

@@ -48,7 +48,7 @@ struct LockOrder {
         let row = Row(rank: ranks[table.name] ?? .max, place: RowPlace(table, key))
         guard lockedAt[row.place] == nil else { return nil }
         moment += 1
-        // What others may hold, too, protects nothing that is written.
+        // A lock that others may hold at the same time protects no row from being written.
         if lock != .share { lockedAt[row.place] = moment }
         guard lock != .skip else { return nil }
         let name = "\(table.name)\(key)"
@@ -67,7 +67,7 @@ struct LockOrder {
         readAt[RowPlace(table, key)] = moment
     }
 
-    /// What keeps the transaction from writing the row; `nil`: nothing.
+    /// The reason why the transaction must not write the row; `nil`: it may.
     ///
     /// - Parameters:
     ///   - isKnown: The row must have been read.

@@ -94,7 +94,8 @@ public final class MemoryStore: Store {
     /// the next, and locks need not be taken.
     public var isSoleWriter = false
 
-    /// Called before each read of a transaction: what others do meanwhile, in views of their own.
+    /// Called before each read of a transaction. It may do what others do meanwhile, in views of
+    /// their own.
     public var betweenReads: (() -> Void)? {
         get { shared.betweenReads }
         set { shared.betweenReads = newValue }

@@ -60,7 +60,7 @@ final class MemoryTransaction: StoreTransaction {
 
     func end() { isOpen = false }
 
-    /// All that is there when the transaction is committed now.
+    /// The contents as they are if the transaction is committed now.
     func finished() throws(StoreError) -> Contents {
         if let failure { throw failure }
         try catchUp()
@@ -175,7 +175,8 @@ final class MemoryTransaction: StoreTransaction {
         if changed != columns {
             shared.breach("\(table.name)\(key): columns \(changed) differ, not \(columns)")
         }
-        // Of what others wrote since it was read only the columns told are written over.
+        // Where others wrote the row since it was read, only the changed columns are written over
+        // theirs.
         var after = before
         for column in columns { after[column] = row[column] }
         try write(after, of: table, isKnown: true)

@@ -127,9 +127,10 @@ public struct Table: Hashable, Sendable {
     public let keyCount: Int
     public let indexes: [TableIndex]
     public let retention: Retention
-    /// What older stores need to come to newer schemas, in order.
+    /// The steps that bring an older store to newer schemas, in order.
     public let steps: [SchemaStep]
-    /// What a transaction holds that writes one of its rows; `nil`: nothing is said of it.
+    /// The row whose lock a transaction holds when it writes one of this table's rows; `nil`: the
+    /// table names none.
     public internal(set) var rowGuard: RowGuard?
 
     public init(

@@ -56,7 +56,7 @@ public final class WorkingSet {
     private var inOrder: [TableRows] = []
     private var slots = Clock<Slot>()
     private var ranges = Clock<KnownRange>()
-    /// What savepoints undo.
+    /// The changes that a savepoint undoes.
     private var log: [Change] = []
     private var depth = 0
     /// Slots that were made in the open transaction.
@@ -214,8 +214,8 @@ public final class WorkingSet {
         rows.dirty.removeAll(keepingCapacity: true)
     }
 
-    /// What only one row may have goes from the rows that had it, before another one gets it: the
-    /// changes of several requests come to the engine in whatever order.
+    /// A value that only one row may have is taken from the row that had it before another row
+    /// gets it: the changes of several requests reach the engine in any order.
     private func giveUpUnique(
         in rows: TableRows, _ engine: any StoreTransaction
     ) throws(StoreError) {
@@ -368,7 +368,7 @@ extension WorkingSet: StoreTransaction {
         change(rows.slots[place] ?? blank(Array(key), at: place, in: rows), to: row)
     }
 
-    /// A row under a key that is not known is not looked for: the engine refuses a second one.
+    /// A row under a key that is not known is not looked for: the engine refuses a second row.
     public func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         _ = try open()
         assert(table.problem(row: row) == nil, table.problem(row: row) ?? "")

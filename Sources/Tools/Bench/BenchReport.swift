@@ -62,7 +62,8 @@ public struct BenchReport: Codable, Equatable, Sendable {
 
     private static let longestRows = 8
 
-    /// What held the writer for longest. The rows and statements are those of any machine.
+    /// The transaction that held the writer for longest. Its rows and statements are the same on
+    /// every machine.
     private var longest: String {
         let chosen = rows.sorted { $0.held.worstOfAll > $1.held.worstOfAll }
         let lines = chosen.prefix(Self.longestRows).map { row in

@@ -18,13 +18,15 @@ public struct BenchScale: Codable, Equatable, Sendable {
     public static let full = BenchScale(1_000_000)
     public static let range = 2_000...10_000_000
 
-    /// What each may be set to by itself: the least shows the work, the most the server allows.
+    /// The range in which each size may be set: the smallest still shows the work, the largest is
+    /// what the server allows.
     public static let devicesRange = 100...1_000_000
-    /// Above 256 a change is a job.
+    /// Above 256 members a change is spread by a job.
     public static let participantsRange = 300...10_000
     public static let entriesRange = 2_000...10_000_000
 
-    /// - Parameter size: sessions and messages; what is not set by itself is in proportion.
+    /// - Parameter size: The number of sessions and messages; sizes that are not set are in
+    ///   proportion to it.
     public init(
         _ size: Int, devicesOfApp: Int? = nil, participants: Int? = nil, entries: Int? = nil
     ) {

@@ -255,7 +255,7 @@ struct CampaignClaims {
         guard let sending = sendings[due.campaign] else {
             preconditionFailure("a row of a campaign that was not read: \(due)")
         }
-        // Another node may have sent it, or taken it back, before the lock was ours.
+        // Another node may have sent the campaign, or taken it back, before this lock was taken.
         guard var push = try transaction.again(due.push), let moment = push.due, moment <= now
         else {
             return false

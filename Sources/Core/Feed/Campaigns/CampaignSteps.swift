@@ -65,8 +65,8 @@ extension Work {
         return work
     }
 
-    /// Those whose devices are next, locked: a device's pushes are its user's to protect. This
-    /// happens before the campaign is locked, for users are locked before campaigns.
+    /// The users whose devices are next, locked: a device's pushes are protected by its user's row.
+    /// This happens before the campaign is locked, for users are locked before campaigns.
     private func lockUsers(
         _ key: [ColumnValue], _ budget: Int
     ) throws(RuleFailure) -> Set<UserID> {
@@ -151,7 +151,7 @@ extension Work {
         // Up to the first one whose turn is later: the next step puts it right.
         let isLocal = campaign.plan.isLocal
         var devices = found.prefix { device in
-            // Others came in between: the next step locks theirs.
+            // Other devices came in between: the next step locks their users.
             guard users.contains(device.user) else { return false }
             guard isLocal, let turn = progress.turn, !turn.isEarly else { return true }
             return campaign.plan.clock(of: device, zones) >= turn.clock

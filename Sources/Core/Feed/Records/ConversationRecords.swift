@@ -41,8 +41,8 @@ extension ConversationRecord {
     }
 }
 
-/// Who takes part in a conversation, since when; also who did, until when. Beside that stands what
-/// a message that comes asks about the user, so that nothing else is read for it.
+/// A user's membership of a conversation, present or past: since when, and until when. Beside that
+/// stands whatever a new message asks about the user, so that a fan-out reads no other row for it.
 ///
 /// What the user has done or been told (`clearedPosition` and what follows) is written with the
 /// user's row locked; the membership itself with the conversation's.
@@ -77,7 +77,8 @@ public struct ParticipantRecord: Record, Equatable {
     /// The icon counts the conversation from then on, and its messages alert; 1970: it is not
     /// muted. As the user's settings say.
     public var mutedUntil: Timestamp = .blank
-    /// Nothing above it is read. As the user's read mark says.
+    /// The position up to which the user has read, as the user's read mark says; no message above
+    /// it is read.
     public var readThrough: UInt64 = 0
 }
 
@@ -91,11 +92,11 @@ extension ParticipantRecord {
                 "participant_by_leaving", on: "app", "conversation", "left_revision",
                 present: "left_revision"),
             TableIndex("participant_by_activity", on: "app", "user", "activity"),
-            // Who takes part, without those who did.
+            // The members who take part now, without those who left.
             TableIndex(
                 "participant_by_presence", on: "app", "conversation", "user",
                 present: "presence"),
-            // What is unread, in the order in which mutes end.
+            // The conversations with unread messages, in the order in which their mutes end.
             TableIndex(
                 "participant_by_unread", on: "app", "user", "unread_from",
                 present: "unread_from"),
@@ -107,7 +108,7 @@ extension ParticipantRecord {
         UPDATE "participant" SET "presence" = 1 WHERE "left_revision" IS NULL
         """
 
-    /// A mark with ranges is looked at itself: what is read above it, is not known here.
+    /// The read mark has ranges: which messages above this position are read, the mark alone says.
     private static let decidedBeforeSchema2 = """
         UPDATE "participant" SET "unread" = 0,
         "muted_until" = coalesce((
@@ -122,7 +123,7 @@ extension ParticipantRecord {
         AND m."conversation" = "participant"."conversation"), 0)
         """
 
-    /// What is unread was a table of its own.
+    /// Unread counts had a table of their own before this schema.
     private static let unreadBeforeSchema2 = [
         SchemaStep(
             2,

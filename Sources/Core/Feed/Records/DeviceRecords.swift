@@ -111,8 +111,8 @@ public struct DeviceRecord: Record, Equatable {
     public var wakeHabit: [UInt8] = []
     /// What the app has stored above `applied`: pairs of a first and a last `seq`, 8 bytes each.
     public var storedRanges: [UInt8] = []
-    /// When the row of the app's last session went: whoever asks whether the device is connected
-    /// need not look for one. `nil`: there may be one.
+    /// When the device's last session row was deleted: a fan-out need not look for one to know
+    /// that the device is not connected. `nil`: there may be a session.
     public var withoutSessionSince: Timestamp?
 }
 

@@ -28,7 +28,7 @@ public struct EntryRecord: Record, Equatable {
     /// among the others.
     static func place(isToBeRead: Bool) -> ColumnValue { .unsigned(isToBeRead ? 1 : 0) }
 
-    /// `nil`: it is no message's.
+    /// `nil`: the entry is not of a message.
     private var isToBeRead: UInt64? {
         kind == .message ? unreadPosition == nil ? 0 : 1 : nil
     }
@@ -38,7 +38,8 @@ extension EntryRecord {
     public static let table = Table(
         "entry", of: Self.self,
         indexes: [
-            // Of all kinds but messages, which are most entries and have an order of their own.
+            // Entries of all kinds but messages: most entries are messages, and these have an
+            // index of their own.
             TableIndex(
                 "entry_by_object", on: "app", "user", "kind", "conversation", "object",
                 present: "named", since: 3),
@@ -48,7 +49,7 @@ extension EntryRecord {
                 present: "to_read"),
         ],
         steps: [
-            // These held every message twice.
+            // The two indexes before it held every message twice.
             SchemaStep(3, "DROP INDEX \"entry_by_object\""),
             SchemaStep(3, "DROP INDEX \"entry_by_unread\""),
             SchemaStep(

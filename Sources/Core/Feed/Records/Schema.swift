@@ -74,7 +74,7 @@ public enum Schema {
         // An alias is an id of conversations, too: that of none.
         let columns = record == AliasRecord.self ? ["app", "alias"] : nil
         let guarded = table.guarded(by: (other?.holder ?? record).table, columns: columns)
-        // What the user did, or was told, stands in the membership's row.
+        // The columns that the user's own doing changes stand in the membership's row.
         return record == ParticipantRecord.self
             ? guarded.alsoGuarded(by: UserRecord.table) : guarded
     }

@@ -78,8 +78,8 @@ extension Work {
         _ announcement: AnnouncementRecord, for users: ArraySlice<UserID>
     ) throws(RuleFailure) {
         let app: [ColumnValue] = [.app(announcement.app)]
-        // Numbers go on though all batches were served: the deletion of a user waits for those up
-        // to one of them, and not for any that is decided later.
+        // Numbers go on when all batches are served: the deletion of a user waits for the batches
+        // up to one number, and for none that is decided later.
         let name = MetaRecord.batchesPrefix + announcement.app.name
         let last = try record(MetaRecord.self, [.text(name)], lock: .wait)?.number ?? 0
         let newest = try records(

@@ -1,14 +1,15 @@
 import Model
 
-/// Whom a change that is on its way into feeds may concern.
+/// The users whom a change that is on its way into feeds may concern.
 enum Audience: Equatable {
-    /// Those who take part, and those who left with this revision or a later one. People who left
-    /// before cost nothing.
+    /// The members who take part, and the members who left with this revision or a later one.
+    /// Members who left before cost nothing.
     case recipients(leavingWith: UInt64, leftLater: Bool)
-    /// Everyone who ever took part.
+    /// Every user who ever took part.
     case everybody
 
-    /// Read at a time: what a turn leaves of them is read again in the next.
+    /// The number of members read at a time: those that a turn has no room for are read again in
+    /// the next.
     static let atOnce = 64
 
     static func recipients(
@@ -23,7 +24,7 @@ extension Work {
     func audience(
         of job: FanOutRecord, in conversation: ConversationRecord
     ) throws(RuleFailure) -> Audience {
-        // A deletion concerns those who left before it, too.
+        // A deletion also concerns members who left before it.
         if job.change == .messageChange, try message(of: job).deletedAt != nil {
             return .everybody
         }
@@ -46,7 +47,7 @@ extension Work {
         return members
     }
 
-    /// As they are stored: one that cannot be read keeps no other from being found.
+    /// The members' rows undecoded: one that cannot be decoded keeps no other from being found.
     func memberRows(
         _ audience: Audience, of job: FanOutRecord, after user: String, limit: Int
     ) throws(RuleFailure) -> [[ColumnValue]] {
@@ -69,7 +70,8 @@ extension Work {
                     prefix: conversation + [.unsigned(revision)], after: after, limit: limit))
         }
         if leftLater {
-            // By the order of their leaving. Of many it is cheaper to pass over all who ever left.
+            // In the order in which they left. From some number on it is cheaper to read all rows
+            // and pass over those of members who left.
             let later = try rows(
                 ParticipantRecord.table,
                 Scan(

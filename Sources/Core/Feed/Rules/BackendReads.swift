@@ -86,7 +86,7 @@ extension PageReader {
             ?? MetadataRecord(app: conversation.app, conversation: conversation.conversation)
     }
 
-    /// Those who take part.
+    /// The members who take part.
     private func participants(
         of conversation: ConversationRecord, after: UserID?, _ limit: Int
     ) throws(StoreError) -> ([ParticipantRecord], next: UserID?) {

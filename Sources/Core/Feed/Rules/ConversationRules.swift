@@ -85,7 +85,7 @@ extension Work {
             if let existing = try distinct(app, distinctKey, asked: id) { return existing }
         }
         let known = try lockConversation(app, id)
-        // One that became another's stays that one's.
+        // A device that became another user's stays that user's.
         let holder = try target(app, id)
         if known != nil || holder != id {
             // An id in use cannot be refused without telling that it is in use; to those out of
@@ -186,7 +186,7 @@ extension Work {
                     member.clearedAt = former.clearedAt
                     member.conversationVersion = former.conversationVersion + 1
                     member.unread = former.unread
-                    // What was set and read before holds still.
+                    // What the user had set and read before still holds.
                     member = try self.waking { () throws(StoreError) in
                         var member = member
                         try self.transaction.inStep(&member)

@@ -21,7 +21,7 @@ extension Work {
         // Waiting for the absent row keeps a second one from being made meanwhile.
         let known = try record(DistinctRecord.self, [.app(app), .text(key)], lock: .wait)
         guard let known else { return nil }
-        // Nobody makes a conversation of the id asked for while it becomes another one's.
+        // Nobody makes a conversation of this id while it becomes an alias of another one.
         var isTaken = false
         if asked < known.conversation { isTaken = try lockConversation(app, asked) != nil }
         let found = try lockConversation(app, known.conversation)
@@ -39,8 +39,8 @@ extension Work {
         return existing
     }
 
-    /// Before the conversation's own lock, in the order of locks: what makes it the only one of its
-    /// participants goes with it.
+    /// Taken before the conversation's own lock, in the order of locks: the row that makes it the
+    /// only conversation of its participants is deleted with it.
     func lockDistinct(
         of conversation: ConversationID, _ app: AppID
     ) throws(RuleFailure) {

@@ -23,7 +23,7 @@ extension Work {
             revision: conversation.revision, change: change, object: object, cursor: "",
             createdAt: now, turnAt: now)
         if waiting == nil && isDirect(conversation, joining: joining) {
-            // What does not fit into the request waits.
+            // The entries that do not fit into the request wait for the next.
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
             try insert(job)

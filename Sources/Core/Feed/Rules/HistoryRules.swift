@@ -314,7 +314,7 @@ extension PageReader {
         }
     }
 
-    /// Those who take part.
+    /// The members who take part.
     func participants(
         of reach: HistoryReach, after user: String, limit: Int
     ) throws(StoreError) -> [ParticipantRecord] {

@@ -12,7 +12,7 @@ struct PositionSet: Equatable {
         ranges = []
     }
 
-    /// All positions there can be.
+    /// Every position there can be.
     static var everything: PositionSet {
         var set = PositionSet()
         set.through = .max

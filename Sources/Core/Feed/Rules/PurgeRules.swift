@@ -11,7 +11,7 @@ extension Work {
     func purge(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         for found in try records(PurgeRecord.self, Scan(limit: Self.purgesMax)) {
             let conversation = try lockConversation(found.app, found.conversation)
-            // Another node may have been at it before the lock was ours.
+            // Another node may have worked on it before this lock was taken.
             guard let purge = try record(PurgeRecord.self, found.rowKey) else { continue }
             guard conversation != nil else {
                 try delete(purge)

@@ -66,7 +66,7 @@ extension PageReader {
         }
     }
 
-    /// Those who take part.
+    /// The members who take part.
     private func present(_ key: [ColumnValue]) throws(StoreError) -> [ParticipantRecord] {
         var found: [ParticipantRecord] = []
         var last: ParticipantRecord?

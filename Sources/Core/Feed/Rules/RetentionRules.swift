@@ -45,7 +45,7 @@ extension Work {
         }
     }
 
-    /// Each table in a step of its own.
+    /// Each table is looked through in a step of its own.
     private func deleteExpired(
         _ limit: Int
     ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
@@ -101,7 +101,7 @@ extension Work {
         return (0, true)
     }
 
-    /// Whoever calls it holds what protects the rows.
+    /// The caller holds the locks that protect the rows.
     func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
         do throws(StoreError) {
             let rows = try transaction.rows(table, scan)

@@ -105,8 +105,8 @@ extension StoreTransaction {
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, at position: UInt64,
         isToBeRead: Bool, now: Timestamp
     ) throws(StoreError) {
-        // At its most the number stands for more than it says; at zero there is little to count.
-        // Who left, or deleted the conversation, has nothing to read there.
+        // At its limit the number stands for itself or more; at zero there is little to count.
+        // A user who left the conversation, or deleted it, has nothing to read there.
         guard
             var member = try record(
                 ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)]),
@@ -176,7 +176,7 @@ extension StoreTransaction {
 }
 
 extension UnreadStep {
-    /// What the icon shows more, or less, of the conversation.
+    /// By how much the icon's number changes with the conversation's.
     func change(now: Timestamp) -> UnreadChange {
         var change = UnreadChange()
         change.by =

@@ -93,7 +93,7 @@ extension Work {
         _ app: AppID, _ user: UserID, _ limit: Int
     ) throws(RuleFailure) -> Int {
         let key: [ColumnValue] = [.app(app), .user(user)]
-        // Another node may have been at it before the lock was ours.
+        // Another node may have worked on it before this lock was taken.
         guard var deletion = try record(UserDeletionRecord.self, key, lock: .wait) else {
             return 0
         }
@@ -155,13 +155,14 @@ extension Work {
                 conversation.deletedAt == nil,
                 let member = try participant(row.app, row.conversation, row.user)
             else {
-                // It has ended before the lock was ours: the next step goes on behind it.
+                // It ended before this lock was taken: the next step goes on behind it.
                 try put(deletion)
                 return 1
             }
             let others = Int(clamping: conversation.participants)
             try end([member], in: &conversation, by: .backend)
-            // Those who stay may make one without the user, and the user a new one.
+            // The members who stay may make a conversation without the user, and the user a new
+            // one.
             try giveUpDistinct(conversation)
             try put(deletion)
             return others + 1

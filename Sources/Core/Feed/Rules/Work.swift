@@ -101,7 +101,8 @@ final class Work {
         }
     }
 
-    /// Of a row that cannot be there yet; if one is, somebody else was first (`.conflict`).
+    /// Writes a row that cannot be there yet; if one is, another transaction was first
+    /// (`.conflict`).
     func insert(_ record: some Record) throws(RuleFailure) {
         do throws(StoreError) {
             try transaction.insert(record)
@@ -118,7 +119,7 @@ final class Work {
         }
     }
 
-    /// Waits for the row that protects this one, whoever else's it is.
+    /// Waits for the row that protects this one, whatever else it protects.
     func lockGuard(of row: [ColumnValue], in table: Table) throws(RuleFailure) {
         do throws(StoreError) {
             try transaction.lockGuard(of: row, in: table)
@@ -135,8 +136,8 @@ final class Work {
         }
     }
 
-    /// Keeps what only says where the next turn begins: whose row another transaction holds just
-    /// now lets that one's stand, so that nobody waits for it.
+    /// Keeps a row that only says where the next turn begins. While another transaction holds the
+    /// row, that one's value stands, so that nobody waits for it.
     func noteTurn(_ name: String, of app: AppID) throws(RuleFailure) {
         try waking { () throws(StoreError) in
             try self.transaction.keepHint(

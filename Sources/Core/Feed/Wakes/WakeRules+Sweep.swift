@@ -76,7 +76,7 @@ extension WakeRules {
         now.since(last) > aliveInterval + gapTolerance || isSetBack(since: last, now: now)
     }
 
-    /// Another node may have noticed it, and written that it is there, before the lock was ours.
+    /// Another node may have noticed the outage, and noted it, before this lock was taken.
     private static func openGap(
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
@@ -234,7 +234,7 @@ extension WakeRules {
         _ found: SessionRecord, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         try transaction.lockUser(found.app, found.user)
-        // The device may have come back before the lock was ours.
+        // The device may have come back before this lock was taken.
         guard let session = try transaction.again(found),
             let until = session.expectedUntil, until <= now
         else { return WakeEffects() }
@@ -350,7 +350,7 @@ extension WakeRules {
         _ found: AlertRecord, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
         try transaction.lockUser(found.app, found.user)
-        // It may have been sent, read or given more time before the lock was ours.
+        // It may have been sent, read or given more time before this lock was taken.
         guard let alert = try transaction.again(found), alert.expiresAt <= now else { return }
         try transaction.delete(AlertRecord.self, alert.rowKey)
         guard

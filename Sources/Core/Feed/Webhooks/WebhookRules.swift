@@ -308,8 +308,8 @@ extension Work {
         return claimed
     }
 
-    /// Locked; `nil`: something happens in the app just now, and its webhooks are due afterwards
-    /// as before.
+    /// The outbox, locked; `nil`: another transaction is writing events of the app just now, and
+    /// its webhooks stay due.
     private func freeOutbox(of app: AppID) throws(RuleFailure) -> OutboxRecord? {
         guard try record(OutboxRecord.self, [.app(app)]) != nil else {
             throw .store(.corrupt("webhook: no outbox"))

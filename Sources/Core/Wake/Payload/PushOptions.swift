@@ -130,7 +130,7 @@ extension PushOptions {
     /// Text is cut to fit, all else is not: where less than `PushPayload.textBytesMin` bytes are
     /// left for a text that needs them, the push is refused.
     public func problem(title: String, body: String) -> PushProblem? {
-        // They leave room for every text, and most messages have no others.
+        // The standard options leave room for every text, and most messages have no others.
         if self == Self.standard { return nil }
         do throws(PushProblem) {
             try checkNames()
