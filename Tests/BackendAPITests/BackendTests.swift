@@ -341,9 +341,8 @@ import Wire
         // One duty finds nothing to write: that it succeeds says nothing about the disk.
         let server = try TestServer(duties: [
             StoreDuty(
-                name: "retention", request: .enforceRetention(rows: 8), interval: 20,
-                followsCommits: false),
-            StoreDuty(name: "alive", request: .keepAlive, interval: 20, followsCommits: false),
+                name: "retention", request: .enforceRetention(rows: 8), interval: 20),
+            StoreDuty(name: "alive", request: .keepAlive, interval: 20),
         ])
         defer { server.stop() }
         server.faults.failWrites(.full("test"))

@@ -534,7 +534,7 @@ extension PushJob {
                 app: World.app,
                 Publication(message: world.message0("1", to: room, world.fresh()), sender: ""),
                 idempotency: nil))
-        #expect(published.hasBackgroundWork)
+        #expect(published.background == .pushes)
         for job in try pushes.claim() { try pushes.finish(job) }
         for _ in 0..<30 {
             world.pass(2_000)
@@ -542,7 +542,7 @@ extension PushJob {
         }
         let swept = try world.outcome(.sweepWakes(rows: 10))
         #expect(swept.wakes.demotions == 1)
-        #expect(swept.hasBackgroundWork)
+        #expect(swept.background == .pushes)
         let session = try pushes.open("bob", phone).session
         let acknowledged = try world.outcome(
             .acknowledge(

@@ -80,15 +80,14 @@ final class City {
             duties: [
                 StoreDuty(
                     name: "fan-out", request: .continueFanOut(recipients: 64), interval: 1_000,
-                    followsCommits: true),
+                    follows: .fanOut),
                 StoreDuty(
-                    name: "sweep", request: .sweepWakes(rows: 64), interval: 50,
-                    followsCommits: false),
+                    name: "sweep", request: .sweepWakes(rows: 64), interval: 50),
                 StoreDuty(
-                    name: "alive", request: .keepAlive, interval: 2_000, followsCommits: false),
+                    name: "alive", request: .keepAlive, interval: 2_000),
             ], boot: boot, epochHalf: 77,
             open: { ShiftedStore(try SQLiteStore(path: path, tables: Schema.tables), offset) },
-            onCommit: { if $0.hasBackgroundWork { doorbell.ring() } })
+            onCommit: { if $0.background.contains(.pushes) { doorbell.ring() } })
         desk = try StoreDesk(store)
         gateway = try Self.start(over: store, doorbell, configuration)
         // A push whose stream died unanswered is sent again within the budget: the default 60 s

@@ -39,7 +39,7 @@ import Testing
             duties: [
                 StoreDuty(
                     name: "fan-out", request: .continueFanOut(recipients: 64), interval: 1_000,
-                    followsCommits: true)
+                    follows: .fanOut)
             ], boot: BootID(high: 1, low: 1), epochHalf: 7,
             open: { try Self.damaged() }, onCommit: { _ in },
             onUnreadable: { Server.report($0, to: log) })

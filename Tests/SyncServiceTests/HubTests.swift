@@ -68,8 +68,7 @@ import Wire
             changes: users.map {
                 FeedChange(app: Self.app, user: UserID($0), head: 5, kinds: 4)
             },
-            ended: ended.map { EndedSession(session: $0, code: .revoked) }, challenged: [],
-            hasBackgroundWork: false)
+            ended: ended.map { EndedSession(session: $0, code: .revoked) }, challenged: [])
         committed.tailBytes = 1 << 20
         return committed
     }

@@ -133,14 +133,14 @@ import Wire
         let changes = keys.map { FeedChange(app: $0.app, user: $0.user, head: 9, kinds: 1) }
         for round in 0..<3 {
             hub.committed(
-                Committed(changes: changes, ended: [], challenged: [], hasBackgroundWork: false))
+                Committed(changes: changes, ended: [], challenged: []))
             #expect(hub.takeLoss(loop: 0) == (round > 0))
             #expect(hub.takeLoss(loop: 1) == (round > 1))
             #expect(!hub.takeLoss(loop: 0))
         }
         let ended = EndedSession(session: keys[0], code: .revoked)
         hub.committed(
-            Committed(changes: [], ended: [ended], challenged: [], hasBackgroundWork: false))
+            Committed(changes: [], ended: [ended], challenged: []))
         #expect(hub.takeLoss(loop: 0) && !hub.takeLoss(loop: 1))
     }
 }

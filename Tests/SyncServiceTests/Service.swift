@@ -42,10 +42,9 @@ final class Service: Sendable {
             duties: [
                 StoreDuty(
                     name: "fan-out", request: .continueFanOut(recipients: 64), interval: 1_000,
-                    followsCommits: true),
+                    follows: .fanOut),
                 StoreDuty(
-                    name: "receipts", request: .coalesceReceipts(users: 64), interval: 50,
-                    followsCommits: false),
+                    name: "receipts", request: .coalesceReceipts(users: 64), interval: 50),
             ], boot: boot, epochHalf: 77,
             open: {
                 UncommittedStore(

@@ -7,8 +7,8 @@ public struct StoreOutcome: Equatable, Sendable {
     public var ended: [EndedSession]
     /// Sessions whose connection must show an identity token.
     public var challenged: [SessionKey]
-    /// Fan-out, receipts or pushes may have become due: the background is looked at soon.
-    public var hasBackgroundWork: Bool
+    /// The work that may have become due for turns of its own.
+    public var background: BackgroundWork
     /// A webhook has something to deliver that had nothing before.
     public var hasDeliveries: Bool
     /// Demotions and recoveries, for the metrics.
@@ -26,7 +26,7 @@ public struct StoreOutcome: Equatable, Sendable {
 
     public init(
         answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
-        challenged: [SessionKey] = [], hasBackgroundWork: Bool = false,
+        challenged: [SessionKey] = [], background: BackgroundWork = [],
         hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
         audiences: [AudienceChange] = [], schedule: ScheduleEffects = ScheduleEffects(),
         unreadable: [UnreadableRow] = [], rows: RowCount = RowCount()
@@ -35,7 +35,7 @@ public struct StoreOutcome: Equatable, Sendable {
         self.changes = changes
         self.ended = ended
         self.challenged = challenged
-        self.hasBackgroundWork = hasBackgroundWork
+        self.background = background
         self.hasDeliveries = hasDeliveries
         self.wakes = wakes
         self.audiences = audiences
@@ -43,6 +43,26 @@ public struct StoreOutcome: Equatable, Sendable {
         self.unreadable = unreadable
         self.rows = rows
     }
+}
+
+/// Work that a commit leaves to turns which follow it: what nobody's request waits for.
+public struct BackgroundWork: OptionSet, Sendable {
+    public let rawValue: UInt8
+
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Changes that are not in all feeds yet (`continueFanOut`).
+    public static let fanOut = BackgroundWork(rawValue: 1)
+    /// Users who are deleted (`continueDeletions`).
+    public static let deletions = BackgroundWork(rawValue: 2)
+    /// Sessions that are to end, or whose device is not awaited any more (`sweepWakes`).
+    public static let sessions = BackgroundWork(rawValue: 4)
+    /// Campaigns that begin or go on (`campaigns(.advance)`).
+    public static let campaigns = BackgroundWork(rawValue: 8)
+    /// Rows of apps that were removed (`enforceRetention`).
+    public static let removals = BackgroundWork(rawValue: 16)
+    /// Pushes that the gateway may claim (`claimPushes`).
+    public static let pushes = BackgroundWork(rawValue: 32)
 }
 
 /// A row that says nothing to the rules: its object is gone, or its content does not decode. It

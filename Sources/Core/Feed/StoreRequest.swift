@@ -51,7 +51,7 @@ public enum StoreRequest: Equatable, Sendable {
     case restore(epochHalf: UInt64)
 
     /// Pushes that are due, for the gateway; at least every second while a stream is free, and
-    /// when a commit says `hasBackgroundWork`.
+    /// when a commit says so (`BackgroundWork.pushes`).
     case claimPushes(ClaimPushes)
     case finishPush(FinishPush)
     case keepProviderToken(KeepProviderToken)

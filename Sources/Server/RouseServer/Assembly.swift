@@ -15,27 +15,24 @@ extension Server {
     public static let duties: [StoreDuty] = [
         StoreDuty(
             name: "fan-out", request: .continueFanOut(recipients: 512), interval: 1_000,
-            followsCommits: true),
+            follows: .fanOut),
         StoreDuty(
             name: "deletions", request: .continueDeletions(rows: 512), interval: 1_000,
-            followsCommits: true),
+            follows: .deletions),
         StoreDuty(
-            name: "receipts", request: .coalesceReceipts(users: 256), interval: 250,
-            followsCommits: false),
+            name: "receipts", request: .coalesceReceipts(users: 256), interval: 250),
         StoreDuty(
             name: "retention", request: .enforceRetention(rows: 1_000), interval: 60_000,
-            followsCommits: false),
+            follows: .removals),
         StoreDuty(
             name: "campaigns", request: .campaigns(.advance(devices: 256)), interval: 250,
-            followsCommits: true),
+            follows: .campaigns),
         StoreDuty(
-            name: "sessions", request: .sweepWakes(rows: 256), interval: 1_000,
-            followsCommits: false),
+            name: "sessions", request: .sweepWakes(rows: 256), interval: 1_000, follows: .sessions),
         StoreDuty(
-            name: "scheduled", request: .schedules(.publishDue(rows: 64)), interval: 1_000,
-            followsCommits: false),
+            name: "scheduled", request: .schedules(.publishDue(rows: 64)), interval: 1_000),
         StoreDuty(
-            name: "alive", request: .keepAlive, interval: 2_000, followsCommits: false),
+            name: "alive", request: .keepAlive, interval: 2_000),
     ]
 
     /// Certificate and key, as the files are now.

@@ -25,7 +25,7 @@ public final class OfflineAdministration {
             duties: [
                 StoreDuty(
                     name: "retention", request: .enforceRetention(rows: 512), interval: 1000,
-                    followsCommits: true)
+                    follows: .removals)
             ], boot: BootID(high: number(random[..<8]), low: number(random[8..<16])),
             epochHalf: number(random[16...]) >> 1,
             open: { try SQLiteStore(path: storePath, tables: Schema.tables) }, onCommit: { _ in })

@@ -73,7 +73,7 @@ public final class Server: Sendable {
                 doorbell.committed(committed)
                 wakes.note(committed.wakes)
                 schedule.note(committed.schedule)
-                if committed.hasBackgroundWork { pushes.ring() }
+                if committed.background.contains(.pushes) { pushes.ring() }
                 if committed.hasDeliveries { deliveries.ring() }
             }, onUnreadable: { Self.report($0, to: log) })
         Self.register(metrics, store: store)

@@ -126,14 +126,16 @@ public struct StoreDuty: Sendable {
     public var request: StoreRequest
     /// Milliseconds from one turn to the next.
     public var interval: UInt64
-    /// Also run soon after a commit that says it left background work.
-    public var followsCommits: Bool
+    /// Also run soon after a commit that left work of these kinds.
+    public var follows: BackgroundWork
 
-    public init(name: String, request: StoreRequest, interval: UInt64, followsCommits: Bool) {
+    public init(
+        name: String, request: StoreRequest, interval: UInt64, follows: BackgroundWork = []
+    ) {
         self.name = name
         self.request = request
         self.interval = interval
-        self.followsCommits = followsCommits
+        self.follows = follows
     }
 }
 
@@ -145,7 +147,7 @@ public struct Committed: Sendable {
     public var tailBytes = 0
     public var ended: [EndedSession]
     public var challenged: [SessionKey]
-    public var hasBackgroundWork: Bool
+    public var background: BackgroundWork = []
     public var audiences: [AudienceChange] = []
     /// A webhook has something to deliver.
     public var hasDeliveries = false

@@ -224,15 +224,14 @@ final class StoreWriter {
     }
 
     private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {
-        var committed = Committed(
-            changes: [], ended: [], challenged: [], hasBackgroundWork: false)
+        var committed = Committed(changes: [], ended: [], challenged: [])
         var changes = FeedChanges()
         for case .success(let outcome) in outcomes {
             changes.note(outcome)
             committed.ended += outcome.ended
             committed.challenged += outcome.challenged
             committed.audiences += outcome.audiences
-            committed.hasBackgroundWork = committed.hasBackgroundWork || outcome.hasBackgroundWork
+            committed.background.formUnion(outcome.background)
             committed.hasDeliveries = committed.hasDeliveries || outcome.hasDeliveries
             committed.wakes += outcome.wakes
             committed.schedule += outcome.schedule
@@ -241,14 +240,13 @@ final class StoreWriter {
         changes.finish()
         committed.changes = changes.all
         committed.tailBytes = changes.tailBytes
-        if committed.hasBackgroundWork {
-            for index in duties.indices where duties[index].duty.followsCommits {
-                duties[index].due = min(duties[index].due, loop.now)
-            }
+        for index in duties.indices
+        where !duties[index].duty.follows.isDisjoint(with: committed.background) {
+            duties[index].due = min(duties[index].due, loop.now)
         }
         if !committed.changes.isEmpty || !committed.ended.isEmpty
             || !committed.challenged.isEmpty || !committed.audiences.isEmpty
-            || committed.hasBackgroundWork || committed.hasDeliveries
+            || !committed.background.isEmpty || committed.hasDeliveries
             || committed.wakes != WakeEffects() || committed.schedule != ScheduleEffects()
         {
             onCommit(committed)

@@ -53,7 +53,7 @@ extension Work {
             CampaignProgressRecord(
                 app: new.app, campaign: new.campaign,
                 due: max(now, new.plan.moment(onClock: CampaignTurn.clockMax)), now: now))
-        effects.hasBackgroundWork = true
+        effects.background.insert(.campaigns)
         return made
     }
 
@@ -94,7 +94,7 @@ extension Work {
         }
         progress.settle(now: now)
         if progress != before { try put(progress) }
-        effects.hasBackgroundWork = true
+        effects.background.formUnion([.campaigns, .pushes])
         return progress.state
     }
 

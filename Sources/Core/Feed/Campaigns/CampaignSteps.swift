@@ -175,7 +175,7 @@ extension Work {
                 try self.consider(device, &audience, campaign, &progress)
             }
         }
-        if progress.counts.waiting > counted.waiting { effects.hasBackgroundWork = true }
+        if progress.counts.waiting > counted.waiting { effects.background.insert(.pushes) }
         if let last = devices.last {
             progress.cursorUser = last.user
             progress.cursorDevice = last.device

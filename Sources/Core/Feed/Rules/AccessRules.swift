@@ -54,7 +54,7 @@ extension Work {
             try waking { () throws(StoreError) in
                 try WakeRules.resumed(app, user, in: self.transaction, now: self.now)
             })
-        effects.hasBackgroundWork = true
+        effects.background.insert(.pushes)
     }
 
     /// The same for everybody of an app, and for its backend.
@@ -77,7 +77,7 @@ extension Work {
         let ends = SessionEndRecord(app: app, cause: .suspended).key
         _ = try record(SessionEndRecord.self, ends, lock: .wait)
         try delete(SessionEndRecord.self, ends)
-        effects.hasBackgroundWork = true
+        effects.background.formUnion([.campaigns, .pushes])
     }
 
     /// The row goes as that of any connection that ended: who is behind is owed a wake, which
@@ -89,7 +89,7 @@ extension Work {
         }
         session.expectedUntil = min(session.expectedUntil ?? now, now)
         try put(session)
-        effects.hasBackgroundWork = true
+        effects.background.insert(.sessions)
     }
 
     private func lockKnownUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UserRecord {

@@ -102,7 +102,7 @@ extension Work {
         let removed = MetaRecord(name: MetaRecord.removedPrefix + app.name)
         _ = try record(MetaRecord.self, removed.rowKey, lock: .wait)
         try put(removed)
-        effects.hasBackgroundWork = true
+        effects.background.insert(.removals)
     }
 
     private func removeDevice(

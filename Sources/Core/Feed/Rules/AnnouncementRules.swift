@@ -103,7 +103,7 @@ extension Work {
             rest = rest.dropFirst(limits.directRecipients)
         }
         try put(MetaRecord(name: name, number: number))
-        effects.hasBackgroundWork = true
+        effects.background.insert(.fanOut)
     }
 
     /// The name under which the app is kept whose batch was served last.

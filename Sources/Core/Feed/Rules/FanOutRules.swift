@@ -27,10 +27,10 @@ extension Work {
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
             try insert(job)
-            effects.hasBackgroundWork = true
+            effects.background.insert(.fanOut)
         } else {
             try insert(job)
-            effects.hasBackgroundWork = true
+            effects.background.insert(.fanOut)
         }
     }
 
@@ -73,7 +73,7 @@ extension Work {
         }
         var more = try nextJob() != nil
         if !more { more = try hasAnnouncements() }
-        effects.hasBackgroundWork = effects.hasBackgroundWork || more
+        if more { effects.background.insert(.fanOut) }
         return .progressed(count: steps, more: more)
     }
 

@@ -78,7 +78,6 @@ extension Work {
         try put(
             ReceiptDueRecord(
                 app: app, user: user, due: max(now, last + limits.receiptInterval), lastAt: last))
-        effects.hasBackgroundWork = true
     }
 
     /// Messages stored by a peek count as delivered, as far as no message is missing before them;

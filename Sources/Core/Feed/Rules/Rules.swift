@@ -73,7 +73,7 @@ extension StoreOutcome {
     fileprivate init(_ answer: StoreAnswer, _ effects: Effects, rows: RowCount) {
         self.init(
             answer: answer, changes: effects.changes.all, ended: effects.ended,
-            challenged: effects.challenged, hasBackgroundWork: effects.hasBackgroundWork,
+            challenged: effects.challenged, background: effects.background,
             hasDeliveries: effects.hasDeliveries, wakes: effects.wakes,
             audiences: effects.audiences, schedule: effects.schedule,
             unreadable: effects.unreadable, rows: rows)

@@ -66,7 +66,7 @@ extension Work {
             job.last = SessionPlace(last)
         }
         try put(job)
-        effects.hasBackgroundWork = true
+        effects.background.insert(.sessions)
         return (count, true)
     }
 

@@ -34,7 +34,7 @@ extension Work {
             UserDeletionRecord(
                 app: app, user: user, requestedAt: now,
                 announcements: batches.first?.number ?? 0))
-        effects.hasBackgroundWork = true
+        effects.background.insert(.deletions)
         return .done
     }
 

@@ -18,7 +18,7 @@ struct Effects {
     var changes = FeedChanges()
     var ended: [EndedSession] = []
     var challenged: [SessionKey] = []
-    var hasBackgroundWork = false
+    var background: BackgroundWork = []
     var hasDeliveries = false
     var wakes = WakeEffects()
     var audiences: [AudienceChange] = []
@@ -30,7 +30,7 @@ struct Effects {
 
     mutating func note(_ more: WakeEffects) {
         wakes += more
-        hasBackgroundWork = hasBackgroundWork || more.isDue
+        if more.isDue { background.insert(.pushes) }
     }
 
     mutating func note(_ change: FeedChange) { changes.note(change) }
