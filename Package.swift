@@ -78,6 +78,7 @@ let package = Package(
         system("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         system("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
+        system("CPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
         system("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
@@ -97,6 +98,8 @@ let package = Package(
         adapter("HTTPClient", ["CCurl"]),
         failpoints("Failpoints"),
         adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Sync", "Wire"]),
+
+        adapter("PostgresStore", ["CPostgres", "Model"]),
 
         server("Telemetry", ["EventLoop"]),
         server(
@@ -182,9 +185,12 @@ let package = Package(
         test(
             "StoreContractTests",
             [
-                "SQLiteStore", "MemoryStore", "StoreCrashWriter", "Feed", "WorkingSet", "Wire",
-                "Model", "Sync",
+                "SQLiteStore", "PostgresStore", "PostgresPeer", "MemoryStore", "StoreCrashWriter",
+                "Feed", "WorkingSet", "Wire", "Model", "Sync",
             ]),
+        // A PostgreSQL server for tests; no product.
+        .target(
+            name: "PostgresPeer", path: "Tests/PostgresPeer", swiftSettings: common),
         // A process for StoreContractTests to kill; no product.
         .executableTarget(
             name: "StoreCrashWriter", dependencies: ["SQLiteStore", "Model"],

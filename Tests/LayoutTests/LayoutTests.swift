@@ -19,6 +19,7 @@ import Testing
         ("Adapters/HTTP2", ["CNGHTTP2", "Glibc"]),
         ("Adapters/HTTPClient", ["CCurl", "Glibc"]),
         ("Adapters/Failpoints", ["Glibc"]),
+        ("Adapters/PostgresStore", ["CPostgres", "Glibc", "Model"]),
         ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire", "Sync"]),
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
         (

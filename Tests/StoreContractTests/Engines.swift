@@ -1,7 +1,10 @@
 import Foundation
 import MemoryStore
 import Model
+import PostgresPeer
+import PostgresStore
 import SQLiteStore
+import Synchronization
 import Testing
 import WorkingSet
 
@@ -15,6 +18,9 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
     case knownSQLite
     /// The same where others may write too: nothing is known but what is held.
     case heldMemory
+    /// A real server, as everything that is written by rules.
+    case postgres
+    case heldPostgres
 
     var testDescription: String { rawValue }
 
@@ -37,6 +43,29 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
                 try SQLiteStore(path: "\(folder)/store.db", tables: tables), isSoleWriter: true)
         case .heldMemory:
             KnownStore(MemoryStore(tables: tables, lockRanks: lockRanks), isSoleWriter: false)
+        case .postgres: try Self.postgres(tables)
+        case .heldPostgres: KnownStore(try Self.postgres(tables), isSoleWriter: false)
+        }
+    }
+
+    private static let schemas = Mutex(0)
+
+    /// A store in a schema of its own.
+    private static func postgres(_ tables: [Table]) throws -> any Store {
+        var options = PostgresOptions(address: try PostgresPeer.shared().address)
+        let number = schemas.withLock { number in
+            number += 1
+            return number
+        }
+        options.schema = "store_\(number)"
+        return try PostgresStore(tables: tables, options: options)
+    }
+
+    /// Whether what it needs is on this machine.
+    var isThere: Bool {
+        switch self {
+        case .postgres, .heldPostgres: PostgresPeer.isInstalled
+        default: true
         }
     }
 
@@ -53,7 +82,7 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
     }
 }
 
-let engines = EngineFactory.allCases
+let engines = EngineFactory.allCases.filter(\.isThere)
 
 /// A store whose transactions are those of a working set, with too little room for everything.
 final class KnownStore: Store {

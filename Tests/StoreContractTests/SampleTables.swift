@@ -26,7 +26,11 @@ enum Sample {
     /// Has no place in the lock order of the tests.
     static let late = Table("late", key: [Column("late", .integer)], values: [])
 
-    static let tables = [thing, order]
+    /// Values that no index holds.
+    static let heap = Table(
+        "heap", key: [Column("heap", .integer)], values: [Column("body", .blob)])
+
+    static let tables = [thing, order, heap]
 
     static func row(
         _ app: String, _ id: [UInt8], number: Int64 = 0, note: String? = nil, due: Int64? = nil,

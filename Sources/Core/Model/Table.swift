@@ -58,6 +58,9 @@ public struct Column: Hashable, Sendable {
 }
 
 /// An order in which a table's rows can be scanned, beside that of its key.
+///
+/// The values of a row in the columns of an index, or of the key, take at most 2,000 bytes
+/// together: PostgreSQL refuses rows with larger ones.
 public struct TableIndex: Hashable, Sendable {
     public let name: String
     /// The columns by which it sorts. The key's columns that are missing here are appended, so

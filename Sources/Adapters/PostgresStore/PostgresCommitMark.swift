@@ -1,0 +1,50 @@
+import Glibc
+import Model
+
+/// The row by which a connection finds out whether its last transaction was committed when the
+/// answer to COMMIT was lost: each transaction writes its number there.
+struct PostgresCommitMark {
+    /// Of the store object that writes; no two have the same.
+    let writer: [UInt8]
+    private(set) var number: Int64 = 0
+
+    static let create = """
+        CREATE TABLE commit_mark (writer bytea PRIMARY KEY, number bigint NOT NULL, \
+        written_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)
+        """
+
+    init() {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        precondition(getentropy(&bytes, bytes.count) == 0, "no random bytes")
+        writer = bytes
+    }
+
+    /// Makes the row, and deletes those of writers that have said nothing for a day.
+    func make(on connection: PostgresConnection) throws(StoreError) {
+        try connection.run(
+            "INSERT INTO commit_mark (writer, number) VALUES ($1, $2) "
+                + "ON CONFLICT (writer) DO UPDATE SET written_at = now()",
+            [.blob(writer), .integer(number)])
+        try connection.run(
+            "DELETE FROM commit_mark WHERE writer IN (SELECT writer FROM commit_mark "
+                + "WHERE written_at < now() - interval '1 day' FOR UPDATE SKIP LOCKED)")
+        try connection.synchronize()
+    }
+
+    /// Queues what tells of the transaction that is about to be committed.
+    mutating func write(on connection: PostgresConnection) throws(StoreError) {
+        number += 1
+        try connection.run(
+            "UPDATE commit_mark SET number = $2, written_at = now() WHERE writer = $1",
+            [.blob(writer), .integer(number)])
+    }
+
+    /// Whether the last transaction was committed. Waits while the server still carries it out,
+    /// for that holds the row.
+    func isCommitted(on connection: PostgresConnection) throws(StoreError) -> Bool {
+        let rows = try connection.rows(
+            "SELECT number FROM commit_mark WHERE writer = $1 FOR UPDATE", [.blob(writer)],
+            columns: [Column("number", .integer)])
+        return rows.first == [.integer(number)]
+    }
+}

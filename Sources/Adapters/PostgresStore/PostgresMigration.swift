@@ -1,0 +1,138 @@
+import Model
+
+/// Brings the tables of a schema to what the program knows: all at once where there are none, else
+/// each newer schema's columns, steps and indexes in a transaction of its own.
+struct PostgresMigration {
+    let connection: PostgresConnection
+    let tables: [Table]
+    let schema: String
+
+    /// The oldest schema that ever was on PostgreSQL: before it there was only SQLite.
+    static let oldest = 4
+
+    private var newest: Int { max(tables.map(\.schema).max() ?? 1, Self.oldest) }
+
+    /// - Parameter migrates: `false`: only checks.
+    func run(migrates: Bool) throws(StoreError) {
+        guard migrates else { return try check() }
+        // One node at a time, whoever else starts.
+        let key = PostgresTables([], schema: schema).hash(
+            of: [], in: Table("schema_migration", key: [Column("number", .integer)], values: []))
+        _ = try connection.rows(
+            "SELECT 1::bigint FROM pg_advisory_lock($1)", [key],
+            columns: [Column("held", .integer)])
+        do throws(StoreError) {
+            try bringUp()
+        } catch {
+            try? unlock(key)
+            throw error
+        }
+        try unlock(key)
+        try check()
+    }
+
+    private func unlock(_ key: ColumnValue) throws(StoreError) {
+        try connection.run("SELECT pg_advisory_unlock($1)", [key])
+        try connection.synchronize()
+    }
+
+    private func bringUp() throws(StoreError) {
+        let done = try applied()
+        guard done > 0 else { return try create() }
+        try refuseNewer(done)
+        for number in done..<max(done, newest) { try bring(to: number + 1) }
+    }
+
+    private func create() throws(StoreError) {
+        let statements =
+            [
+                "CREATE SCHEMA IF NOT EXISTS \"\(schema)\"",
+                "CREATE TABLE schema_migration (number bigint PRIMARY KEY, "
+                    + "applied_at timestamptz NOT NULL DEFAULT now())",
+                PostgresCommitMark.create,
+            ] + tables.flatMap { PostgresSQL(table: $0).create }
+        try carryOut(statements, number: newest)
+    }
+
+    private func bring(to number: Int) throws(StoreError) {
+        var statements: [String] = []
+        for table in tables {
+            let sql = PostgresSQL(table: table)
+            statements += table.columns.filter { $0.since == number }.map(sql.add)
+        }
+        statements += tables.flatMap(\.steps).filter { $0.schema == number }.map(\.sql)
+        for table in tables {
+            let old = Set(table.asOf(schema: number - 1).indexes.map(\.name))
+            statements += table.asOf(schema: number).indexes.filter { !old.contains($0.name) }
+                .map(PostgresSQL(table: table).create)
+        }
+        try carryOut(statements, number: number)
+    }
+
+    private func carryOut(_ statements: [String], number: Int) throws(StoreError) {
+        do throws(StoreError) {
+            try connection.run("BEGIN")
+            // Rows of many tables may be rewritten.
+            try connection.run("SET LOCAL statement_timeout = 0")
+            for statement in statements {
+                try connection.run(statement)
+                try connection.synchronize()
+            }
+            try connection.run(
+                "INSERT INTO schema_migration (number) VALUES ($1)", [.integer(Int64(number))])
+            try connection.run("COMMIT")
+            try connection.synchronize()
+        } catch {
+            try? connection.rollBack()
+            throw error
+        }
+    }
+
+    /// The number of the newest schema that was brought in; 0: there are no tables.
+    private func applied() throws(StoreError) -> Int {
+        let notes = try connection.rows(
+            "SELECT count(*)::bigint FROM information_schema.tables "
+                + "WHERE table_schema = current_schema() AND table_name = 'schema_migration'",
+            columns: [Column("count", .integer)])
+        guard notes.first != [.integer(0)] else { return 0 }
+        let rows = try connection.rows(
+            "SELECT coalesce(max(number), 0) FROM schema_migration",
+            columns: [Column("number", .integer)])
+        guard case .integer(let number)? = rows.first?.first else { return 0 }
+        return Int(number)
+    }
+
+    private func refuseNewer(_ done: Int) throws(StoreError) {
+        guard done > newest else { return }
+        throw .unavailable(
+            "schema \"\(schema)\" at \(connection.place) has version \(done), this program knows "
+                + "\(newest): a newer program has used it; there is no way back but a backup")
+    }
+
+    /// Checks that the tables are what the program's data say.
+    private func check() throws(StoreError) {
+        let done = try applied()
+        try refuseNewer(done)
+        guard done == newest else {
+            throw .unavailable(
+                "schema \"\(schema)\" at \(connection.place) has version \(done), this program "
+                    + "needs \(newest): run `rouse migrate` with a role that owns the schema")
+        }
+        let text = [Column("table", .text), Column("note", .text)]
+        let rows = try connection.rows(
+            "SELECT convert_to(table_name, 'UTF8'), convert_to(column_name || ' ' || data_type "
+                + "|| ' ' || is_nullable, 'UTF8') FROM information_schema.columns "
+                + "WHERE table_schema = current_schema() ORDER BY ordinal_position",
+            columns: text)
+        var notes: [String: [String]] = [:]
+        for case (.text(let table), .text(let note)) in rows.map({ ($0[0], $0[1]) }) {
+            notes[table, default: []].append(note)
+        }
+        for table in tables where notes[table.name] != PostgresSQL(table: table).columnNotes {
+            throw .unavailable(
+                "schema \"\(schema)\" at \(connection.place): \(table.name) has columns "
+                    + "\(notes[table.name] ?? []), the program expects "
+                    + "\(PostgresSQL(table: table).columnNotes): a migration is missing")
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/// How a node talks to PostgreSQL.
+public struct PostgresOptions: Sendable {
+    /// The address as libpq takes it: `postgresql://rouse@db.example/rouse?sslmode=verify-full`,
+    /// or keywords and values (PostgreSQL 15, 34.1.1). A password stands in a file
+    /// (`passfile=...`), not here.
+    public var address: String
+    /// The schema of the database that holds the tables.
+    public var schema = "rouse"
+    /// Whether opening makes the tables, or brings them to the newest schema. A server whose role
+    /// may not do that only checks them.
+    public var migrates = true
+    /// Seconds to wait for the server's answer to a connection.
+    public var connectTimeout = 5
+    /// Milliseconds a statement waits for a row that another transaction holds.
+    public var lockTimeout = 5_000
+    /// Milliseconds a statement may take.
+    public var statementTimeout = 15_000
+    /// Milliseconds after which the server ends a transaction whose node says nothing any more, so
+    /// that it holds no rows.
+    public var idleTransactionTimeout = 30_000
+    /// Milliseconds to find out whether a transaction was committed whose answer was lost.
+    public var resolveTimeout: UInt64 = 10_000
+
+    public init(address: String) { self.address = address }
+}

@@ -1,0 +1,260 @@
+import Glibc
+public import Model
+
+/// The `Store` contract on PostgreSQL 15 or newer, for any number of nodes at once.
+///
+/// A transaction is READ COMMITTED with row locks: what it writes it has locked first, in the
+/// order that the rules keep, so that each read shows what others have committed until then.
+/// Reading beside it is REPEATABLE READ. A connection that was lost is made anew with the next
+/// call.
+public final class PostgresStore: Store {
+    private let session: PostgresSession
+    private let tables: PostgresTables
+    private var connection: PostgresConnection?
+    private var mark = PostgresCommitMark()
+    private var isClosed = false
+    private var isBusy = false
+    /// The server's clock less this machine's, in milliseconds, and when it was looked at.
+    private var clock: (offset: Int64, at: UInt64)?
+    private var statementsBefore: UInt64 = 0
+
+    /// Milliseconds for which the difference of the clocks is taken to stay.
+    private static let clockInterval: UInt64 = 10_000
+
+    /// Connects, and makes the tables or checks them.
+    ///
+    /// - Throws: `.unavailable`: nobody answers, the role may not, or the schema is of another
+    ///   version or of something else.
+    public init(tables: [Table], options: PostgresOptions) throws(StoreError) {
+        for table in tables {
+            if let problem = table.problem() { preconditionFailure(problem) }
+        }
+        precondition(
+            !options.schema.isEmpty && options.schema.utf8.allSatisfy { Self.isName($0) },
+            "a schema's name has a-z, 0-9 and _")
+        session = PostgresSession(options: options)
+        self.tables = PostgresTables(tables, schema: options.schema)
+        let first = try session.connect("writer")
+        do throws(StoreError) {
+            try PostgresMigration(connection: first, tables: tables, schema: options.schema)
+                .run(migrates: options.migrates)
+            try mark.make(on: first)
+        } catch {
+            first.close()
+            throw error
+        }
+        connection = first
+    }
+
+    private static func isName(_ byte: UInt8) -> Bool {
+        (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x5f
+    }
+
+    deinit { close() }
+
+    public var effort: StoreEffort {
+        StoreEffort(statements: statementsBefore + (connection?.statementsRun ?? 0))
+    }
+
+    // MARK: Transactions
+
+    public func write(_ body: (any StoreTransaction) throws(StoreError) -> Void)
+        throws(StoreError)
+    {
+        let connection = try begin()
+        defer { isBusy = false }
+        do throws(StoreError) {
+            try connection.run("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+            let transaction = PostgresTransaction(connection, tables, isWriting: true)
+            defer { transaction.end() }
+            try body(transaction)
+            if let failure = transaction.failure { throw failure }
+            try mark.write(on: connection)
+        } catch {
+            rollBack(connection)
+            throw error
+        }
+        try commit(connection)
+    }
+
+    private func commit(_ connection: PostgresConnection) throws(StoreError) {
+        do throws(StoreError) {
+            try connection.run("COMMIT")
+            try connection.synchronize()
+        } catch {
+            guard connection.isLost else {
+                rollBack(connection)
+                throw error
+            }
+            forget(connection)
+            guard try resolve(after: error) else {
+                throw .conflict("nothing was committed: \(error)")
+            }
+        }
+    }
+
+    /// Whether a transaction was committed whose answer was lost.
+    ///
+    /// - Throws: `error`, if the server does not answer in time: then it is unknown.
+    private func resolve(after error: StoreError) throws(StoreError) -> Bool {
+        let end = PostgresSession.monotonicClock() + session.options.resolveTimeout
+        var pause: UInt32 = 50_000
+        while true {
+            do throws(StoreError) {
+                let connection = try usable()
+                return try mark.isCommitted(on: connection)
+            } catch {
+                if let connection, connection.isLost { forget(connection) }
+            }
+            guard PostgresSession.monotonicClock() < end else { throw error }
+            usleep(pause)
+            pause = min(2 * pause, 1_000_000)
+        }
+    }
+
+    private func rollBack(_ connection: PostgresConnection) {
+        do throws(StoreError) {
+            try connection.rollBack()
+        } catch {
+            connection.close()
+        }
+        if connection.isLost { forget(connection) }
+    }
+
+    public func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void)
+        throws(StoreError)
+    {
+        let connection = try begin()
+        defer { isBusy = false }
+        do throws(StoreError) {
+            try connection.snapshot(tables, body)
+        } catch {
+            rollBack(connection)
+            throw error
+        }
+    }
+
+    private func begin() throws(StoreError) -> PostgresConnection {
+        precondition(!isBusy, "write or read inside a body of the same store")
+        let connection = try usable()
+        isBusy = true
+        return connection
+    }
+
+    private func usable() throws(StoreError) -> PostgresConnection {
+        if isClosed { throw .unavailable("the store is closed") }
+        connection?.probe()
+        if let connection, !connection.isLost { return connection }
+        if let connection { forget(connection) }
+        let fresh = try session.connect("writer")
+        connection = fresh
+        return fresh
+    }
+
+    private func forget(_ lost: PostgresConnection) {
+        statementsBefore += lost.statementsRun
+        lost.close()
+        connection = nil
+    }
+
+    public func reader() throws(StoreError) -> any StoreReader {
+        if isClosed { throw .unavailable("the store is closed") }
+        return try PostgresReader(session, tables)
+    }
+
+    // MARK: The rest
+
+    /// The server's clock, so that nodes agree on what is due: this machine's, corrected by the
+    /// difference that was last seen.
+    public func now() -> Timestamp {
+        let monotonic = PostgresSession.monotonicClock()
+        if !isBusy, clock.map({ monotonic > $0.at + Self.clockInterval }) ?? true {
+            let before = PostgresSession.wallClock()
+            if let connection = try? usable(), let now = try? PostgresSession.now(connection) {
+                // In the middle of the question the server looked at its clock.
+                let middle = before + (PostgresSession.wallClock() - before) / 2
+                clock = (now - middle, monotonic)
+            }
+        }
+        let now = PostgresSession.wallClock() + (clock?.offset ?? 0)
+        return Timestamp(milliseconds: UInt64(max(0, now)))
+    }
+
+    /// The server moves its journal by itself.
+    public func checkpoint() throws(StoreError) {
+        if isClosed { throw .unavailable("the store is closed") }
+    }
+
+    public func close() {
+        precondition(!isBusy, "close inside a body of the same store")
+        if isClosed { return }
+        isClosed = true
+        if let connection { forget(connection) }
+    }
+}
+
+/// Reads the store over a connection of its own, beside the writer.
+final class PostgresReader: StoreReader {
+    private let session: PostgresSession
+    private let tables: PostgresTables
+    private var connection: PostgresConnection?
+    private var isClosed = false
+    private var isBusy = false
+
+    init(_ session: PostgresSession, _ tables: PostgresTables) throws(StoreError) {
+        self.session = session
+        self.tables = tables
+        connection = try session.connect("reader")
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        precondition(!isBusy, "read inside a body of the same reader")
+        if isClosed { throw .unavailable("the reader is closed") }
+        connection?.probe()
+        if connection?.isLost ?? true { connection = try session.connect("reader") }
+        guard let connection else { throw .unavailable("no connection") }
+        isBusy = true
+        defer { isBusy = false }
+        do throws(StoreError) {
+            try connection.snapshot(tables, body)
+        } catch {
+            do throws(StoreError) { try connection.rollBack() } catch { connection.close() }
+            throw error
+        }
+    }
+
+    func close() {
+        isClosed = true
+        connection?.close()
+        connection = nil
+    }
+}
+
+extension PostgresConnection {
+    /// Runs `body` on what is committed at this moment. The end of the transaction is sent and not
+    /// waited for.
+    func snapshot(
+        _ tables: PostgresTables,
+        _ body: (any StoreSnapshot) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        // BEGIN alone takes no snapshot: the first statement does.
+        try run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try run("SELECT 1")
+        try synchronize()
+        let transaction = PostgresTransaction(self, tables, isWriting: false)
+        defer { transaction.end() }
+        try body(transaction)
+        if let failure = transaction.failure { throw failure }
+        try run("COMMIT")
+        try send()
+    }
+
+    /// Ends the transaction without its effects. What was queued and not sent is undone as well.
+    func rollBack() throws(StoreError) {
+        guard !isLost else { return }
+        _ = try? synchronize()
+        guard isInTransaction else { return }
+        try run("ROLLBACK")
+        try synchronize()
+    }
+}

@@ -1,0 +1,107 @@
+import Model
+
+/// The statements of all tables, made once for each shape.
+final class PostgresTables {
+    final class Statements {
+        let columns: [Column]
+        private let sql: PostgresSQL
+        let put: String
+        let insert: String
+        let delete: String
+        private var rows: [RowLock: String] = [:]
+        private var updates: [[Int]: String] = [:]
+        private var scans: [Shape: String] = [:]
+
+        /// What makes two scans the same statement.
+        private struct Shape: Hashable {
+            let index: String?
+            let prefixNulls: [Bool]
+            let afterCount: Int
+            let throughCount: Int
+            let descending: Bool
+            let lock: RowLock
+
+            init(_ scan: Scan) {
+                index = scan.index
+                prefixNulls = scan.prefix.map { $0 == .null }
+                afterCount = scan.after?.count ?? 0
+                throughCount = scan.through?.count ?? 0
+                descending = scan.descending
+                lock = scan.lock
+            }
+        }
+
+        /// Shapes kept of one table; the code has a handful, so it is never reached.
+        private static let shapesMax = 256
+
+        init(_ table: Table) {
+            columns = table.columns
+            sql = PostgresSQL(table: table)
+            put = sql.put
+            insert = sql.insert
+            delete = sql.delete
+        }
+
+        func row(_ lock: RowLock) -> String { kept(&rows, lock) { sql.row(lock) } }
+        func update(_ columns: [Int]) -> String { kept(&updates, columns) { sql.update(columns) } }
+        func scan(_ scan: Scan) -> String { kept(&scans, Shape(scan)) { sql.scan(scan) } }
+
+        private func kept<Key>(
+            _ statements: inout [Key: String], _ key: Key, _ make: () -> String
+        ) -> String {
+            if let known = statements[key] { return known }
+            if statements.count >= Self.shapesMax { statements = [:] }
+            let statement = make()
+            statements[key] = statement
+            return statement
+        }
+    }
+
+    /// Where the tables are: stores in one database hold keys of their own.
+    private let schema: String
+    private let tables: [String: Statements]
+
+    init(_ tables: [Table], schema: String) {
+        self.schema = schema
+        self.tables = Dictionary(
+            tables.map { ($0.name, Statements($0)) },
+            uniquingKeysWith: { _, _ in preconditionFailure("two tables of one name") })
+    }
+
+    subscript(_ table: Table) -> Statements {
+        guard let found = tables[table.name] else {
+            preconditionFailure("the store has no table \(table.name)")
+        }
+        return found
+    }
+
+    /// The number by which every node holds a key that has no row: FNV-1a of 64 bits, the same in
+    /// every version of the program, for nodes of two versions run side by side.
+    func hash(of key: [ColumnValue], in table: Table) -> ColumnValue {
+        var hash = FNV1a()
+        hash.add(Array(schema.utf8))
+        hash.add(Array(table.name.utf8))
+        for value in key {
+            switch value {
+            case .null: hash.add([])
+            case .integer(let number):
+                hash.add((0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) })
+            case .text(let text): hash.add(Array(text.utf8))
+            case .blob(let blob): hash.add(blob)
+            }
+        }
+        return .integer(Int64(bitPattern: hash.value))
+    }
+}
+
+/// www.isthe.com/chongo/tech/comp/fnv, 64 bits; each part with its length, so that two parts are
+/// not one.
+struct FNV1a {
+    private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ bytes: [UInt8]) {
+        for byte in withUnsafeBytes(of: UInt32(bytes.count).littleEndian, Array.init) + bytes {
+            value = (value ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
+    }
+}

@@ -1,0 +1,262 @@
+import Foundation
+import Model
+import PostgresPeer
+import Testing
+
+@testable import PostgresStore
+
+/// What only PostgreSQL does: several connections at once, and connections that are lost.
+@Suite(.enabled(if: PostgresPeer.isInstalled, "PostgreSQL 15 is not installed"))
+struct PostgresTests {
+    private static let owner = Table(
+        "owner", key: [Column("owner", .text)], values: [Column("number", .integer)])
+
+    private static let tables = [owner.guarded(by: owner)]
+
+    private static func options(_ schema: String) throws -> PostgresOptions {
+        var options = PostgresOptions(address: try PostgresPeer.shared().address)
+        options.schema = schema
+        return options
+    }
+
+    private static func open(
+        _ schema: String, _ change: (inout PostgresOptions) -> Void = { _ in }
+    ) throws -> PostgresStore {
+        var options = try options(schema)
+        change(&options)
+        return try PostgresStore(tables: tables, options: options)
+    }
+
+    private static func row(_ name: String, _ number: Int64) -> [ColumnValue] {
+        [.text(name), .integer(number)]
+    }
+
+    /// A statement of somebody else, beside the stores.
+    private static func ask(_ sql: String) throws -> [Int64] {
+        let connection = try PostgresConnection(try PostgresPeer.shared().address, options: [])
+        defer { connection.close() }
+        return try connection.rows(sql, columns: [Column("number", .integer)]).compactMap {
+            if case .integer(let number) = $0[0] { number } else { nil }
+        }
+    }
+
+    // MARK: Locks
+
+    @Test("a key is held for its holder, whether or not it has a row", arguments: [false, true])
+    func keysAreHeld(isThere: Bool) throws {
+        let schema = "held_\(isThere)"
+        let (one, other) = (
+            try Self.open(schema), try Self.open(schema) { $0.lockTimeout = 50 }
+        )
+        defer { (one.close(), other.close()) }
+        if isThere { try one.put(Self.owner, Self.row("a", 1)) }
+        try one.write { transaction throws(StoreError) in
+            _ = try transaction.row(Self.owner, key: [.text("a")], lock: .wait)
+            let refused = isConflict { () throws(StoreError) in
+                try other.write { transaction throws(StoreError) in
+                    _ = try transaction.row(Self.owner, key: [.text("a")], lock: .wait)
+                }
+            }
+            #expect(refused)
+            try other.write { transaction throws(StoreError) in
+                _ = try transaction.row(Self.owner, key: [.text("b")], lock: .wait)
+                #expect(
+                    try transaction.rows(Self.owner, Scan(limit: 9, lock: .skip)).isEmpty)
+            }
+        }
+        try other.write { transaction throws(StoreError) in
+            let found = try transaction.row(Self.owner, key: [.text("a")], lock: .wait)
+            #expect((found != nil) == isThere)
+        }
+    }
+
+    @Test("two hold a key in common, and nobody writes it meanwhile")
+    func sharedKeys() throws {
+        let (one, other) = (
+            try Self.open("shared"), try Self.open("shared") { $0.lockTimeout = 50 }
+        )
+        defer { (one.close(), other.close()) }
+        try one.put(Self.owner, Self.row("a", 1))
+        for key in ["a", "absent"] {
+            try one.write { transaction throws(StoreError) in
+                _ = try transaction.row(Self.owner, key: [.text(key)], lock: .share)
+                try other.write { transaction throws(StoreError) in
+                    _ = try transaction.row(Self.owner, key: [.text(key)], lock: .share)
+                }
+                let refused = isConflict { () throws(StoreError) in
+                    try other.write { transaction throws(StoreError) in
+                        _ = try transaction.row(Self.owner, key: [.text(key)], lock: .wait)
+                    }
+                }
+                #expect(refused)
+            }
+        }
+    }
+
+    @Test("of two that wait for each other one meets a conflict, and both can go on")
+    func deadlock() async throws {
+        let schema = "deadlock"
+        let first = try Self.open(schema)
+        try first.put(Self.owner, Self.row("a", 0), Self.row("b", 0))
+        first.close()
+        // Each adds one to both, in its own order, until it has gone well.
+        let conflicts = try await withThrowingTaskGroup(of: Int.self) { group in
+            for order in [["a", "b"], ["b", "a"]] {
+                group.addTask {
+                    let store = try Self.open(schema)
+                    defer { store.close() }
+                    var conflicts = 0
+                    for _ in 0..<50 {
+                        while !(try Self.add(to: order, in: store)) { conflicts += 1 }
+                    }
+                    return conflicts
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        let store = try Self.open(schema)
+        defer { store.close() }
+        #expect(try store.rows(Self.owner) == [Self.row("a", 100), Self.row("b", 100)])
+        // How often they met is the machine's; that it ends is the test.
+        #expect(conflicts >= 0)
+    }
+
+    private static func add(to names: [String], in store: PostgresStore) throws -> Bool {
+        do throws(StoreError) {
+            try store.write { transaction throws(StoreError) in
+                for name in names {
+                    let key: [ColumnValue] = [.text(name)]
+                    guard
+                        case .integer(let number)? = try transaction.row(
+                            owner, key: key, lock: .wait)?[1]
+                    else { throw .corrupt("no \(name)") }
+                    try transaction.update(owner, row(name, number + 1), columns: [1])
+                }
+            }
+            return true
+        } catch {
+            guard case .conflict = error else { throw error }
+            return false
+        }
+    }
+
+    // MARK: Connections that are lost
+
+    /// Ends the server's end of the connections of this kind of this process' stores.
+    private static func cut(_ schema: String) throws -> [Int64] {
+        try ask(
+            "SELECT count(pg_terminate_backend(pid))::bigint FROM pg_stat_activity WHERE "
+                + "application_name = 'rouse writer' AND pid IN (SELECT pid FROM pg_locks l JOIN "
+                + "pg_class c ON l.relation = c.oid JOIN pg_namespace n ON c.relnamespace = n.oid "
+                + "WHERE n.nspname = '\(schema)')")
+    }
+
+    @Test("a connection lost within a transaction loses the transaction, and the next goes well")
+    func lostInside() throws {
+        let store = try Self.open("lost_inside")
+        defer { store.close() }
+        let failure = caught { () throws(StoreError) in
+            try store.write { transaction throws(StoreError) in
+                try transaction.put(Self.owner, Self.row("a", 1))
+                _ = try transaction.rows(Self.owner, Scan(limit: 1))
+                #expect((try? Self.cut("lost_inside")) == [1])
+                _ = try transaction.rows(Self.owner, Scan(limit: 1))
+            }
+        }
+        guard case .unavailable? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(try store.rows(Self.owner).isEmpty)
+        try store.put(Self.owner, Self.row("b", 1))
+        #expect(try store.rows(Self.owner).count == 1)
+    }
+
+    @Test("a connection lost before COMMIT: nothing was committed, and it is known")
+    func lostBeforeCommit() throws {
+        let store = try Self.open("lost_before")
+        defer { store.close() }
+        let failure = caught { () throws(StoreError) in
+            try store.write { transaction throws(StoreError) in
+                try transaction.put(Self.owner, Self.row("a", 1))
+                _ = try transaction.rows(Self.owner, Scan(limit: 1))
+                #expect((try? Self.cut("lost_before")) == [1])
+            }
+        }
+        guard case .conflict? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(try store.rows(Self.owner).isEmpty)
+    }
+
+    @Test("an answer to COMMIT that is lost is found out")
+    func lostAnswer() throws {
+        let relay = try PostgresRelay(to: try PostgresPeer.shared())
+        defer { relay.stop() }
+        let store = try Self.open("lost_answer") { $0.address = relay.address }
+        defer { store.close() }
+        // The relay passes COMMIT on and cuts the connection instead of bringing its answer.
+        relay.swallowsNextAnswer()
+        try store.put(Self.owner, Self.row("a", 1))
+        #expect(relay.cuts == 1)
+        #expect(try store.rows(Self.owner) == [Self.row("a", 1)])
+    }
+
+    @Test("what was closed while nobody wrote is opened anew without an error")
+    func lostWhileIdle() throws {
+        let store = try Self.open("lost_idle")
+        defer { store.close() }
+        try store.put(Self.owner, Self.row("a", 1))
+        let ended = try Self.ask(
+            "SELECT count(pg_terminate_backend(pid, 5000))::bigint FROM pg_stat_activity "
+                + "WHERE application_name = 'rouse writer' AND state = 'idle' "
+                + "AND query LIKE '%COMMIT%'")
+        #expect(ended.first ?? 0 >= 1)
+        try store.put(Self.owner, Self.row("b", 1))
+        #expect(try store.rows(Self.owner).count == 2)
+    }
+
+    // MARK: Schemas
+
+    @Test("a newer schema is refused in words, and a store that only checks says what to do")
+    func schemas() throws {
+        var unmade = try Self.options("unmade")
+        unmade.migrates = false
+        #expect(try Self.refusal(unmade).contains("rouse migrate"))
+        try Self.open("newer").close()
+        _ = try Self.ask(
+            "INSERT INTO newer.schema_migration (number) VALUES (99) RETURNING number")
+        #expect(
+            try Self.refusal(try Self.options("newer")).contains("a newer program has used it"))
+    }
+
+    /// Why a store does not open.
+    private static func refusal(_ options: PostgresOptions) throws -> String {
+        let failure = caught { () throws(StoreError) in
+            _ = try PostgresStore(tables: tables, options: options)
+        }
+        guard case .unavailable(let text)? = failure else {
+            throw StoreError.corrupt("opened, or \(String(describing: failure))")
+        }
+        return text
+    }
+
+    @Test("an address without a server is told as it was given, in one line")
+    func nobody() throws {
+        let text = try Self.refusal(PostgresOptions(address: "host=127.0.0.1 port=1 user=rouse"))
+        #expect(text.contains("127.0.0.1:1") && !text.contains("\n"))
+    }
+
+    @Test("the hash of a key is the same in every version of the program")
+    func hashes() {
+        let tables = PostgresTables(Self.tables, schema: "rouse")
+        #expect(
+            tables.hash(of: [.text("a")], in: Self.owner)
+                == .integer(-2_111_488_604_783_633_250))
+    }
+
+    private func isConflict(_ body: () throws(StoreError) -> Void) -> Bool {
+        if case .conflict? = caught(body) { true } else { false }
+    }
+}
