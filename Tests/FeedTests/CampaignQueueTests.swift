@@ -104,6 +104,8 @@ import Wire
     }
 
     @Test func aBacklogOfWakesLeavesItAFewStreams() throws {
+        // The rows of 64 pushes fit into one turn.
+        world.limits.rowsPerTurn = 4_096
         try campaigns.phones(1...400)
         try campaigns.create { $0.filter.tags = ["x"] }
         for number in 390...400 { _ = try campaigns.tag("u\(number)", ["x"]) }

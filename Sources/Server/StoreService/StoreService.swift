@@ -12,9 +12,11 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public var waitingQueries = 65_536
     /// Requests in one transaction. More would only make the first of them wait longer.
     public var requestsPerCommit = 512
-    /// Rows read and written after which a transaction begins no further request or duty: what
-    /// bounds how long the writer is held.
+    /// Rows read and written after which a transaction begins no further request: what bounds how
+    /// long the writer is held.
     public var rowsPerCommit = 2_048
+    /// The same for duties, most of whose rows are not in memory yet.
+    public var rowsPerTurn = 1_024
     /// Milliseconds that an ACK waits for another request to share its transaction with; 64 ACKs
     /// do not wait.
     public var acknowledgementPatience: UInt64 = 10

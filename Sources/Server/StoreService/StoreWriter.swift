@@ -131,7 +131,7 @@ final class StoreWriter {
         if !jobs.isEmpty {
             let (requests, left) = (jobs.map(\.request), queue.count)
             health.record { $0.queuedRequests = left }
-            let results = commit(requests)
+            let results = commit(requests, budget: limits.rowsPerCommit)
             // Of many that wait, those that the rows leave no room for stay where they are.
             expected = max(8, 2 * results.count)
             queue.putBack(jobs[results.count...].map { (item: $0, owner: $0.request.app) })
@@ -154,12 +154,12 @@ final class StoreWriter {
     /// the change committed, a hint that comes late could find its reader gone.
     ///
     /// - Returns: results of the first requests; the transaction had no room for the others.
-    private func commit(_ requests: [StoreRequest]) -> [StoreResult] {
+    private func commit(_ requests: [StoreRequest], budget: Int) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
         do {
             Failpoint.hit(.begun, requests)
             let outcomes = try store.commit(
-                requests, through: rows, budget: limits.rowsPerCommit, zones: zones
+                requests, through: rows, budget: budget, zones: zones
             ) { Failpoint.hit(.applied, Array(requests[..<$0.count]), $0) }
             let requests = Array(requests[..<outcomes.count])
             Failpoint.hit(.committed, requests, outcomes)
@@ -293,7 +293,8 @@ final class StoreWriter {
         let due = duties.indices.filter { duties[$0].due <= now }
             .sorted { (duties[$0].due, $0) < (duties[$1].due, $1) }
         if !due.isEmpty {
-            let results = commit(due.map { duties[$0].duty.request })
+            let results = commit(
+                due.map { duties[$0].duty.request }, budget: limits.rowsPerTurn)
             for (index, result) in zip(due, results) {
                 var next = now + duties[index].duty.interval
                 if case .committed(let outcome) = result,

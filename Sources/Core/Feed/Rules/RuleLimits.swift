@@ -142,8 +142,9 @@ public struct RuleLimits: Equatable, Sendable {
     /// So many forgotten ones keep their counters.
     public var devicesPerUser = 32
     /// Rows read and written after which what is left of a request, or of a turn in the
-    /// background, waits for the next turn: about 20 ms of the writer.
-    public var rowsPerTurn = 2048
+    /// background, waits for the next turn: below 10 ms of the writer, for rows of background work
+    /// lie far apart in the file and take about 6 us each.
+    public var rowsPerTurn = 1024
     /// Sessions of a suspended or removed app, or of an earlier process, that one turn ends.
     public var sessionsPerTurn = 256
     /// Tries of one step that met a conflict.
