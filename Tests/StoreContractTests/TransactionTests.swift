@@ -40,6 +40,18 @@ import Testing
         }
     }
 
+    @Test("what was deleted unread is inserted anew", arguments: engines)
+    func deletedUnread(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: Sample.tables) { store throws in
+            try store.put(thing, Sample.row("a", [1], number: 1, due: 5))
+            try store.write { transaction throws(StoreError) in
+                try transaction.delete(thing, key: [.text("a"), .blob([1])])
+                try transaction.insert(thing, Sample.row("a", [1], number: 2))
+            }
+            #expect(try store.rows(thing) == [Sample.row("a", [1], number: 2)])
+        }
+    }
+
     @Test("a body that throws has written nothing, and the store goes on", arguments: engines)
     func atomicity(_ engine: EngineFactory) throws {
         try engine.withStore(tables: Sample.tables) { store throws in

@@ -377,7 +377,8 @@ extension WorkingSet: StoreTransaction {
         let place = SortKey(key)
         let slot = rows.slots[place] ?? blank(key, at: place, in: rows)
         if case .some(.some) = slot.current { throw .conflict("\(table.name)\(key) is there") }
-        if slot.stored == nil {
+        // One that was deleted without being read may be there: it is replaced.
+        if slot.stored == nil, slot.current == nil {
             slot.stored = .some(nil)
             rows.set(slot, to: nil)
         }

@@ -117,7 +117,8 @@ extension Work {
         }
         let owner = change.device ?? .zero
         for tag in change.remove {
-            try delete(TagRecord.self, key + [.identifier(owner), .text(tag)])
+            let row = key + [.identifier(owner), .text(tag)]
+            if try record(TagRecord.self, row) != nil { try delete(TagRecord.self, row) }
         }
         for tag in change.add {
             let row = key + [.identifier(owner), .text(tag)]
