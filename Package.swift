@@ -130,9 +130,8 @@ let package = Package(
             "RouseServer",
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
-                "BackendAPI", "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed",
-                "Wake",
-                "Model",
+                "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
+                "Sync", "Feed", "Wake", "Wire", "Model",
             ]),
 
         .target(
@@ -209,7 +208,8 @@ let package = Package(
         test(
             "ServerTests",
             [
-                "rouse", "rouse-mutants", "RouseServer", "APNsSimulator", "Client", "Scenario",
+                "rouse", "rouse-mutants", "PostgresPeer", "RouseServer", "APNsSimulator", "Client",
+                "Scenario",
                 "SQLiteStore", "EventLoop", "Crypto", "Feed", "Sync", "Wire", "Model",
             ]),
         test(

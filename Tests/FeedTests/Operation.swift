@@ -24,7 +24,7 @@ enum Operation: CaseIterable {
     case removeCredential, suspendApp, resumeApp, removeDevice
     // The server's own.
     case continueFanOut, continueDeletions, coalesceReceipts, enforceRetention, start, restore
-    case claimPushes, finishPush, keepProviderToken, sweepWakes, keepAlive, publishDue
+    case claimPushes, finishPush, keepProviderToken, sweepWakes, keepAlive, beat, publishDue
     case advanceCampaigns, claimDeliveries, finishDelivery
 
     /// What the server does by itself.
@@ -73,6 +73,7 @@ extension Operation {
         case .keepProviderToken: self = .keepProviderToken
         case .sweepWakes: self = .sweepWakes
         case .keepAlive: self = .keepAlive
+        case .beat: self = .beat
         }
     }
 
@@ -212,7 +213,7 @@ extension Operation {
             [.app: .nobody]
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
             .restore, .claimPushes, .finishPush, .keepProviderToken, .sweepWakes, .keepAlive,
-            .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
+            .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
             [.store: .nobody]
         }
     }

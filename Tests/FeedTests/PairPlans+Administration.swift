@@ -154,6 +154,9 @@ extension PairWorld {
                 KeepProviderToken(team: "T", keyID: "K", fingerprint: [1], token: "t"))
         case .sweepWakes: return .sweepWakes(rows: 20)
         case .keepAlive: return .keepAlive
+        case .beat:
+            return .beat(
+                NodeBeat(boot: BootID(high: 9, low: 9 + chance.next() % 2), name: "node"))
         case .publishDue: return .schedules(.publishDue(rows: some))
         case .advanceCampaigns: return .campaigns(.advance(devices: some))
         case .claimDeliveries:

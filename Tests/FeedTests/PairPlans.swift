@@ -28,7 +28,7 @@ extension PairWorld {
             ofApp(operation, on: thing)
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
             .restore, .claimPushes, .finishPush, .keepProviderToken, .sweepWakes, .keepAlive,
-            .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
+            .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
             turn(operation)
         }
     }

@@ -55,9 +55,8 @@ import Testing
             "Server/RouseServer",
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
-                "BackendAPI", "SQLiteStore", "EventLoop", "Crypto", "Failpoints", "Sync", "Feed",
-                "Wake", "Model",
-                "Foundation", "Glibc",
+                "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
+                "Sync", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         ("Client", ["EventLoop", "Crypto", "Sync", "Wire", "Model"]),

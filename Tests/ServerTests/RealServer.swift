@@ -26,14 +26,17 @@ final class RealServer {
     ///   - tracer: a program and its arguments that runs the server, such as strace.
     ///   - storePath: where the store goes; `nil`: into the folder.
     ///   - settings: `key=value`, as `--set` takes them.
+    ///   - node: A server on the same store, whose app, keys and certificates are its own, too.
     init(
-        tracer: (URL) -> [String] = { _ in [] }, storePath: String? = nil, settings: [String] = []
+        tracer: (URL) -> [String] = { _ in [] }, storePath: String? = nil,
+        settings: [String] = [], besides node: RealServer? = nil
     ) throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-real-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
         let issuer = PrivateKey.generate(.p256)
+        if let node { apiKey = node.apiKey }
         try write(certificates.authorityPEM, "ca.pem")
         try write(certificates.server.certificatePEM, "server.pem")
         try write(certificates.server.privateKeyPEM, "server.key")
@@ -51,6 +54,7 @@ final class RealServer {
             words += ["--set", setting]
         }
         try start(words)
+        if node != nil { return }
         try rouse(["app", "create", Self.app, "--grace", "5"])
         try rouse([
             "app", "issuer-key", "add", Self.app, "--kid", Self.keyID, "--key",

@@ -319,7 +319,7 @@ final class PostgresConnection {
     }
 
     /// The strings as C expects them: an array that ends with null.
-    private static func withStrings<Result>(
+    static func withStrings<Result>(
         _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
     ) -> Result {
         let copies = strings.map { strdup($0) }

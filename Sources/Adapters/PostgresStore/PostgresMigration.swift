@@ -56,12 +56,16 @@ struct PostgresMigration {
 
     private func bring(to number: Int) throws(StoreError) {
         var statements: [String] = []
-        for table in tables {
+        for table in tables where table.since == number {
+            statements += PostgresSQL(table: table.asOf(schema: number)).create
+        }
+        let kept = tables.filter { $0.since < number }
+        for table in kept {
             let sql = PostgresSQL(table: table)
             statements += table.columns.filter { $0.since == number }.map(sql.add)
         }
         statements += tables.flatMap(\.steps).filter { $0.schema == number }.map(\.sql)
-        for table in tables {
+        for table in kept {
             let old = Set(table.asOf(schema: number - 1).indexes.map(\.name))
             statements += table.asOf(schema: number).indexes.filter { !old.contains($0.name) }
                 .map(PostgresSQL(table: table).create)

@@ -22,4 +22,12 @@ public struct PostgresOptions: Sendable {
     public var resolveTimeout: UInt64 = 10_000
 
     public init(address: String) { self.address = address }
+
+    /// Whether it can be the name of a schema: it stands in statements as it is.
+    public static func isSchema(_ name: String) -> Bool {
+        (1...63).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x5f
+            }
+    }
 }

@@ -29,9 +29,7 @@ public final class PostgresStore: Store {
         for table in tables {
             if let problem = table.problem() { preconditionFailure(problem) }
         }
-        precondition(
-            !options.schema.isEmpty && options.schema.utf8.allSatisfy { Self.isName($0) },
-            "a schema's name has a-z, 0-9 and _")
+        precondition(PostgresOptions.isSchema(options.schema), "no name of a schema")
         session = PostgresSession(options: options)
         self.tables = PostgresTables(tables, schema: options.schema)
         let first = try session.connect("writer")
@@ -44,10 +42,6 @@ public final class PostgresStore: Store {
             throw error
         }
         connection = first
-    }
-
-    private static func isName(_ byte: UInt8) -> Bool {
-        (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x5f
     }
 
     deinit { close() }

@@ -32,27 +32,34 @@ public struct Migration: Sendable {
     static func history(of tables: [Table]) -> [Migration] {
         let newest = tables.map(\.schema).max() ?? 1
         var history = [
-            Migration(1, "create the tables", [.create(tables.map { $0.asOf(schema: 1) })])
+            Migration(
+                1, "create the tables",
+                [.create(tables.filter { $0.since == 1 }.map { $0.asOf(schema: 1) })])
         ]
         for number in 1..<max(newest, 1) {
-            let added = tables.map { table in
+            let made = tables.filter { $0.since == number + 1 }
+            let kept = tables.filter { $0.since <= number }
+            let added = kept.map { table in
                 (table, table.columns.filter { $0.since == number + 1 })
             }.filter { !$0.1.isEmpty }
-            let indexes = tables.flatMap { table in
+            let indexes = kept.flatMap { table in
                 let old = Set(table.asOf(schema: number).indexes.map(\.name))
                 return table.asOf(schema: number + 1).indexes.filter { !old.contains($0.name) }
                     .map { Change.createIndex(table, $0.name) }
             }
             let steps = tables.flatMap(\.steps).filter { $0.schema == number + 1 }
-            let names = added.flatMap { table, columns in
-                columns.map { "\(table.name).\($0.name)" }
-            }
+            let names =
+                made.map(\.name)
+                + added.flatMap { table, columns in
+                    columns.map { "\(table.name).\($0.name)" }
+                }
             history.append(
                 Migration(
                     number + 1,
                     names.isEmpty
                         ? "change what is stored" : "add " + names.joined(separator: ", "),
-                    added.map { .addColumns($0, $1) } + steps.map { .sql($0.sql) } + indexes))
+                    [.create(made.map { $0.asOf(schema: number + 1) })]
+                        + added.map { .addColumns($0, $1) } + steps.map { .sql($0.sql) } + indexes))
         }
         return history
     }

@@ -60,6 +60,9 @@ public enum StoreRequest: Equatable, Sendable {
     case sweepWakes(rows: Int)
     /// Every 2 s: the store's `alive_at`. A gap in it means that we were away.
     case keepAlive
+    /// Of a store with several nodes, every 2 s: this one is there. Nodes whose lease is over are
+    /// taken for gone, as is each session of theirs after `reconnectWindow`.
+    case beat(NodeBeat)
 }
 
 /// Names the session that asks: an answer for a session that is not the newest of its device and
@@ -503,4 +506,15 @@ public enum StoreReading: Equatable, Sendable {
     case campaigns(CampaignReading)
     /// The user or object is unknown.
     case nothing
+}
+
+/// Which process says that it is there.
+public struct NodeBeat: Equatable, Sendable {
+    public var boot: BootID
+    public var name: String
+
+    public init(boot: BootID, name: String) {
+        self.boot = boot
+        self.name = name
+    }
 }

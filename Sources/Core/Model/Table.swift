@@ -132,13 +132,15 @@ public struct Table: Hashable, Sendable {
     public let retention: Retention
     /// The steps that bring an older store to newer schemas, in order.
     public let steps: [SchemaStep]
+    /// The number of the schema that brought the table.
+    public let since: Int
     /// The row whose lock a transaction holds when it writes one of this table's rows; `nil`: the
     /// table names none.
     public internal(set) var rowGuard: RowGuard?
 
     public init(
         _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],
-        retention: Retention = .untilDeleted, steps: [SchemaStep] = []
+        retention: Retention = .untilDeleted, steps: [SchemaStep] = [], since: Int = 1
     ) {
         let columns = key + values
         self.name = name
@@ -147,19 +149,20 @@ public struct Table: Hashable, Sendable {
         self.indexes = indexes.map { $0.resolved(in: columns) }
         self.retention = retention
         self.steps = steps
+        self.since = since
     }
 
     /// The table of a record, with the columns that it declares.
     public init<R: Record>(
         _ name: String, of record: R.Type, indexes: [TableIndex] = [],
-        retention: Retention = .untilDeleted, steps: [SchemaStep] = []
+        retention: Retention = .untilDeleted, steps: [SchemaStep] = [], since: Int = 1
     ) {
         var list = ColumnList()
         _ = R(columns: &list, of: nil)
         self.init(
             name, key: Array(list.columns[..<list.keyCount]),
             values: Array(list.columns[list.keyCount...]), indexes: indexes,
-            retention: retention, steps: steps)
+            retention: retention, steps: steps, since: since)
     }
 
     /// The table as that schema had it: without the columns and indexes that came later. Indexes
@@ -174,12 +177,12 @@ public struct Table: Hashable, Sendable {
         return Table(
             name, key: Array(columns[..<keyCount]),
             values: columns[keyCount...].filter { $0.since <= schema }, indexes: indexes,
-            retention: retention, steps: steps.filter { $0.schema <= schema })
+            retention: retention, steps: steps.filter { $0.schema <= schema }, since: since)
     }
 
     /// The number of the schema that last changed the table.
     public var schema: Int {
-        (columns.map(\.since) + indexes.map(\.since) + steps.map(\.schema)).max() ?? 1
+        (columns.map(\.since) + indexes.map(\.since) + steps.map(\.schema) + [since]).max() ?? 1
     }
 
     /// The columns, in order, by which `index` sorts; the key's if `nil` or unknown.

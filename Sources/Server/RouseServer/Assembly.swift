@@ -35,6 +35,12 @@ extension Server {
             name: "alive", request: .keepAlive, interval: 2_000),
     ]
 
+    /// The same where several nodes share the store.
+    static func duties(of node: NodeBeat?) -> [StoreDuty] {
+        guard let node else { return duties }
+        return duties + [StoreDuty(name: "beat", request: .beat(node), interval: 2_000)]
+    }
+
     /// Certificate and key, as the files are now.
     static func material(_ configuration: Configuration) throws -> TLSMaterial {
         func contents(_ path: String, _ key: String) throws -> [UInt8] {
@@ -67,7 +73,7 @@ extension Server {
     }
 
     static func checkPaths(_ configuration: Configuration) throws {
-        try checkStore(configuration.storePath)
+        if case .file(let path) = configuration.storePlace { try checkStore(path) }
         try checkSocket(configuration.adminSocketPath)
     }
 

@@ -1,3 +1,4 @@
+import PostgresStore
 public import Telemetry
 
 /// How the server runs. One file plus environment; an unknown key or a wrong value is an error
@@ -21,7 +22,12 @@ public struct Configuration: Equatable, Sendable {
     public var apiPort: UInt16 = 7480
 
     public var storePath = "rouse.db"
-    /// The socket `rouse app` talks to; empty: the store's path with `.admin`.
+    /// The address of a PostgreSQL server, as libpq takes it; empty: the file is the store.
+    public var postgres = ""
+    public var postgresSchema = "rouse"
+    /// Whether the start makes tables and brings them to this program's schema.
+    public var postgresMigrates = true
+    /// The socket `rouse app` talks to; empty: the store's path with `.admin`, or `rouse.admin`.
     public var adminSocket = ""
     /// This server's name in WELCOME and metrics; empty: the host's name.
     public var nodeName = ""
@@ -62,7 +68,7 @@ public struct Configuration: Equatable, Sendable {
 
     /// The admin socket's path in force.
     public var adminSocketPath: String {
-        adminSocket.isEmpty ? storePath + ".admin" : adminSocket
+        adminSocket.isEmpty ? (postgres.isEmpty ? storePath : "rouse") + ".admin" : adminSocket
     }
 
     /// One setting: its key, what it is for, and how a value is read and shown.
@@ -98,6 +104,27 @@ public struct Configuration: Equatable, Sendable {
         text("api.host", "address of the backend API; keep it private", \.apiHost),
         port("api.port", "port of the backend API; 0: a free one", \.apiPort),
         text("store.path", "the SQLite file", \.storePath),
+        text(
+            "store.postgres",
+            "PostgreSQL in place of the file, as postgresql://rouse@db/rouse; empty: the file",
+            \.postgres),
+        Field(
+            key: "store.schema", help: "schema of the database that holds the tables",
+            read: { configuration, value in
+                guard PostgresOptions.isSchema(value) else {
+                    return "must be a name of a-z, 0-9 and _, at most 63 bytes"
+                }
+                configuration.postgresSchema = value
+                return nil
+            }, show: { $0.postgresSchema }),
+        Field(
+            key: "store.migrate",
+            help: "whether the start makes the tables or brings them up to date; on or off",
+            read: { configuration, value in
+                guard value == "on" || value == "off" else { return "must be on or off" }
+                configuration.postgresMigrates = value == "on"
+                return nil
+            }, show: { $0.postgresMigrates ? "on" : "off" }),
         text("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
         text("node.name", "this server's name; empty: the host's", \.nodeName),
         integer(

@@ -1,7 +1,6 @@
 import Feed
 import Model
 import PushGateway
-import SQLiteStore
 
 /// What is right and wrong about one push credential, for people and scripts.
 public struct CredentialCheck: Codable, Equatable, Sendable {
@@ -27,10 +26,10 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
     ///   - name: `nil`: all.
     /// - Throws: a `StoreError` of the file; a `StreamError` without threads or descriptors.
     public static func run(
-        storePath: String, app: String?, environment: String?, name: String?
+        place: StorePlace, app: String?, environment: String?, name: String?
     ) throws -> [CredentialCheck] {
         var records: [PushCredentialRecord] = []
-        try SQLiteStore.read(path: storePath, tables: Schema.tables) {
+        try place.read {
             snapshot throws(StoreError) in
             records = try snapshot.records(PushCredentialRecord.self, Scan(limit: 10_000))
         }
@@ -39,9 +38,9 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
                 && (environment ?? "\($0.environment)") == "\($0.environment)"
                 && (name ?? $0.name).isExactly($0.name)
         }
-        keepTokens(of: wanted, storePath: storePath)
+        keepTokens(of: wanted, in: place)
         var kept: [ProviderTokenRecord] = []
-        try SQLiteStore.read(path: storePath, tables: Schema.tables) {
+        try place.read {
             snapshot throws(StoreError) in
             kept = try snapshot.records(ProviderTokenRecord.self, Scan(limit: 10_000))
         }
@@ -59,10 +58,10 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
     /// APNs punishes a second provider token of a key within twenty minutes: the one sent here is
     /// the one that a server sends that is started soon. A server that runs keeps one itself, and
     /// the store then cannot be written; nor can one that is not ours to write.
-    private static func keepTokens(of credentials: [PushCredentialRecord], storePath: String) {
+    private static func keepTokens(of credentials: [PushCredentialRecord], in place: StorePlace) {
         let requests = credentials.compactMap { CredentialDoctor.tokenRequest(for: $0) }
         guard !requests.isEmpty,
-            let store = try? SQLiteStore(path: storePath, tables: Schema.tables)
+            let store = try? place.open()
         else { return }
         _ = try? store.commit(requests.map { .keepProviderToken($0) })
         store.close()

@@ -2,7 +2,6 @@ import BackendAPI
 import Crypto
 import Feed
 import Model
-import SQLiteStore
 import StoreService
 
 /// The admin API on a store that no server has open: for `rouse app --store`.
@@ -12,10 +11,10 @@ public final class OfflineAdministration {
     private let store: StoreService
     private let desk: AdminDesk
 
-    /// Opens the file, or makes it.
+    /// Opens the store, or makes it.
     ///
-    /// - Throws: `StoreError`: another process has it open, or it cannot be used.
-    public init(storePath: String) throws {
+    /// - Throws: `StoreError`: another process has the file open, or it cannot be used.
+    public init(_ place: StorePlace) throws {
         let random = Random.bytes(24)
         func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
             bytes.reduce(0) { $0 << 8 | UInt64($1) }
@@ -28,7 +27,7 @@ public final class OfflineAdministration {
                     follows: .removals)
             ], boot: BootID(high: number(random[..<8]), low: number(random[8..<16])),
             epochHalf: number(random[16...]) >> 1,
-            open: { try SQLiteStore(path: storePath, tables: Schema.tables) }, onCommit: { _ in })
+            open: { try place.open() }, onCommit: { _ in })
         do {
             desk = try AdminDesk(store: store)
         } catch {

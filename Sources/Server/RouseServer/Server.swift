@@ -6,7 +6,6 @@ import Feed
 import Foundation
 public import Model
 import PushGateway
-import SQLiteStore
 import StoreService
 import Sync
 import SyncService
@@ -29,6 +28,8 @@ public final class Server: Sendable {
     private let configuration: Configuration
     private let log: Log
     private let store: StoreService
+    /// What other nodes of the store are told; `nil`: there are none.
+    private let hints: NodeHints?
     private let sync: SyncService
     private let api: BackendAPI
     private let gateway: PushGateway
@@ -64,18 +65,29 @@ public final class Server: Sendable {
         let board = PushStatusBoard()
         let wakes = WakeMetrics(metrics)
         let schedule = ScheduleMetrics(metrics)
-        let path = configuration.storePath
+        let place = configuration.storePlace
+        let node = place.isShared ? NodeBeat(boot: boot, name: Self.nodeName(configuration)) : nil
+        let hints =
+            place.isShared
+            ? NodeHints(place, boot: boot) { committed in
+                doorbell.committed(committed)
+                if committed.background.contains(.pushes) { pushes.ring() }
+                if committed.hasDeliveries { deliveries.ring() }
+            } : nil
+        self.hints = hints
         store = try StoreService.start(
-            duties: Self.duties, boot: boot,
-            epochHalf: Self.drawnHalf(), zones: SystemZones(),
-            open: { try SQLiteStore(path: path, tables: Schema.tables) },
+            duties: Self.duties(of: node), boot: boot,
+            epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
+            open: { try place.open() },
             onCommit: { committed in
                 doorbell.committed(committed)
+                hints?.committed(committed)
                 wakes.note(committed.wakes)
                 schedule.note(committed.schedule)
                 if committed.background.contains(.pushes) { pushes.ring() }
                 if committed.hasDeliveries { deliveries.ring() }
             }, onUnreadable: { Self.report($0, to: log) })
+        hints?.start()
         Self.register(metrics, store: store)
         let isDraining = Flag()
         self.isDraining = isDraining
@@ -85,8 +97,7 @@ public final class Server: Sendable {
                 ? configuration.loops : max(1, ProcessInfo.processInfo.activeProcessorCount - 1),
             session: SessionConfiguration(
                 limits: Self.sessionLimits(configuration), boot: boot,
-                node: configuration.nodeName.isEmpty
-                    ? ProcessInfo.processInfo.hostName : configuration.nodeName,
+                node: Self.nodeName(configuration),
                 sha256: { Digest.sha256($0) }))
         settings.connectionsMax = try Self.connectionsMax(configuration, descriptors)
         settings.handshakesMax = configuration.handshakesMax
@@ -146,10 +157,15 @@ public final class Server: Sendable {
             [
                 LogField("device_port", addresses.devicePort),
                 LogField("plain_port", addresses.plainPort.map { String($0) } ?? "off"),
-                LogField("api_port", addresses.apiPort), LogField("store", path),
+                LogField("api_port", addresses.apiPort), LogField("store", place.name),
                 LogField("connections_max", settings.connectionsMax),
                 LogField("descriptors", descriptors), LogField("boot", boot),
             ])
+    }
+
+    private static func nodeName(_ configuration: Configuration) -> String {
+        configuration.nodeName.isEmpty
+            ? ProcessInfo.processInfo.hostName : configuration.nodeName
     }
 
     /// Reads the certificate files again; new connections use them. Errors change nothing.
@@ -179,6 +195,7 @@ public final class Server: Sendable {
         gateway.stop()
         Failpoint.hit(.gatewayStopped)
         webhooks.stop()
+        hints?.stop()
         store.stop()
         log.info("server.stopped")
         log.flush()

@@ -81,6 +81,8 @@ extension StoreRequest {
         case .start: [.start]
         // Of `rouse restore`; no server commits it.
         case .restore: []
+        // Of stores that several nodes share.
+        case .beat: []
         case .openSession(let request): request.commitKinds
         case .sync(let request): [.sync] + request.sync.commitKinds
         case .acknowledge(let request):

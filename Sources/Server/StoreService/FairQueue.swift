@@ -113,7 +113,7 @@ extension StoreRequest {
         case .campaigns(let request): request.app
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .administer, .start, .restore,
             .keepAlive, .enforceRetention, .claimPushes, .finishPush, .sweepWakes,
-            .keepProviderToken:
+            .keepProviderToken, .beat:
             nil
         }
     }

@@ -54,13 +54,14 @@ public final class StoreService: Sendable {
     }
 
     /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
-    /// (63 bits of chance) becomes the store's if it has none yet. `onCommit` is called on the
+    /// (63 bits of chance) becomes the store's if it has none yet. `node` says that this run is
+    /// one of several on the store: `nil`, all others are over. `onCommit` is called on the
     /// writer's thread after each commit that others must hear of; it must only post. `zones` is
     /// asked on that thread. `onUnreadable` is called on both threads with the rows that were
     /// passed over because they cannot be read; they are counted in `health`.
     public static func start(
         limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
-        epochHalf: UInt64, zones: any ZoneClock = OnlyUTC(),
+        epochHalf: UInt64, node: NodeBeat? = nil, zones: any ZoneClock = OnlyUTC(),
         open: @escaping @Sendable () throws -> any Store,
         onCommit: @escaping @Sendable (Committed) -> Void,
         onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void = { _ in }
@@ -77,7 +78,9 @@ public final class StoreService: Sendable {
             let store = try open()
             // Before anybody is served: the epoch exists, and sessions of an earlier process
             // are being waited for.
-            let start = [StoreRequest.start(boot: boot, epochHalf: epochHalf)]
+            let start =
+                (node.map { [.beat($0)] } ?? [])
+                + [StoreRequest.start(boot: boot, epochHalf: epochHalf)]
             let outcomes = try store.commit(start) { Failpoint.hit(.applied, start, $0) }
             for outcome in outcomes { _ = try outcome.get() }
             Failpoint.hit(.committed, start, outcomes)
@@ -157,6 +160,20 @@ public struct Committed: Sendable {
     public var wakes = WakeEffects()
     /// What came of what is published at a time, for the metrics.
     public var schedule = ScheduleEffects()
+
+    public init(
+        changes: [FeedChange], ended: [EndedSession], challenged: [SessionKey]
+    ) {
+        self.changes = changes
+        self.ended = ended
+        self.challenged = challenged
+    }
+
+    /// Whoever is told reads what was appended.
+    mutating func leaveTails() {
+        for index in changes.indices { changes[index].tail = nil }
+        tailBytes = 0
+    }
 }
 
 /// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.

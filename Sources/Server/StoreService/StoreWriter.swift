@@ -240,6 +240,8 @@ final class StoreWriter {
         changes.finish()
         committed.changes = changes.all
         committed.tailBytes = changes.tailBytes
+        // Other nodes change numbers of unread messages, too: each page tells what they are.
+        if !store.isSoleWriter { committed.leaveTails() }
         for index in duties.indices
         where !duties[index].duty.follows.isDisjoint(with: committed.background) {
             duties[index].due = min(duties[index].due, loop.now)
@@ -292,6 +294,8 @@ final class StoreWriter {
         if let aloneAt, aloneAt <= now, !isServiceAsked { serve() }
         let due = duties.indices.filter { duties[$0].due <= now }
             .sorted { (duties[$0].due, $0) < (duties[$1].due, $1) }
+        // Other nodes' changes of apps are in force here with the next beat.
+        let beats = due.contains { if case .beat = duties[$0].duty.request { true } else { false } }
         if !due.isEmpty {
             let results = commit(
                 due.map { duties[$0].duty.request }, budget: limits.rowsPerTurn)
@@ -308,6 +312,7 @@ final class StoreWriter {
         } else if let checkpointDue, checkpointDue <= now, mailbox.count == 0, queue.isEmpty {
             checkpoint()
         }
+        if beats { areAppsStale = true }
         _ = refreshStaleApps()
         if duties.contains(where: { $0.due <= now }) { askTurn() }
         armTimer()

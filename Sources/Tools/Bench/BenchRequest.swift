@@ -19,7 +19,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     case scheduleMessage, cancelScheduled, publishDue
     case createCampaign, controlCampaign, tag, advanceCampaigns
     case continueFanOut, continueDeletions, coalesceReceipts, enforceRetention, start, restore
-    case claimPushes, finishPush, keepProviderToken, sweepWakes, keepAlive
+    case claimPushes, finishPush, keepProviderToken, sweepWakes, keepAlive, beat
 
     /// The kinds in which a request is driven, or why none does.
     public enum Place: Equatable, Sendable {
@@ -62,6 +62,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .keepProviderToken: self = .keepProviderToken
         case .sweepWakes: self = .sweepWakes
         case .keepAlive: self = .keepAlive
+        case .beat: self = .beat
         }
     }
 
@@ -180,6 +181,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .keepProviderToken: .kinds([.providerToken])
         case .sweepWakes: .kinds([.suspendApp, .removeApp, .start, .expire])
         case .keepAlive: .kinds([.alive])
+        case .beat: .none("of stores that several nodes share")
         }
     }
 

@@ -52,7 +52,14 @@ extension Rouse {
     ]
 
     private static func storePath(_ arguments: Arguments) throws -> String {
-        try arguments.string("store") ?? AdminConnection.configuration(arguments).storePath
+        if let path = arguments.string("store") { return path }
+        let configuration = try AdminConnection.configuration(arguments)
+        guard configuration.postgres.isEmpty else {
+            throw AdminRefusal(
+                description: "the store is in PostgreSQL: use what backs up that database, for "
+                    + "one pg_dump of the schema \(configuration.postgresSchema)")
+        }
+        return configuration.storePath
     }
 
     private static func backup(_ arguments: Arguments) throws -> Int32 {

@@ -3,7 +3,8 @@ import Wake
 
 /// Every record of the server's store, in the order in which their tables are made.
 ///
-/// Every table but `meta` and `provider_token`, of keys that apps may share, begins with the app;
+/// Every table but `meta`, `node` and `provider_token`, of keys that apps may share, begins with
+/// the app;
 /// what is a user's own with (app, user), what is a conversation's with (app, conversation), so
 /// that a cell can be split off by either.
 public enum Schema {
@@ -23,7 +24,7 @@ public enum Schema {
         TokenFeedbackRecord.self, ProviderTokenRecord.self,
         ScheduledRecord.self, ScheduledRecipientRecord.self, ScheduleRecord.self,
         CampaignRecord.self, CampaignProgressRecord.self, CampaignPushRecord.self,
-        TagRecord.self, SessionEndRecord.self,
+        TagRecord.self, SessionEndRecord.self, NodeRecord.self,
     ]
 
     /// The rows that transactions wait for, in the order in which one sequence of locks takes
@@ -31,6 +32,7 @@ public enum Schema {
     /// itself, unless another protects it.
     private static let locks: [(holder: any Record.Type, guarded: [any Record.Type])] = [
         (AppRecord.self, [IssuerKeyRecord.self, APIKeyRecord.self, PushCredentialRecord.self]),
+        (NodeRecord.self, []),
         (SessionEndRecord.self, []),
         (ProviderTokenRecord.self, []),
         (IdempotencyRecord.self, []),

@@ -116,8 +116,9 @@ extension Work {
         try forget(&device)
     }
 
-    /// Makes the store's half of the epoch if there is none. Every session of another boot has
-    /// lost its connection: its device may take the usual time to come back.
+    /// Makes the store's half of the epoch if there is none. Every session of another boot, but of
+    /// a node that is there, has lost its connection: its device may take the usual time to come
+    /// back.
     func start(boot: BootID, epochHalf: UInt64) throws(RuleFailure) -> StoreAnswer {
         let half = try step { () throws(RuleFailure) in
             let known = try self.record(

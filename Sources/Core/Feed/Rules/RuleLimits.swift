@@ -68,6 +68,8 @@ public struct RuleLimits: Equatable, Sendable {
     public var forgottenLifetime: Milliseconds = 90 * 86_400_000
     /// How long a device may take to come back when its server process ended.
     public var reconnectWindow: Milliseconds = 10_000
+    /// How long a node is taken to be there after it said so.
+    public var nodeLease: Milliseconds = 10_000
     /// After a refusal for the time being.
     public var retryAfter: Milliseconds = 1000
     /// Bytes of a push token; APNs does not fix it (32 today).

@@ -78,7 +78,9 @@ extension Work {
         guard let session = try record(SessionRecord.self, found.rowKey) else { return }
         switch job.cause {
         case .processGone:
-            guard session.boot != job.boot, session.expectedUntil == nil else { return }
+            guard session.boot != job.boot, session.expectedUntil == nil,
+                try record(NodeRecord.self, [.identifier(session.boot)]) == nil
+            else { return }
             var session = session
             session.expectedUntil = job.until
             try put(session)

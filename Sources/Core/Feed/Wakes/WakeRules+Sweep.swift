@@ -35,8 +35,8 @@ extension WakeRules {
         return effects
     }
 
-    /// Start of a process: what other boots had in flight is not waited for, and the time since
-    /// the last `alive_at` counts as a gap if it is one.
+    /// Start of a process: what other boots had in flight is not waited for unless their node is
+    /// there, and the time since the last `alive_at` counts as a gap if it is one.
     public static func started(
         boot: BootID, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
@@ -47,10 +47,15 @@ extension WakeRules {
         // Further ones wait for the end of their leases.
         let rows = try transaction.records(
             WakeRecord.self, Scan(index: "wake_by_owner", limit: gapStep))
-        let others = rows.filter { $0.owner != boot }
+        let nodes = try transaction.records(NodeRecord.self, Scan(limit: gapStep)).map(\.boot)
+        let others = rows.filter { row in
+            row.owner != boot && !nodes.contains { $0 == row.owner }
+        }
         _ = try onDevices(of: others, all: true, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
-            if step.row.owner != nil, step.row.owner != boot { step.machine.ownerGone(now: now) }
+            if let owner = step.row.owner, owner != boot, !nodes.contains(owner) {
+                step.machine.ownerGone(now: now)
+            }
         }
     }
 

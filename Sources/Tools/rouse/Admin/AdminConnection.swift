@@ -33,23 +33,26 @@ final class AdminConnection {
         var configuration = try Self.configuration(arguments)
         if let store = arguments.string("store") {
             configuration.storePath = store
+            configuration.postgres = ""
             configuration.adminSocket = ""
         }
-        let (path, socket) = (configuration.storePath, configuration.adminSocketPath)
+        let (place, socket) = (configuration.storePlace, configuration.adminSocketPath)
         if UnixSocketHTTP.isAnswered(socket) {
             if arguments.has("store") {
-                Terminal.complain("a server has \(path) open: asking it at \(socket)")
+                Terminal.complain("a server has \(place.name) open: asking it at \(socket)")
             }
             way = .server(socket: socket)
             return
         }
-        guard makesStore || FileManager.default.fileExists(atPath: path) else {
+        if case .file(let path) = place, !makesStore,
+            !FileManager.default.fileExists(atPath: path)
+        {
             throw AdminRefusal(
                 description: "there is no store at \(path) and no server at \(socket); "
                     + "give --store, --socket or --config, or begin with `rouse app create`")
         }
         do {
-            way = .file(try OfflineAdministration(storePath: path))
+            way = .file(try OfflineAdministration(place))
         } catch {
             throw AdminRefusal(
                 description: "\(Self.reason(error)); "

@@ -29,12 +29,13 @@ extension Rouse {
     ]
 
     private static func checkPush(_ arguments: Arguments) throws -> Int32 {
-        var path = try AdminConnection.configuration(arguments).storePath
-        if let store = arguments.string("store") { path = store }
-        let checks = try check(path, arguments)
+        let place =
+            try arguments.string("store").map { .file($0) }
+            ?? AdminConnection.configuration(arguments).storePlace
+        let checks = try check(place, arguments)
         guard !checks.isEmpty else {
             throw AdminRefusal(
-                description: "there is no such push credential in \(path); "
+                description: "there is no such push credential in \(place.name); "
                     + "`rouse app push set` adds one")
         }
         if arguments.has("json") {
@@ -49,20 +50,21 @@ extension Rouse {
     }
 
     private static func check(
-        _ path: String, _ arguments: Arguments
+        _ place: StorePlace, _ arguments: Arguments
     ) throws -> [CredentialCheck] {
-        guard FileManager.default.fileExists(atPath: path) else {
+        if case .file(let path) = place, !FileManager.default.fileExists(atPath: path) {
             throw AdminRefusal(
                 description: "there is no store at \(path); give --store, or --config of the "
                     + "server, which makes it at its first start")
         }
         do {
             return try CredentialCheck.run(
-                storePath: path, app: arguments.string("app"),
+                place: place, app: arguments.string("app"),
                 environment: arguments.string("environment"), name: arguments.string("name"))
         } catch {
             throw AdminRefusal(
-                description: "\(path) cannot be read: \(AdminConnection.reason(error)); is it the "
+                description:
+                    "\(place.name) cannot be read: \(AdminConnection.reason(error)); is it the "
                     + "store of a server of this version, and yours to read?")
         }
     }

@@ -1,0 +1,31 @@
+public import Model
+
+/// A process that serves devices beside others on one store: as long as the row is there, its
+/// sessions are connected. The node renews it; another one deletes it when its time is over.
+public struct NodeRecord: Record, Equatable {
+    public var boot: BootID
+    /// As the configuration names it, for people.
+    public var name: String
+    public var startedAt: Timestamp
+    /// It is taken for gone from then on.
+    public var until: Timestamp
+
+    public init(boot: BootID, name: String, startedAt: Timestamp, until: Timestamp) {
+        self.boot = boot
+        self.name = name
+        self.startedAt = startedAt
+        self.until = until
+    }
+}
+
+extension NodeRecord {
+    public static let table = Table(
+        "node", of: Self.self, indexes: [TableIndex("node_by_until", on: "until")], since: 5)
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        boot = c.key("boot", row?.boot)
+        name = c.value("name", row?.name)
+        startedAt = c.value("started_at", row?.startedAt)
+        until = c.value("until", row?.until)
+    }
+}

@@ -1,0 +1,69 @@
+import Feed
+public import Model
+import PostgresStore
+import SQLiteStore
+
+/// Where a store is kept. The only place that names its engines.
+public enum StorePlace: Equatable, Sendable {
+    /// A file of SQLite, for one process.
+    case file(String)
+    /// A schema in a database of PostgreSQL, for any number of nodes.
+    case postgres(address: String, schema: String, migrates: Bool)
+
+    /// Several processes may have it open.
+    var isShared: Bool {
+        switch self {
+        case .file: false
+        case .postgres: true
+        }
+    }
+
+    /// For people; without a password.
+    public var name: String {
+        switch self {
+        case .file(let path): path
+        case .postgres(_, let schema, _): "PostgreSQL, schema \(schema)"
+        }
+    }
+
+    func open() throws(StoreError) -> any Store {
+        switch self {
+        case .file(let path): try SQLiteStore(path: path, tables: Schema.tables)
+        case .postgres: try PostgresStore(tables: Schema.tables, options: postgresOptions)
+        }
+    }
+
+    /// Reads what is committed, whether or not a server has it open.
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        switch self {
+        case .file(let path):
+            try SQLiteStore.read(path: path, tables: Schema.tables, body)
+        case .postgres:
+            var options = postgresOptions
+            options.migrates = false
+            let store = try PostgresStore(tables: Schema.tables, options: options)
+            defer { store.close() }
+            try store.read(body)
+        }
+    }
+
+    /// How its nodes reach it.
+    var postgresOptions: PostgresOptions {
+        guard case .postgres(let address, let schema, let migrates) = self else {
+            preconditionFailure("\(self) is no database")
+        }
+        var options = PostgresOptions(address: address)
+        options.schema = schema
+        options.migrates = migrates
+        return options
+    }
+}
+
+extension Configuration {
+    /// Where the store is by this configuration.
+    public var storePlace: StorePlace {
+        postgres.isEmpty
+            ? .file(storePath)
+            : .postgres(address: postgres, schema: postgresSchema, migrates: postgresMigrates)
+    }
+}
