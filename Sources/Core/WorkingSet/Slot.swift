@@ -7,7 +7,7 @@ final class Slot: Passable {
 
     let key: [ColumnValue]
     let place: SortKey
-    let table: TableRows
+    unowned let table: TableRows
     /// `nil`: not known. Only a row written without being read is unknown in `stored`.
     var stored: Row?
     /// What a read gives; `nil` after a savepoint took back a row that had not been read.
@@ -52,7 +52,7 @@ final class Slot: Passable {
 /// of them needs no engine.
 final class KnownRange: Passable {
     let prefix: SortKey
-    let order: RangeOrder
+    unowned let order: RangeOrder
     /// In the index's order.
     private(set) var rows: [(place: SortKey, slot: Slot)]
     var isRecent = true
