@@ -35,6 +35,18 @@ import Testing
         Exception(
             file: "TableRows.swift", text: "indexes: [String: RangeOrder]",
             reason: "indexes are the schema's"),
+        Exception(
+            file: "FetchedRows.swift", text: "tables: [String: FetchedTable]",
+            reason: "tables are the schema's"),
+        Exception(
+            file: "FetchedRows.swift", text: "floors: [String: LockFloor]",
+            reason: "tables are the schema's"),
+        Exception(
+            file: "FetchedTable.swift", text: "indexes: [String: FetchedOrder]",
+            reason: "indexes are the schema's"),
+        Exception(
+            file: "DistantEngine.swift", text: "lockRanks: [String: Int]",
+            reason: "tables are the schema's"),
         Exception(file: "Table.swift", text: "let name: String", reason: "names of the schema"),
         Exception(file: "Table.swift", text: "index: String", reason: "names of the schema"),
         Exception(

@@ -18,6 +18,10 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
     case knownSQLite
     /// The same where others may write too: nothing is known but what is held.
     case heldMemory
+    /// A round trip away: each read that is not known is fetched.
+    case fetchedMemory
+    /// The same, where the transaction begins anew with each read that was not known.
+    case missingMemory
     /// A real server, as everything that is written by rules.
     case postgres
     case heldPostgres
@@ -43,6 +47,11 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
                 try SQLiteStore(path: "\(folder)/store.db", tables: tables), isSoleWriter: true)
         case .heldMemory:
             KnownStore(MemoryStore(tables: tables, lockRanks: lockRanks), isSoleWriter: false)
+        case .fetchedMemory, .missingMemory:
+            FetchedStore(
+                DistantEngine(
+                    MemoryStore(tables: tables, lockRanks: lockRanks), lockRanks: lockRanks),
+                beginsAnew: self == .missingMemory)
         case .postgres: try Self.postgres(tables)
         case .heldPostgres: KnownStore(try Self.postgres(tables), isSoleWriter: false)
         }

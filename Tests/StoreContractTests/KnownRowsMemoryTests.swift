@@ -3,7 +3,7 @@ import Testing
 
 @testable import WorkingSet
 
-/// What is known of rows goes with the set that knew it.
+/// What is known of rows goes with the transaction, or the set, that knew it.
 @Suite struct KnownRowsMemoryTests {
     private static let key: [ColumnValue] = [.text("a"), .blob([1])]
     private static let row = Sample.row("a", [1], number: 1)
@@ -19,6 +19,20 @@ import Testing
             rows.slots[place] = slot
             rows.set(slot, to: Self.row)
             _ = rows.know(Self.scan, [slot])
+            freed = rows
+            #expect(freed != nil)
+        }
+        #expect(freed == nil)
+    }
+
+    @Test("rows that were fetched are freed with their transaction")
+    func fetched() throws {
+        weak var freed: FetchedTable?
+        do {
+            let floor = LockFloor()
+            let rows = FetchedTable(Sample.thing, floor: floor, guardFloor: floor)
+            try rows.learn(Self.scan, [Self.row], in: 1)
+            #expect(rows.slots.count == 1)
             freed = rows
             #expect(freed != nil)
         }

@@ -214,22 +214,15 @@ public final class WorkingSet {
         rows.dirty.removeAll(keepingCapacity: true)
     }
 
-    /// A value that only one row may have is taken from the row that had it before another row
-    /// gets it: the changes of several requests reach the engine in any order.
     private func giveUpUnique(
         in rows: TableRows, _ engine: any StoreTransaction
     ) throws(StoreError) {
-        let unique = rows.table.indexes.compactMap { $0.isUnique ? $0.presentColumn : nil }
-        guard !unique.isEmpty, rows.dirty.count > 1 else { return }
+        guard rows.dirty.count > 1, rows.table.hasUniqueIndex else { return }
         for slot in rows.dirty where slot.isDirty {
-            guard case .some(.some(let stored)) = slot.stored, let current = slot.current else {
-                continue
-            }
-            var freed = stored
-            for column in unique where current?[column] != stored[column] { freed[column] = .null }
-            let changed = freed.indices.filter { freed[$0] != stored[$0] }
-            guard !changed.isEmpty else { continue }
-            try engine.update(rows.table, freed, columns: changed)
+            guard let stored = slot.stored, let stored, let current = slot.current,
+                let (freed, columns) = rows.table.givingUpUnique(stored, for: current)
+            else { continue }
+            try engine.update(rows.table, freed, columns: columns)
             effort.writes += 1
             slot.stored = .some(freed)
         }

@@ -1,0 +1,55 @@
+// An engine in another process answers a read only after a round trip. Rules read one row after
+// the other, so what many requests are about to read is asked for together: `FetchedRows`
+// (WorkingSet) finds out what that is, and fetches it.
+
+/// One read of a transaction.
+public enum Read: Hashable, Sendable {
+    case row(Table, key: [ColumnValue], lock: RowLock)
+    case rows(Table, Scan)
+
+    public var table: Table {
+        switch self {
+        case .row(let table, _, _), .rows(let table, _): table
+        }
+    }
+
+    public var lock: RowLock {
+        switch self {
+        case .row(_, _, let lock): lock
+        case .rows(_, let scan): scan.lock
+        }
+    }
+}
+
+/// The answer to one read.
+public enum ReadAnswer: Equatable, Sendable {
+    /// `nil`: there is none, or with `RowLock.skip` another transaction holds it.
+    case row([ColumnValue]?)
+    case rows([[ColumnValue]])
+    /// Another transaction holds what the read was to lock, and to wait for it could be a
+    /// deadlock. The read has locked nothing.
+    case busy
+}
+
+/// A transaction of an engine that is a round trip away.
+///
+/// It may keep writes until the next `fetch` or the commit, and send them with that: they are
+/// carried out in their order, and before the reads. What they meet is thrown then.
+public protocol FetchingTransaction: StoreTransaction {
+    /// Answers all reads in one round trip; the answers are in the order of the reads.
+    ///
+    /// - Reads that lock come first, in the order of their tables' ranks, within a table by key:
+    ///   what the others read is not older than the locks.
+    /// - A lock is waited for if it is above all that the transaction holds. One that is below
+    ///   is taken if it is free, else the answer is `.busy`: two transactions never wait for
+    ///   each other.
+    func fetch(_ reads: [Read]) throws(StoreError) -> [ReadAnswer]
+}
+
+/// A store whose reads each take a round trip, unless many are fetched at once.
+public protocol DistantStore: Store {
+    /// As `write`, for a body that fetches.
+    func writeFetching(
+        _ body: (any FetchingTransaction) throws(StoreError) -> Void
+    ) throws(StoreError)
+}

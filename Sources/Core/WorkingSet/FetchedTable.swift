@@ -1,0 +1,246 @@
+import Model
+
+/// What a transaction that fetches knows of one table.
+///
+/// Invariant: a known range holds exactly the slots whose current row stands in it.
+final class FetchedTable {
+    let table: Table
+    private(set) var slots: [SortKey: FetchedSlot] = [:]
+    /// Slots that were changed, in the order of their first change; some may be as they were.
+    var changed: [FetchedSlot] = []
+    /// Scans, without their limits, that met rows which another transaction holds.
+    var busyScans: Set<Scan> = []
+    /// Of locks of this table's own rows.
+    let floor: LockFloor
+    /// Of the locks that protect its rows.
+    let guardFloor: LockFloor
+    /// Each of two guards protects columns of its own: a row that this transaction has changed
+    /// may still get other values from others.
+    let isShared: Bool
+    /// A row of another table that protects one of this: that table, and the columns of this one
+    /// with its key.
+    typealias Holder = (rows: FetchedTable, columns: [Int])
+    /// Nobody else writes a row while all of these are held; none: that is not known.
+    private let holders: [Holder]
+    private let key: FetchedOrder
+    private let indexes: [String: FetchedOrder]
+
+    init(
+        _ table: Table, floor: LockFloor, guardFloor: LockFloor, isShared: Bool = false,
+        holders: [Holder] = []
+    ) {
+        self.table = table
+        self.floor = floor
+        self.guardFloor = guardFloor
+        self.isShared = isShared
+        self.holders = holders
+        key = FetchedOrder(columns: table.order(of: nil), presentColumn: nil)
+        indexes = Dictionary(
+            uniqueKeysWithValues: table.indexes.map {
+                (
+                    $0.name,
+                    FetchedOrder(
+                        columns: table.order(of: $0.name), presentColumn: $0.presentColumn)
+                )
+            })
+    }
+
+    private func order(_ index: String?) -> FetchedOrder {
+        guard let index else { return key }
+        guard let found = indexes[index] else {
+            preconditionFailure("\(table.name): no index \(index)")
+        }
+        return found
+    }
+
+    func slot(_ key: [ColumnValue]) -> FetchedSlot {
+        let place = SortKey(key)
+        if let known = slots[place] { return known }
+        let made = FetchedSlot(key, at: place, in: self)
+        slots[place] = made
+        return made
+    }
+
+    /// Gives the slot another row, or none that is known, and brings the ranges in step.
+    func set(_ slot: FetchedSlot, to row: FetchedSlot.Row?) {
+        let before = slot.current ?? nil
+        slot.current = row
+        let after = row ?? nil
+        if before == nil, after == nil { return }
+        key.move(slot, from: before, to: after)
+        for order in indexes.values { order.move(slot, from: before, to: after) }
+    }
+
+    /// Whether the slot's row is good for the request at work, which has taken some locks.
+    func isFresh(_ slot: FetchedSlot) -> Bool {
+        if slot.fetched >= guardFloor.fetch { return true }
+        // Nobody else can have written these since.
+        if slot.isDirty, !isShared { return true }
+        if slot.isHeld, guardFloor === floor { return true }
+        return isProtected(slot.key, in: key, since: slot.fetched)
+    }
+
+    /// Whether a range that is good for the request at work shows that there is no such row.
+    func isKnownAbsent(_ key: [ColumnValue]) -> Bool {
+        self.key.first(along: key) { range in
+            range.lock != .skip && range.contains(SortKey(key))
+                && isFresh(range, under: key, in: self.key) ? true : nil
+        } ?? false
+    }
+
+    /// What is known of a scan from a range that is good for the request at work, and locked as
+    /// it asks.
+    func answer(_ scan: Scan) -> (rows: [[ColumnValue]], fetched: Int)? {
+        let order = order(scan.index)
+        return order.first(along: scan.prefix) { range in
+            let isFit =
+                scan.lock == .none ? range.lock != .skip : range.lock == scan.lock
+            guard isFit, isFresh(range, under: scan.prefix, in: order),
+                let rows = range.answer(scan)
+            else { return nil }
+            return (rows, range.fetched)
+        }
+    }
+
+    private func isFresh(
+        _ range: FetchedRange, under prefix: [ColumnValue], in order: FetchedOrder
+    ) -> Bool {
+        range.fetched >= guardFloor.fetch
+            || isProtected(prefix, in: order, since: range.fetched)
+    }
+
+    /// Whether the rows whose columns in this order begin with certain values have had their guards
+    /// held since this fetch, or an earlier one: nobody else can have written them.
+    private func isProtected(
+        _ prefix: [ColumnValue], in order: FetchedOrder, since fetch: Int
+    ) -> Bool {
+        if holders.isEmpty { return false }
+        return holders.allSatisfy { holder in
+            var key: [ColumnValue] = []
+            for column in holder.columns {
+                guard let position = order.columns.firstIndex(of: column),
+                    position < prefix.count
+                else { return false }
+                key.append(prefix[position])
+            }
+            return holder.rows.slots[SortKey(key)]?.held(.wait).map { $0 <= fetch } ?? false
+        }
+    }
+
+    // MARK: What was fetched
+
+    /// - Throws: `.conflict`: this transaction has written what another was first with.
+    func learn(
+        _ key: [ColumnValue], _ row: FetchedSlot.Row, lock: RowLock, in fetch: Int
+    ) throws(StoreError) {
+        let slot = slot(key)
+        if lock == .skip, row == nil {
+            // Another transaction may hold it: nothing is known of it.
+            slot.isPassedOver = true
+            return
+        }
+        if lock != .none {
+            slot.isBusy = false
+            slot.hold(lock, since: fetch)
+        }
+        try learn(row, of: slot, in: fetch)
+    }
+
+    private func learn(
+        _ row: FetchedSlot.Row, of slot: FetchedSlot, in fetch: Int
+    ) throws(StoreError) {
+        var seen = row
+        if slot.isDirty, let written = slot.current {
+            let wasAbsent = slot.intent == .inserted || slot.stored == .some(nil)
+            let wasThere = slot.stored.map { $0 != nil } ?? false
+            if written != nil, row == nil ? wasThere : wasAbsent {
+                throw .conflict("\(table.name)\(slot.key): another transaction was first")
+            }
+            seen = FetchedSlot.rebased(written, from: slot.stored, onto: .some(row))
+        }
+        slot.fetched = fetch
+        slot.stored = .some(row)
+        set(slot, to: .some(seen))
+    }
+
+    /// - Parameter scan: as it was fetched.
+    func learn(
+        _ scan: Scan, _ rows: [[ColumnValue]], in fetch: Int
+    ) throws(StoreError) {
+        let order = order(scan.index)
+        var found = Set<SortKey>()
+        for row in rows {
+            let key = Array(row[..<table.keyCount])
+            try learn(key, row, lock: scan.lock, in: fetch)
+            found.insert(SortKey(key))
+        }
+        var (low, high) = scan.bounds
+        if rows.count >= scan.limit {
+            // There may be more behind the last one.
+            guard let last = rows.last else { return }
+            let values = order.columns.map { last[$0] }
+            if scan.descending { low = SortKey(values) } else { high = SortKey(values, end: .high) }
+        }
+        guard low < high else { return }
+        if scan.lock != .skip { forgetVanished(order, scan, from: low, to: high, but: found) }
+        let range = FetchedRange(
+            from: low, to: high, lock: scan.lock, fetched: fetch,
+            content(order, scan, found, from: low, to: high))
+        order.add(range, prefix: scan.prefix)
+    }
+
+    /// Rows that an earlier fetch gave, and this one not: another transaction took them away.
+    private func forgetVanished(
+        _ order: FetchedOrder, _ scan: Scan, from low: SortKey, to high: SortKey,
+        but found: Set<SortKey>
+    ) {
+        var gone: [FetchedSlot] = []
+        for range in order.ranges(under: scan.prefix) {
+            for (place, slot) in range.rows
+            where !(place < low) && place < high && !found.contains(slot.place)
+                && !slot.isDirty && !slot.isHeld
+            {
+                gone.append(slot)
+            }
+        }
+        for slot in gone {
+            slot.stored = nil
+            set(slot, to: nil)
+        }
+    }
+
+    /// What the transaction sees in the range: what was fetched, with its own changes.
+    private func content(
+        _ order: FetchedOrder, _ scan: Scan, _ found: Set<SortKey>, from low: SortKey,
+        to high: SortKey
+    ) -> [(place: SortKey, slot: FetchedSlot)] {
+        var content: [(place: SortKey, slot: FetchedSlot)] = []
+        let prefix = SortKey(scan.prefix)
+        let end = SortKey(scan.prefix, end: .high)
+        func add(_ slot: FetchedSlot) {
+            guard let current = slot.current, let row = current,
+                let place = order.place(of: row), !(place < low), place < high,
+                !(place < prefix), place < end
+            else { return }
+            content.append((place, slot))
+        }
+        for place in found { if let slot = slots[place] { add(slot) } }
+        for slot in changed where slot.isDirty && !found.contains(slot.place) { add(slot) }
+        content.sort { $0.place < $1.place }
+        return content
+    }
+
+    /// How many changed rows the scan may give as they were: so many more are fetched, so that
+    /// enough are left.
+    func slack(_ scan: Scan) -> Int {
+        let columns = order(scan.index).columns
+        var count = 0
+        for slot in changed where slot.isDirty {
+            let isElsewhere = zip(scan.prefix, columns).contains { value, column in
+                column < table.keyCount && slot.key[column] != value
+            }
+            if !isElsewhere { count += 1 }
+        }
+        return count
+    }
+}
