@@ -6,7 +6,8 @@ import Wake
 import Wire
 
 /// Two nodes over one store: whatever the first is asked for, the other's request is carried out
-/// between two of its reads, whichever they are.
+/// between two of its reads, whichever they are. In every other meeting the store is a round trip
+/// away from both.
 struct TwoWriters {
     let world: World
 
@@ -90,6 +91,7 @@ struct TwoWriters {
     ) throws -> (met: Meeting, isBetween: Bool) {
         let store = world.store.copy()
         let other = store.view()
+        let isFar = read.isMultiple(of: 2)
         var reads = 0
         var done = 0
         func attemptAll(
@@ -97,7 +99,7 @@ struct TwoWriters {
         ) -> Result<StoreAnswer, StoreError>? {
             var result: Result<StoreAnswer, StoreError>?
             for request in requests {
-                result = attempt(request, of: store)
+                result = attempt(request, of: store, isFar: isFar)
                 if result.isConflict { break }
                 done += 1
             }
@@ -111,19 +113,21 @@ struct TwoWriters {
             inner = .failure(.conflict("under way"))
             inner = attemptAll(second[...], of: other)
         }
-        var outer = attempt(first, of: store)
+        var outer = attempt(first, of: store, isFar: isFar)
         let isBetween = inner != nil
         store.betweenReads = nil
         if inner.isConflict { inner = attemptAll(second[done...], of: other) }
-        if outer.isConflict { outer = attempt(first, of: store) }
+        if outer.isConflict { outer = attempt(first, of: store, isFar: isFar) }
         let meeting = Meeting(
             world, store, read: read, try outer.get(), try #require(inner).get())
         return (meeting, isBetween)
     }
 
     private func attempt(
-        _ request: StoreRequest, of store: MemoryStore
+        _ request: StoreRequest, of memory: MemoryStore, isFar: Bool
     ) -> Result<StoreAnswer, StoreError> {
+        let store: any Store =
+            isFar ? DistantEngine(memory, lockRanks: Schema.lockRanks) : memory
         do throws(StoreError) {
             let results = try store.commit([request], limits: world.limits, zones: world.zones)
             guard let result = results.first else { return .failure(.conflict("nothing")) }

@@ -20,6 +20,8 @@ final class World {
     /// What is known of the store from one request to the next, some answers compared
     /// with the store's; too little room for everything, so that rows go, too.
     let known = WorkingSet(carrying: 64 * 1024, verifiedEvery: 5)
+    /// Does the same as if the store were far away.
+    let twin = DistantTwin()
     var limits = RuleLimits()
     var zones: any ZoneClock = OnlyUTC()
     /// What the last request told the hub.
@@ -80,7 +82,11 @@ final class World {
 
     func commit(_ requests: [StoreRequest]) throws(StoreError) -> [Result<StoreOutcome, StoreError>]
     {
-        try engine.commit(requests, through: known, limits: limits, zones: zones)
+        try twin.commit(requests, on: engine, over: store, limits: limits, zones: zones) {
+            engine throws(StoreError) in
+            try engine.commit(
+                requests, through: self.known, limits: self.limits, zones: self.zones)
+        }
     }
 
     /// In one transaction.

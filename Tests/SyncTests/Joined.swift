@@ -73,6 +73,7 @@ final class Joined {
     var configuration: SessionConfiguration
     var conversation = ConversationID(high: 1, low: 1)
     var nextID: UInt64 = 100
+    private var commits = 0
     var cuts = 0
     var crashes = 0
     var pushes = 0
@@ -126,8 +127,15 @@ final class Joined {
 
     // MARK: - The store
 
+    /// The store; every other time as if it were a round trip away.
+    private var writer: any Store {
+        commits += 1
+        return commits.isMultiple(of: 2)
+            ? DistantEngine(store, lockRanks: Schema.lockRanks) : store
+    }
+
     func commit(_ request: StoreRequest) throws -> StoreAnswer {
-        let outcome = try #require(try store.commit([request]).first).get()
+        let outcome = try #require(try writer.commit([request]).first).get()
         tell(outcome)
         return outcome.answer
     }
@@ -152,7 +160,7 @@ final class Joined {
         case .store(let tag, let request):
             if mayFail && chance(5) { store.faults = [.full] }
             do throws(StoreError) {
-                let results = try store.commit([request])
+                let results = try writer.commit([request])
                 switch results[0] {
                 case .success(let outcome):
                     run(link) { $0.storeAnswered(tag, outcome.answer, now: $1, wall: wall) }

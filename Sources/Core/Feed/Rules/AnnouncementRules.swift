@@ -107,7 +107,7 @@ extension Work {
     }
 
     /// The name under which the app is kept whose batch was served last.
-    private static let turn = "announcement_turn"
+    static let announcementTurn = "announcement_turn"
 
     /// The part of a turn that is announcements': the rest is for what happens in conversations.
     private var isHalfSpent: Bool { transaction.hasSpent(1, of: 2) }
@@ -146,7 +146,7 @@ extension Work {
             try self.record(AnnouncementRecord.self, id, lock: .wait)
         }
         guard let batch = try record(AnnouncementBatchRecord.self, batch.rowKey) else { return 1 }
-        try noteTurn(Self.turn, of: batch.app)
+        try noteTurn(Self.announcementTurn, of: batch.app)
         guard let announcement = found ?? nil else {
             noteUnreadable(batch, UserID(""), detail)
             try keep([], of: batch)
@@ -205,7 +205,7 @@ extension Work {
     func hasAnnouncements() throws(RuleFailure) -> Bool { try nextBatch() != nil }
 
     private func nextBatch() throws(RuleFailure) -> AnnouncementBatchRecord? {
-        let last = try record(MetaRecord.self, [.text(Self.turn)])
+        let last = try record(MetaRecord.self, [.text(Self.announcementTurn)])
         let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
         var next = try records(
             AnnouncementBatchRecord.self, Scan(after: [.text(name)], limit: 1))
@@ -220,7 +220,7 @@ extension Work {
         // Locked: another node may serve the same one.
         let announcement = try record(AnnouncementRecord.self, id, lock: .wait)
         guard let batch = try record(AnnouncementBatchRecord.self, key) else { return 1 }
-        try noteTurn(Self.turn, of: next.app)
+        try noteTurn(Self.announcementTurn, of: next.app)
         // The app is on its way out, and this row a little behind.
         guard let announcement else {
             try keep([], of: batch)

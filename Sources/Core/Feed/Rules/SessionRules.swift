@@ -86,14 +86,18 @@ extension Work {
     }
 
     /// Two logins on one device, or with one push token, come one after the other, whoever the
-    /// users are: each finds whom the other has let in. They hold a user's key whose name, with a
-    /// control character, is nobody's, and which is below all names.
+    /// users are: each finds whom the other has let in.
     private func lockNames(of request: OpenSession) throws(RuleFailure) {
-        try lockUser(request.app, UserID("\u{1}\(request.device)"))
-        if let push = request.push {
-            let token = push.token.map { String($0, radix: 16) }.joined(separator: " ")
-            try lockUser(request.app, UserID("\u{2}\(token)"))
-        }
+        for name in Self.lockedNames(of: request) { try lockUser(request.app, name) }
+    }
+
+    /// Keys of users whose names, with a control character, are nobody's, and which are below all
+    /// names.
+    static func lockedNames(of request: OpenSession) -> [UserID] {
+        let device = UserID("\u{1}\(request.device)")
+        guard let push = request.push else { return [device] }
+        let token = push.token.map { String($0, radix: 16) }.joined(separator: " ")
+        return [device, UserID("\u{2}\(token)")]
     }
 
     /// SES-15: the HELLO of a process that is gone may be read after that of its successor.

@@ -8,7 +8,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - rows: what this store's only committer knows of it from one call to the next; `nil`:
-    ///     nothing.
+    ///     nothing. Of a `DistantStore` nothing is.
     ///   - budget: when the requests carried out so far have read or written this many rows, the
     ///     next is left for another transaction; the first is always carried out.
     ///   - zones: for what is told at a time of the device's own clock.
@@ -40,6 +40,11 @@ extension Store {
         _ limits: RuleLimits, _ zones: any ZoneClock,
         _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        if let distant = self as? any DistantStore {
+            var group = GroupCommit(requests)
+            (group.budget, group.limits, group.zones) = (budget, limits, zones)
+            return try distant.commit(group, applied)
+        }
         var results: [Result<StoreOutcome, StoreError>] = []
         func carryOut(in transaction: any StoreTransaction) throws(StoreError) {
             results = []

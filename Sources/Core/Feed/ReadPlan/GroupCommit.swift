@@ -1,0 +1,133 @@
+import Model
+import Wake
+import WorkingSet
+
+/// Requests carried out in one transaction of an engine that is a round trip away, as if one after
+/// the other.
+///
+/// What the requests are expected to read is fetched first (`ReadPlan`). Then they run in order.
+/// One that misses something is unwound, and with it waits everything behind it, for that may
+/// depend on what it writes: the others run on only to find out what they miss, so that one fetch
+/// gets it for all of them.
+struct GroupCommit {
+    let requests: [StoreRequest]
+    var plan = ReadPlan.expected
+    /// Rows after which the next request is left for another transaction.
+    var budget = Int.max
+    var limits = RuleLimits()
+    var zones: any ZoneClock = OnlyUTC()
+
+    /// One request is unwound at most so often: then it reads one row after the other.
+    static let unwindingsMax = 4
+
+    /// Outcomes in the order of the requests, as far as the budget went.
+    private(set) var results: [Result<StoreOutcome, StoreError>] = []
+    private var spent = 0
+    /// Requests that missed nothing when they last ran behind one that waits.
+    private var isReady: Set<Int> = []
+    private var unwindings = 0
+
+    init(_ requests: [StoreRequest]) { self.requests = requests }
+
+    mutating func carryOut(
+        in rows: FetchedRows, now: () -> Timestamp
+    ) throws(StoreError) {
+        try fetchExpected(rows, now())
+        while results.count < requests.count, spent < budget {
+            if try carryOutKnown(in: rows, now: now) { return }
+            try rows.fetchMissing()
+            unwindings += 1
+            if unwindings < Self.unwindingsMax { continue }
+            rows.fetchesInPlace = true
+            _ = try carryOutNext(in: rows, now: now())
+            rows.fetchesInPlace = false
+        }
+    }
+
+    /// - Returns: whether nothing is missing.
+    private mutating func carryOutKnown(
+        in rows: FetchedRows, now: () -> Timestamp
+    ) throws(StoreError) -> Bool {
+        while results.count < requests.count, spent < budget {
+            if try carryOutNext(in: rows, now: now()) { continue }
+            try lookAhead(in: rows, now: now())
+            return false
+        }
+        return true
+    }
+
+    /// What the requests behind the one that waits miss, as far as the budget may go.
+    private mutating func lookAhead(
+        in rows: FetchedRows, now: Timestamp
+    ) throws(StoreError) {
+        var looked = spent
+        for later in requests.indices.dropFirst(results.count + 1) where looked < budget {
+            if isReady.contains(later) { continue }
+            guard let result = try run(later, in: rows, now: now, isKept: false) else { continue }
+            isReady.insert(later)
+            if case .success(let outcome) = result { looked += outcome.rows.total }
+        }
+    }
+
+    /// - Returns: `false`: it was unwound.
+    private mutating func carryOutNext(
+        in rows: FetchedRows, now: Timestamp
+    ) throws(StoreError) -> Bool {
+        guard let result = try run(results.count, in: rows, now: now, isKept: true) else {
+            return false
+        }
+        if case .success(let outcome) = result { spent += outcome.rows.total }
+        results.append(result)
+        unwindings = 0
+        return true
+    }
+
+    /// - Returns: `nil`: it was unwound.
+    private func run(
+        _ number: Int, in rows: FetchedRows, now: Timestamp, isKept: Bool
+    ) throws(StoreError) -> Result<StoreOutcome, StoreError>? {
+        var result: Result<StoreOutcome, StoreError>?
+        let isDone = try rows.run(isKept: isKept) { () throws(StoreError) in
+            do throws(StoreError) {
+                result = .success(
+                    try Rules.execute(
+                        requests[number], in: rows, now: now, limits: limits, zones: zones))
+            } catch {
+                switch error {
+                case .conflict, .corrupt: result = .failure(error)
+                case .full, .unavailable: throw error
+                }
+            }
+        }
+        return isDone ? result : nil
+    }
+
+    private func fetchExpected(
+        _ rows: FetchedRows, _ now: Timestamp
+    ) throws(StoreError) {
+        for _ in 0..<plan.rounds {
+            let hints = ReadHints(rows, now: now, limits: limits)
+            for request in requests { plan.hint(request, hints) }
+            if rows.missing.isEmpty { return }
+            try rows.fetchMissing()
+        }
+    }
+}
+
+extension DistantStore {
+    /// As `commit` says, once.
+    func commit(
+        _ group: GroupCommit, _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
+    ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        var results: [Result<StoreOutcome, StoreError>] = []
+        try writeFetching { (transaction: any FetchingTransaction) throws(StoreError) in
+            var group = group
+            let rows = FetchedRows(transaction) { Schema.guarded($0).rowGuard }
+            try group.carryOut(in: rows, now: self.now)
+            try rows.flush()
+            results = group.results
+            applied(results)
+        }
+        return results
+    }
+}

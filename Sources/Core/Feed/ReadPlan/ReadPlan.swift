@@ -1,0 +1,75 @@
+import Model
+import Wake
+import Wire
+import WorkingSet
+
+/// What requests will read, as far as it can be told before they run: an engine that is a round
+/// trip away then answers it all at once.
+///
+/// It is only a hint. What is fetched in vain costs a read; what is forgotten costs the request a
+/// second run.
+struct ReadPlan: Sendable {
+    /// Asked at most so often: of the request, of the participants found, of their devices. A turn
+    /// in the background first looks for what is due, and what it finds leads further.
+    let rounds: Int
+    let hint: @Sendable (StoreRequest, ReadHints) -> Void
+
+    static let expected = ReadPlan(rounds: 6) { request, hints in hints.expect(request) }
+    /// Every request finds out for itself.
+    static let none = ReadPlan(rounds: 0) { _, _ in }
+}
+
+/// Asks for rows in the way rules do; but what is not known yet is noted and passed over.
+struct ReadHints {
+    private let fetched: FetchedRows
+    let now: Timestamp
+    let limits: RuleLimits
+
+    init(_ rows: FetchedRows, now: Timestamp, limits: RuleLimits) {
+        fetched = rows
+        self.now = now
+        self.limits = limits
+    }
+
+    @discardableResult
+    func record<R: Record>(
+        _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none, isFresh: Bool = false
+    ) -> R? {
+        fetched.hint(R.table, key: key, lock: lock, isFresh: isFresh)
+            .flatMap { try? R(row: $0) }
+    }
+
+    @discardableResult
+    func records<R: Record>(_ type: R.Type, _ scan: Scan, isFresh: Bool = false) -> [R] {
+        fetched.hint(R.table, scan, isFresh: isFresh).compactMap { try? R(row: $0) }
+    }
+
+    @discardableResult
+    func rows(_ table: Table, _ scan: Scan) -> [[ColumnValue]] { fetched.hint(table, scan) }
+
+    /// Requests of other kinds find out for themselves.
+    func expect(_ request: StoreRequest) {
+        switch request {
+        case .publish(let app, let publication, let idempotency):
+            once(app, idempotency)
+            sending(app, publication.message, from: publication.sender)
+        case .mutate(let request): mutation(request.mutation, request.session)
+        case .openSession(let request): openSession(request)
+        case .sync(let request):
+            session(request.session)
+            sync(request.sync, request.session)
+        case .acknowledge(let request): acknowledge(request)
+        case .endSession(let request): session(request.session)
+        case .changeAppState(let request): session(request.session)
+        case .continueFanOut: fanOutTurn()
+        case .coalesceReceipts(let users): receiptTurn(users: users)
+        case .editMessage(let app, let edit, let idempotency):
+            once(app, idempotency)
+            messageChange(app, edit.message)
+        case .deleteMessage(let app, let id, let idempotency):
+            once(app, idempotency)
+            messageChange(app, id)
+        default: break
+        }
+    }
+}
