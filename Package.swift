@@ -59,7 +59,7 @@ func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 // its own `main` and needs every module compiled for coverage.
 let fuzzed: [Target.Dependency] = [
     "BackendAPI", "RouseServer", "PushGateway", "StoreService", "Telemetry", "HTTP1", "Crypto",
-    "MemoryStore", "Sync", "Feed", "Wake", "Wire", "Model",
+    "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wake", "Wire", "Model",
 ]
 let isFuzzing = Context.environment["ROUSE_FUZZ"] != nil
 let fuzz: Target =
@@ -88,7 +88,8 @@ let package = Package(
         core("Wake", ["Model"]),
         core("WorkingSet", ["Model"]),
         core("Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
-        core("Sync", ["Model", "Wire", "Feed"]),
+        core("SyncServer", ["Model", "Wire", "Feed"]),
+        core("SyncClient", ["Model", "Wire"]),
         core("MemoryStore", ["Model"]),
 
         adapter("EventLoop", ["CUV"]),
@@ -97,7 +98,7 @@ let package = Package(
         adapter("HTTP2", ["CNGHTTP2"]),
         adapter("HTTPClient", ["CCurl"]),
         failpoints("Failpoints"),
-        adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Sync", "Wire"]),
+        adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Wire"]),
 
         adapter("PostgresStore", ["CPostgres", "Model"]),
 
@@ -107,7 +108,10 @@ let package = Package(
             ["EventLoop", "Failpoints", "Feed", "Wake", "WorkingSet", "Wire", "Model"]),
         server(
             "SyncService",
-            ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]),
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "SyncServer", "Feed", "Wire",
+                "Model",
+            ]),
         server(
             "PushGateway",
             [
@@ -131,27 +135,28 @@ let package = Package(
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
                 "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
-                "Sync", "Feed", "Wake", "Wire", "Model",
+                "SyncServer", "Feed", "Wake", "Wire", "Model",
             ]),
 
         .target(
-            name: "Client", dependencies: ["EventLoop", "Crypto", "Sync", "Wire", "Model"],
+            name: "Client", dependencies: ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"],
             path: "Sources/Client", swiftSettings: common),
 
         tool("DeviceModel", ["Model"]),
-        tool("Fleet", ["DeviceModel", "Sync", "Wake", "Model"], exclude: ["Fleet.md"]),
+        tool("Fleet", ["DeviceModel", "SyncServer", "Wake", "Model"], exclude: ["Fleet.md"]),
         tool(
             "APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "Sync", "Wire", "Model",
+                "SyncClient", "Wire", "Model",
             ],
             exclude: ["Control/README.md", "CHECKS.md"]),
         tool(
             "Scenario",
             [
                 "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
-                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Wake", "Wire", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "SyncClient", "Feed", "Wake", "Wire",
+                "Model",
             ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
         tool(
@@ -174,18 +179,22 @@ let package = Package(
         test(
             "FeedTests",
             [
-                "Sync", "Feed", "WorkingSet", "Wire", "Wake", "Model", "MemoryStore", "Fleet",
-                "DeviceModel",
+                "SyncServer", "Feed", "WorkingSet", "Wire", "Wake", "Model", "MemoryStore",
+                "Fleet", "DeviceModel",
             ]),
         test(
             "SimulationTests",
-            ["Model", "Wire", "Wake", "WorkingSet", "Feed", "Sync", "MemoryStore"]),
-        test("SyncTests", ["Sync", "Feed", "Wire", "Model", "MemoryStore"]),
+            [
+                "Model", "Wire", "Wake", "WorkingSet", "Feed", "SyncServer", "SyncClient",
+                "MemoryStore",
+            ]),
+        test(
+            "SyncTests", ["SyncServer", "SyncClient", "Feed", "Wire", "Model", "MemoryStore"]),
         test(
             "StoreContractTests",
             [
                 "SQLiteStore", "PostgresStore", "PostgresPeer", "MemoryStore", "StoreCrashWriter",
-                "Feed", "WorkingSet", "Wire", "Model", "Sync",
+                "Feed", "WorkingSet", "Wire", "Model", "SyncClient",
             ]),
         // A PostgreSQL server for tests; no product.
         .target(
@@ -210,7 +219,7 @@ let package = Package(
             [
                 "rouse", "rouse-mutants", "PostgresPeer", "RouseServer", "APNsSimulator", "Client",
                 "Scenario",
-                "SQLiteStore", "EventLoop", "Crypto", "Feed", "Sync", "Wire", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "Feed", "SyncClient", "Wire", "Model",
             ]),
         test(
             "PushGatewayTests",
@@ -222,7 +231,7 @@ let package = Package(
             "SyncServiceTests",
             [
                 "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
-                "Client", "MemoryStore", "Sync", "Feed", "Wire", "Model",
+                "Client", "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wire", "Model",
             ]),
         test("ScenarioTests", ["rouse", "Scenario"]),
         test("DeviceModelTests", ["DeviceModel", "Model"]),

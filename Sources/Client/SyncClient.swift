@@ -1,7 +1,7 @@
 public import Crypto
 public import EventLoop
 public import Model
-public import Sync
+public import SyncClient
 public import Wire
 
 /// Where a client connects to.

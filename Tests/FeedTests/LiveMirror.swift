@@ -1,6 +1,6 @@
 import Feed
 import Model
-import Sync
+import SyncServer
 import Testing
 import Wire
 

@@ -1,5 +1,5 @@
 import Model
-import Sync
+import SyncServer
 import Testing
 import Wake
 import Wire

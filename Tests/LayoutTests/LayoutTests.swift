@@ -11,7 +11,8 @@ import Testing
         ("Core/Wake", ["Model"]),
         ("Core/WorkingSet", ["Model"]),
         ("Core/Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
-        ("Core/Sync", ["Model", "Wire", "Feed"]),
+        ("Core/SyncServer", ["Model", "Wire", "Feed"]),
+        ("Core/SyncClient", ["Model", "Wire"]),
         ("Core/MemoryStore", ["Model"]),
         ("Adapters/EventLoop", ["CUV", "Glibc"]),
         ("Adapters/Crypto", ["COpenSSL", "Glibc"]),
@@ -20,7 +21,7 @@ import Testing
         ("Adapters/HTTPClient", ["CCurl", "Glibc"]),
         ("Adapters/Failpoints", ["Glibc"]),
         ("Adapters/PostgresStore", ["CPostgres", "Glibc", "Model"]),
-        ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire", "Sync"]),
+        ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire"]),
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
         (
             "Server/StoreService",
@@ -28,7 +29,10 @@ import Testing
         ),
         (
             "Server/SyncService",
-            ["Telemetry", "StoreService", "EventLoop", "Crypto", "Sync", "Feed", "Wire", "Model"]
+            [
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "SyncServer", "Feed", "Wire",
+                "Model",
+            ]
         ),
         (
             "Server/PushGateway",
@@ -56,27 +60,28 @@ import Testing
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
                 "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
-                "Sync", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
+                "SyncServer", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
-        ("Client", ["EventLoop", "Crypto", "Sync", "Wire", "Model"]),
+        ("Client", ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"]),
         ("Tools/DeviceModel", ["Model"]),
         (
             "Tools/Fleet",
-            ["DeviceModel", "Sync", "Wake", "Model", "Foundation", "Glibc"]
+            ["DeviceModel", "SyncServer", "Wake", "Model", "Foundation", "Glibc"]
         ),
         (
             "Tools/APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "Sync", "Wire", "Model", "Foundation", "Glibc",
+                "SyncClient", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (
             "Tools/Scenario",
             [
                 "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
-                "SQLiteStore", "EventLoop", "Crypto", "Sync", "Feed", "Wake", "Wire", "Model",
+                "SQLiteStore", "EventLoop", "Crypto", "SyncClient", "Feed", "Wake", "Wire",
+                "Model",
                 "Foundation", "Glibc",
             ]
         ),

@@ -5,7 +5,7 @@ import EventLoop
 import Foundation
 import Model
 import SQLiteStore
-import Sync
+import SyncClient
 import Wire
 
 @testable import Scenario

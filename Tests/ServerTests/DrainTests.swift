@@ -6,7 +6,7 @@ import Foundation
 import Glibc
 import Model
 import SQLiteStore
-import Sync
+import SyncClient
 import Testing
 import Wire
 

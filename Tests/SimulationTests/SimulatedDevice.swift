@@ -1,6 +1,6 @@
 import MemoryStore
 import Model
-import Sync
+import SyncClient
 import Wake
 import Wire
 

@@ -1,7 +1,7 @@
 import Feed
 import Foundation
 import Model
-import Sync
+import SyncClient
 import Wake
 import Wire
 

@@ -1,7 +1,7 @@
 import Feed
 import MemoryStore
 import Model
-import Sync
+import SyncServer
 import Wake
 import Wire
 import WorkingSet

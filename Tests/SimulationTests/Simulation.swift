@@ -1,6 +1,6 @@
 import MemoryStore
 import Model
-import Sync
+import SyncServer
 import Wake
 import Wire
 

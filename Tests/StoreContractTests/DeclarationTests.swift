@@ -2,7 +2,7 @@ import Feed
 import Model
 import Testing
 
-@testable import Sync
+@testable import SyncClient
 
 /// Each record's one declaration of its columns: what it lists, reads and writes are the same.
 @Suite struct DeclarationTests {

@@ -4,7 +4,7 @@ import Model
 import Testing
 
 @testable import SQLiteStore
-@testable import Sync
+@testable import SyncClient
 
 /// What stands in files that are out there. `Tests/schemas/1` is kept for ever: of the first
 /// schema of the server and of the device, the SQL, a file with two rows in each table (of the

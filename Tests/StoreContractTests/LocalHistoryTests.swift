@@ -1,5 +1,5 @@
 import Model
-import Sync
+import SyncClient
 import Testing
 import Wire
 

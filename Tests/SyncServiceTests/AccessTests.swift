@@ -3,7 +3,8 @@ import Feed
 import Foundation
 import Model
 import StoreService
-import Sync
+import SyncClient
+import SyncServer
 import Testing
 
 @testable import SyncService

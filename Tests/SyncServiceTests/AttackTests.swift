@@ -1,5 +1,5 @@
 import Model
-import Sync
+import SyncServer
 import SyncService
 import Testing
 

@@ -4,7 +4,7 @@ import EventLoop
 import Foundation
 import MemoryStore
 import Model
-import Sync
+import SyncClient
 import SyncService
 import Testing
 import Wire

@@ -5,7 +5,7 @@ import Feed
 import Foundation
 import MemoryStore
 import Model
-import Sync
+import SyncClient
 import SyncService
 import Testing
 import Wire

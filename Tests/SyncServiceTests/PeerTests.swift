@@ -1,5 +1,5 @@
 import Foundation
-import Sync
+import SyncServer
 import Testing
 
 /// A client in another language, written from Protocol/ alone, against the real device port.

@@ -5,7 +5,7 @@ import Foundation
 import Model
 import SQLiteStore
 import StoreService
-import Sync
+import SyncServer
 import SyncService
 import Telemetry
 

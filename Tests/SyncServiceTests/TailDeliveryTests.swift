@@ -6,7 +6,7 @@ import Foundation
 import MemoryStore
 import Model
 import StoreService
-import Sync
+import SyncClient
 import SyncService
 import Telemetry
 import Testing

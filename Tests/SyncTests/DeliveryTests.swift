@@ -1,6 +1,7 @@
 import Feed
 import Model
-import Sync
+import SyncClient
+import SyncServer
 import Testing
 import Wire
 

@@ -4,7 +4,8 @@ import Model
 import Testing
 import Wire
 
-@testable import Sync
+@testable import SyncClient
+@testable import SyncServer
 
 /// An arrow of a diagram, for one of the events that lead along it.
 struct DiagramEdge: Hashable, Comparable, CustomStringConvertible {

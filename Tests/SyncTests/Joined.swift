@@ -1,7 +1,8 @@
 import Feed
 import MemoryStore
 import Model
-import Sync
+import SyncClient
+import SyncServer
 import Testing
 import Wire
 

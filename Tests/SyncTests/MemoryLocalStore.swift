@@ -1,5 +1,6 @@
 import Model
-import Sync
+import SyncClient
+import SyncServer
 import Wire
 
 /// `LocalStore` in memory, to the letter of its contract; a fault makes the next call fail.

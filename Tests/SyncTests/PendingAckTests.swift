@@ -2,7 +2,8 @@ import Model
 import Testing
 import Wire
 
-@testable import Sync
+@testable import SyncClient
+@testable import SyncServer
 
 /// What a session holds of ACKs until the store takes it.
 struct PendingAckTests {

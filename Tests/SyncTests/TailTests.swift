@@ -1,5 +1,6 @@
 import Model
-import Sync
+import SyncClient
+import SyncServer
 import Testing
 import Wire
 

@@ -17,7 +17,7 @@ public struct SplitMix64: RandomNumberGenerator, Equatable, Sendable {
     }
 
     /// 0...bound.
-    mutating func upTo(_ bound: UInt64) -> UInt64 {
+    public mutating func upTo(_ bound: UInt64) -> UInt64 {
         bound == 0 ? 0 : UInt64.random(in: 0...bound, using: &self)
     }
 }

@@ -1,6 +1,6 @@
 public import Feed
 public import Model
-public import Wire
+import Wire
 
 /// A FETCH, SNAPSHOT or DIGEST the store is reading for.
 struct HistoryInFlight: Equatable, Sendable {
@@ -161,34 +161,5 @@ extension Session {
             entries: read.entries, from: cursor, to: cursor, head: read.head, more: read.more,
             mutationFloor: mutationFloor, unread: UInt32(clamping: read.unread))
         actions.append(.send(Frame(.delta(delta), request: request)))
-    }
-}
-
-/// How many objects each half of a digest counted, and their hashes: two empty replicas are equal
-/// and prove nothing.
-public struct DigestCounts: Equatable, Sendable {
-    public var conversations: UInt64
-    public var readMarks: UInt64
-    public var messages: UInt64
-    /// Of the three in that order.
-    public var hashes: [UInt64]
-
-    public init(conversations: DigestSum?, readMarks: DigestSum?, messages: DigestSum?) {
-        self.conversations = conversations?.count ?? 0
-        self.readMarks = readMarks?.count ?? 0
-        self.messages = messages?.count ?? 0
-        hashes = [conversations, readMarks, messages].map { $0?.hash ?? 0 }
-    }
-
-    init(_ frame: DigestFrame) {
-        self.init(
-            conversations: frame.conversations, readMarks: frame.readMarks,
-            messages: frame.messages)
-    }
-
-    init(_ result: DigestResult) {
-        self.init(
-            conversations: result.conversations, readMarks: result.readMarks,
-            messages: result.messages)
     }
 }

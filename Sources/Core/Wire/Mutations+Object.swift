@@ -1,6 +1,11 @@
 import Model
 
 extension Mutation {
+    /// Whether it ends the sessions of its device.
+    public var isLogout: Bool {
+        if case .forgetDevice = operation { true } else { false }
+    }
+
     /// Id of the object it makes or changes; empty: none.
     public var object: [UInt8] {
         switch operation {

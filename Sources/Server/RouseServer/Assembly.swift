@@ -4,7 +4,7 @@ import Feed
 import Foundation
 import Model
 public import StoreService
-import Sync
+import SyncServer
 import SyncService
 import Telemetry
 import Webhooks

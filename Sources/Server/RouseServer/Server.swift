@@ -7,7 +7,7 @@ import Foundation
 public import Model
 import PushGateway
 import StoreService
-import Sync
+import SyncServer
 import SyncService
 public import Telemetry
 import Webhooks

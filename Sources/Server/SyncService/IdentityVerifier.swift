@@ -2,7 +2,7 @@ import Crypto
 import Feed
 import Model
 import StoreService
-import Sync
+import SyncServer
 import Wire
 
 /// Checks identity tokens: shape, key, algorithm, signature (session.md, SES-9 and SES-10). What

@@ -3,7 +3,7 @@ import EventLoop
 import Feed
 import Model
 import StoreService
-import Sync
+import SyncServer
 import Telemetry
 import Wire
 

@@ -1,5 +1,5 @@
 import Model
-public import Sync
+public import SyncServer
 import Telemetry
 
 /// The certificate and key of the device port, PEM.

@@ -1,6 +1,6 @@
 import DeviceModel
 import Model
-import Sync
+import SyncServer
 import Wake
 
 // The device's side: what the phone does with pushes, and the app when it runs.

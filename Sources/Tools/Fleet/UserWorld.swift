@@ -1,6 +1,6 @@
 import DeviceModel
 import Model
-import Sync
+import SyncServer
 import Wake
 
 /// One user with all devices under one policy, from the start to the end of the simulated time.

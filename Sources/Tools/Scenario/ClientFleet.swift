@@ -5,7 +5,7 @@ import EventLoop
 import Foundation
 import Model
 import SQLiteStore
-import Sync
+import SyncClient
 import Wire
 
 /// Devices in this process: each a real client with a store of its own on disk, on one loop.

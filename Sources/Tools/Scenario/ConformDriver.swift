@@ -6,7 +6,7 @@ public import Foundation
 import Glibc
 import Model
 import SQLiteStore
-import Sync
+import SyncClient
 import Wire
 
 /// Our client as `rouse conform client` wants one: told by lines on standard input, answering

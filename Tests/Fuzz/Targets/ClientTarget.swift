@@ -2,7 +2,7 @@ import MemoryStore
 import Model
 import Wire
 
-@testable import Sync
+@testable import SyncClient
 
 /// The client half over its local store, against a server that says anything.
 struct ClientRun {

@@ -3,7 +3,7 @@ import Model
 import Wire
 
 @testable import Feed
-@testable import Sync
+@testable import SyncServer
 
 /// One device's sessions, one after another, over the real rules in memory. The input chooses
 /// what comes next: a frame, an answer or its failure, time, the rest of the world.

@@ -3,7 +3,7 @@ internal import Crypto
 internal import EventLoop
 internal import Foundation
 internal import Model
-internal import Sync
+internal import SyncClient
 internal import Wire
 
 /// Makes the apps of devices from `device_create`. Loop-confined.

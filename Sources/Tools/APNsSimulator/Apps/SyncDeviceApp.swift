@@ -3,7 +3,7 @@ internal import Crypto
 internal import EventLoop
 internal import Model
 internal import SQLiteStore
-internal import Sync
+internal import SyncClient
 internal import Wire
 
 /// An app with the real client: it syncs over real sockets into a file of its own.
