@@ -30,14 +30,28 @@ extension ClientSession {
     /// Those of applied entries that the user may be notified of (PSH-8): messages of others and
     /// announcements that are not of a first sync, a reset or a FETCH, and were not alerted.
     public func news(among applied: [Entry]) -> [Entry] {
-        applied.filter { entry in
-            // Pages beside the feed name no `seq` (HIS-2).
-            guard entry.seq > historyThrough, !entry.alerted else { return false }
-            return switch entry.body {
-            case .message(let message): !message.sender.isExactly(user)
-            case .announcement(let announcement): !announcement.read
-            default: false
-            }
+        applied.filter { $0.isNews(to: user, above: historyThrough) }
+    }
+}
+
+extension Entry {
+    /// Whether it is of a kind that a user may be notified of, and has its text for that (MSG-3).
+    var mayNotify: Bool {
+        switch body {
+        case .message(let message): message.push != nil
+        case .announcement(let announcement): announcement.push != nil && !announcement.read
+        default: false
+        }
+    }
+
+    /// - Parameter history: up to here the feed came with a first sync or a reset.
+    func isNews(to user: String, above history: UInt64) -> Bool {
+        // Pages beside the feed name no `seq` (HIS-2).
+        guard seq > history, !alerted else { return false }
+        return switch body {
+        case .message(let message): !message.sender.isExactly(user)
+        case .announcement(let announcement): !announcement.read
+        default: false
         }
     }
 }

@@ -7,6 +7,7 @@ extension TableLocalStore {
         try write { transaction throws(StoreError) in
             let round = try Self.fact(Fact.round, transaction)?.number ?? 0
             let applied = try Self.keep(change.entries, round, transaction)
+            if keepsOwed { try Self.owe(applied, above: nil, transaction) }
             if let complete = change.complete {
                 let stale = try Self.staleMessages(
                     of: complete.conversation, from: complete.first, through: complete.last,

@@ -15,8 +15,17 @@ public final class TableLocalStore: LocalStore {
     /// As they are durable, once read: every change asks for them. `nil`: not known.
     var course: Course?
 
+    /// Whether what is applied is kept as owed to the user until it is settled.
+    let keepsOwed: Bool
+
     /// `store` was opened with `LocalSchema.tables` and belongs to this object alone.
-    public init(store: any Store) { self.store = store }
+    ///
+    /// - Parameter keepsOwed: for an app that tells its user of what comes; it asks for `owed` and
+    ///   says what it has told with `settle`.
+    public init(store: any Store, keepsOwed: Bool = false) {
+        self.store = store
+        self.keepsOwed = keepsOwed
+    }
 
     public func close() { store.close() }
 
@@ -30,6 +39,7 @@ public final class TableLocalStore: LocalStore {
         static let lastMutation = "last_mutation"
         static let snapshot = "snapshot"
         static let continuation = "continuation"
+        static let owed = "owed"
     }
 
     /// Which reset rows are compared with.
@@ -85,6 +95,7 @@ public final class TableLocalStore: LocalStore {
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
             }
             let applied = try Self.keep(change.entries, round, transaction)
+            if keepsOwed { try Self.owe(applied, above: change.historyThrough, transaction) }
             if change.sweeps { try Self.sweep(before: round, transaction) }
             let isResetting = (change.marksStale || wasResetting) && !change.sweeps
             if isResetting != wasResetting {
@@ -118,6 +129,7 @@ public final class TableLocalStore: LocalStore {
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.history)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.owed)])
             }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
             try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
