@@ -90,6 +90,7 @@ let package = Package(
         core("Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
         core("SyncServer", ["Model", "Wire", "Feed"]),
         core("SyncClient", ["Model", "Wire"]),
+        core("AppLife", ["Model", "Wire"]),
         core("MemoryStore", ["Model"]),
 
         adapter("EventLoop", ["CUV"]),
@@ -176,6 +177,7 @@ let package = Package(
         test("ModelTests", ["Model"]),
         test("WireTests", ["Wire", "Model"]),
         test("WakeTests", ["Wake", "Model"]),
+        test("AppLifeTests", ["AppLife", "Wire", "Model"]),
         test(
             "FeedTests",
             [

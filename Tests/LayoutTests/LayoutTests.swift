@@ -13,6 +13,7 @@ import Testing
         ("Core/Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
         ("Core/SyncServer", ["Model", "Wire", "Feed"]),
         ("Core/SyncClient", ["Model", "Wire"]),
+        ("Core/AppLife", ["Model", "Wire"]),
         ("Core/MemoryStore", ["Model"]),
         ("Adapters/EventLoop", ["CUV", "Glibc"]),
         ("Adapters/Crypto", ["COpenSSL", "Glibc"]),

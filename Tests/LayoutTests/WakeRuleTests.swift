@@ -3,7 +3,7 @@ import Testing
 
 /// Protocol/wake-rules.md names a test for every rule: each of them exists.
 @Suite struct WakeRuleTests {
-    private static let root = URL(fileURLWithPath: #filePath)
+    static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     /// Rows of the tables: a rule, and the names in its second column.
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    private static func functions() throws -> Set<String> {
+    static func functions() throws -> Set<String> {
         var names: Set<String> = []
         let folder = root.appendingPathComponent("Tests")
         let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
