@@ -394,3 +394,35 @@ struct Schedule {
         if open.remove(handle) == nil { violation = "push \(handle) ended twice" }
     }
 }
+
+/// Background refresh: the system runs the app now and then, without a push.
+struct BackgroundRefreshTests {
+    @Test(arguments: [PushEffect.State.suspended, .notRunning])
+    func itRunsAnAppThatSleeps(_ state: PushEffect.State) {
+        var fixture = PhoneFixture(in: state)
+        fixture.change { $0.refresh(rules: $1, now: $2, into: &$3) }
+        #expect(
+            fixture.taken() == [
+                .run(handle: 0, remaining: 30_000, launches: state == .notRunning)
+            ])
+        #expect(fixture.phone.state == .background)
+        #expect(fixture.phone.runsUntil == fixture.now + 30_000)
+    }
+
+    @Test(arguments: [PushEffect.State.foreground, .background, .forceQuit, .rebooted])
+    func itRunsNoOther(_ state: PushEffect.State) {
+        var fixture = PhoneFixture(in: state)
+        fixture.change { $0.refresh(rules: $1, now: $2, into: &$3) }
+        #expect(fixture.taken().isEmpty)
+    }
+
+    @Test func theUserMayForbidIt() {
+        var fixture = PhoneFixture(in: .suspended)
+        fixture.change { $0.setBackgroundRefresh(false, rules: $1, now: $2, into: &$3) }
+        fixture.change { $0.refresh(rules: $1, now: $2, into: &$3) }
+        fixture.change { $0.setBackgroundRefresh(true, rules: $1, now: $2, into: &$3) }
+        fixture.change { $0.setLowPower(true, rules: $1, now: $2, into: &$3) }
+        fixture.change { $0.refresh(rules: $1, now: $2, into: &$3) }
+        #expect(fixture.taken().isEmpty)
+    }
+}

@@ -207,6 +207,20 @@ extension Phone {
         if state == .background { suspend(into: &events) }
     }
 
+    /// The system runs the app's background refresh, as it plans one now and then for an app that
+    /// asked for it. The push of the `run` event has no handle.
+    public mutating func refresh(
+        rules: DeviceRules, now: Timestamp, into events: inout [PhoneEvent]
+    ) {
+        guard state == .suspended || state == .notRunning, !isRefreshOff, !isLowPower else {
+            return
+        }
+        let launches = state == .notRunning
+        state = .background
+        runsUntil = now + rules.runTime
+        events.append(.run(handle: 0, remaining: rules.runTime, launches: launches))
+    }
+
     /// The user swipes the app away.
     public mutating func forceQuit(into events: inout [PhoneEvent]) {
         guard state != .forceQuit else { return }

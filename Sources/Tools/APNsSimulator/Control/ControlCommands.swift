@@ -45,7 +45,8 @@ final class ControlCommands {
         case .devices: response.devices = simulator.deviceNames
         case .deviceCreate: try create(request, &response)
         case .deviceOpen, .deviceBackground, .deviceSuspend, .deviceForceQuit, .deviceKill,
-            .deviceReboot, .deviceCoverage, .deviceLowPower, .deviceRefresh, .deviceAlerts:
+            .deviceReboot, .deviceFetch, .deviceCoverage, .deviceLowPower, .deviceRefresh,
+            .deviceAlerts:
             try live(request)
         case .deviceRules:
             let rules = try need(request.rules, "rules")
@@ -189,7 +190,8 @@ final class ControlCommands {
             host.change { $0.background(now: $1, runTime: time) }
         case .deviceSuspend: host.change { $0.suspend(now: $1) }
         case .deviceForceQuit: host.change { $0.forceQuit(now: $1) }
-        case .deviceKill: host.change { $0.kill(now: $1) }
+        case .deviceKill: host.kill(at: request.at)
+        case .deviceFetch: host.change { $0.refresh(now: $1) }
         case .deviceReboot: host.change { $0.reboot(now: $1) }
         default:
             let isOn = try need(request.on, "on")

@@ -21,6 +21,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceForceQuit = "device_force_quit"
         case deviceKill = "device_kill"
         case deviceReboot = "device_reboot"
+        case deviceFetch = "device_fetch"
         case deviceCoverage = "device_coverage"
         case deviceLowPower = "device_low_power"
         case deviceRefresh = "device_refresh"
@@ -112,6 +113,8 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var after: UInt64?
     public var limit: Int?
     public var kinds: [SimulatorEvent.Kind]?
+    /// `device_kill`: in the middle of what the app does next, at this event.
+    public var at: SimulatorEvent.Kind?
     public var lossless: Bool?
     public var compact: Bool?
 

@@ -12,7 +12,9 @@ final class DeviceHost {
     private(set) var device: SimulatedDevice
     var app: (any DeviceApp)?
     private let now: () -> Timestamp
-    private let tell: (SimulatorEvent) -> Void
+    private let log: (SimulatorEvent) -> Void
+    /// The system kills the app as soon as an event of this kind has happened behind the front.
+    private var killsAt: SimulatorEvent.Kind?
     /// The model's next deadline may have changed.
     private let deadlineChanged: (DeviceHost) -> Void
 
@@ -28,7 +30,7 @@ final class DeviceHost {
         self.environment = environment
         device = SimulatedDevice(rules: rules, openedAt: now())
         self.now = now
-        self.tell = tell
+        log = tell
         self.deadlineChanged = deadlineChanged
     }
 
@@ -70,6 +72,19 @@ final class DeviceHost {
         change { $0.push(push, now: $1, chance: chance) }
     }
 
+    /// The system takes the app out of memory; `moment`: in the middle of what it does next.
+    func kill(at moment: SimulatorEvent.Kind?) {
+        killsAt = moment
+        if moment == nil { change { $0.kill(now: $1) } }
+    }
+
+    private func tell(_ event: SimulatorEvent) {
+        log(event)
+        guard event.kind == killsAt, device.state == .background else { return }
+        killsAt = nil
+        change { $0.kill(now: $1) }
+    }
+
     /// Lets something happen to the device, and carries out what follows.
     func change(_ input: (inout SimulatedDevice, Timestamp) -> [DeviceAction]) {
         let before = device.state
@@ -102,11 +117,11 @@ final class DeviceHost {
             event.state = isUp ? "on" : "off"
             tell(event)
             app?.networkChanged(isUp: isUp)
-        case .received, .stored, .held, .dropped, .shown, .removed, .cleared, .badge: log(action)
+        case .received, .stored, .held, .dropped, .shown, .removed, .cleared, .badge: note(action)
         }
     }
 
-    private func log(_ action: DeviceAction) {
+    private func note(_ action: DeviceAction) {
         var event: SimulatorEvent
         switch action {
         case .received(let push, let callback, let obstacle):

@@ -143,6 +143,11 @@ public struct SimulatedDevice: Equatable, Sendable {
         change(now) { phone, _, events in phone.reboot(into: &events) }
     }
 
+    /// The system runs the app's background refresh.
+    public mutating func refresh(now: Timestamp) -> [DeviceAction] {
+        change(now) { $0.refresh(rules: $1, now: now, into: &$2) }
+    }
+
     /// The app called its completion handler: nothing is left to do in the background.
     public mutating func finished(now: Timestamp) -> [DeviceAction] {
         change(now) { phone, _, events in phone.finished(into: &events) }
