@@ -149,7 +149,7 @@ let package = Package(
             "APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "SyncClient", "Wire", "Model",
+                "AppLife", "SyncClient", "Wire", "Model",
             ],
             exclude: ["Control/README.md", "CHECKS.md"]),
         tool(

@@ -74,7 +74,7 @@ import Testing
             "Tools/APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "SyncClient", "Wire", "Model", "Foundation", "Glibc",
+                "AppLife", "SyncClient", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

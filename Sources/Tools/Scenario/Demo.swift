@@ -55,10 +55,14 @@ public final class Demo {
 
     /// Plays the story; throws what kept it from being played at all.
     public static func run(_ options: DemoOptions) throws -> DemoReport {
+        try run(options, story)
+    }
+
+    static func run(_ options: DemoOptions, _ story: [Chapter]) throws -> DemoReport {
         let stage = try DemoStage(options)
         defer { stage.clear() }
         let demo = try Demo(options, stage)
-        let report = demo.play()
+        let report = demo.play(story)
         if report.ok, options.keepsServing { try demo.serve() }
         return report
     }
@@ -80,11 +84,11 @@ public final class Demo {
 
     // MARK: - The course of it
 
-    private func play() -> DemoReport {
+    private func play(_ story: [Chapter]) -> DemoReport {
         var report = DemoReport(
-            ok: true, steps: 0, stepsTotal: Self.story.count, tookMs: 0, failedStep: nil,
+            ok: true, steps: 0, stepsTotal: story.count, tookMs: 0, failedStep: nil,
             failure: nil)
-        for (number, chapter) in Self.story.enumerated() {
+        for (number, chapter) in story.enumerated() {
             let step = play(chapter, number: number + 1)
             guard step.ok else {
                 report.ok = false

@@ -56,7 +56,7 @@ extension Demo {
 
     // MARK: - Set-up
 
-    private func setUp() throws(ScenarioError) {
+    func setUp() throws(ScenarioError) {
         say("server", "devices on port \(server.devicePort), backend API on \(server.apiPort)")
         say("apns", "simulated on port \(simulator.port)")
         let issuer = PrivateKey.generate(.p256)
@@ -270,14 +270,14 @@ extension Demo {
 
     // MARK: - Sentences of the story
 
-    private func publish(
+    func publish(
         _ text: String, to conversation: String
     ) throws(ScenarioError) -> PublishedMessage {
         say("anna", "\"\(text)\"")
         return try backend.publish(text, from: "anna", to: conversation)
     }
 
-    private func seeApplied(
+    func seeApplied(
         _ device: String, _ message: PublishedMessage
     ) throws(ScenarioError) {
         try see(device, .applied, "has the message, durably") { event in
@@ -286,7 +286,7 @@ extension Demo {
     }
 
     @discardableResult
-    private func seePush(
+    func seePush(
         _ device: String, _ type: String
     ) throws(ScenarioError) -> SimulatorEvent {
         try see(device, .push, "\(type) push, APNs answers 200") {
@@ -296,7 +296,7 @@ extension Demo {
 
     /// - Returns: the push.
     @discardableResult
-    private func seeAlert(
+    func seeAlert(
         _ device: String, _ message: PublishedMessage
     ) throws(ScenarioError) -> SimulatorEvent {
         let push = try see(device, .push, "alert push, APNs answers 200") {
@@ -309,7 +309,7 @@ extension Demo {
     }
 
     /// The app's own notification, as the person sees it.
-    private func seeOwn(
+    func seeOwn(
         _ device: String, _ message: PublishedMessage
     ) throws(ScenarioError) {
         try see(device, .shown, "shows a notification of its own") {
@@ -317,7 +317,7 @@ extension Demo {
         }
     }
 
-    private func screenShows(
+    func screenShows(
         _ device: String, _ texts: [String], icon: UInt64
     ) throws(ScenarioError) {
         let shown = try command(ControlRequest(.deviceScreen, device: device)).screen ?? []
@@ -329,7 +329,7 @@ extension Demo {
         say(device, "shows \(texts.map { "\"\($0)\"" }.joined(separator: ", ")), icon \(icon)")
     }
 
-    private func expectNone(
+    func expectNone(
         _ device: String, _ kind: SimulatorEvent.Kind, _ wrong: String,
         where fits: (SimulatorEvent) -> Bool = { _ in true }
     ) throws(ScenarioError) {
@@ -339,7 +339,7 @@ extension Demo {
         }
     }
 
-    private func report(_ device: String) throws(ScenarioError) -> DeviceReport {
+    func report(_ device: String) throws(ScenarioError) -> DeviceReport {
         guard let status = try command(ControlRequest(.deviceStatus, device: device)).status
         else { throw ScenarioError("the simulator tells nothing of \(device)") }
         return status

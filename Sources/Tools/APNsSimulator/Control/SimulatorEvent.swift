@@ -32,7 +32,7 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
         case stored, held, dropped, coverage, clock, online, offline, synced, applied, acknowledged,
             failed
         case syncRequest = "sync_request"
-        case delta, reset, joined, digest
+        case delta, reset, joined, digest, completed
     }
 
     /// How a comparison with the server ended, and what the device holds.

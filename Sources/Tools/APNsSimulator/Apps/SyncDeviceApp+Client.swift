@@ -1,0 +1,125 @@
+internal import AppLife
+internal import Client
+internal import EventLoop
+internal import Model
+internal import SyncClient
+internal import Wire
+
+// What the client tells: the app's decisions hear of it, and the log.
+extension SyncDeviceApp {
+    func reported(_ event: ClientEvent) {
+        switch event {
+        case .opened: hooks.tell(SimulatorEvent(.online))
+        case .unread(let count): give(.unread(count))
+        case .synced(let cursor):
+            give(.outbox(isWaiting: client?.hasUnanswered ?? false))
+            var told = SimulatorEvent(.synced)
+            told.applied = cursor.seq
+            hooks.tell(told)
+            give(.synced)
+        case .closed(let code):
+            give(.disconnected)
+            tellOffline(lastEnd, code: code)
+        case .syncRequested(let head):
+            var told = SimulatorEvent(.syncRequest)
+            told.head = head
+            hooks.tell(told)
+            give(.syncRequested)
+        case .delta(let entries, let more):
+            var told = SimulatorEvent(.delta)
+            told.entries = entries
+            told.more = more
+            hooks.tell(told)
+        case .reset(let reason):
+            var told = SimulatorEvent(.reset)
+            told.reason = "\(reason)"
+            hooks.tell(told)
+        case .loginRefused(let code), .refused(let code, _):
+            var told = SimulatorEvent(.failed)
+            told.code = code
+            told.text = "refused by the server"
+            hooks.tell(told)
+        case .pushTokenRefused: fail("push token refused")
+        case .upgradeRequired:
+            fail("client too old")
+            give(.gaveUp)
+        case .storeFailed(let error):
+            fail("store: \(error)")
+            give(.storeFailed)
+        case .loggedOut:
+            tellOffline("logged out")
+            give(.gaveUp)
+        case .parked: give(.gaveUp)
+        case .digest(let isComparable, let isEqual, let objects):
+            compared(isComparable, isEqual, objects)
+        case .drained, .retrying, .snapshot, .fetched, .fetchFailed, .peeked,
+            .signalled, .reauthenticated:
+            break
+        }
+    }
+
+    private func compared(_ isComparable: Bool, _ isEqual: Bool, _ objects: UInt64) {
+        do {
+            let held = try openStore().counts()
+            var told = SimulatorEvent(.digest)
+            told.digest = SimulatorEvent.DigestFacts(
+                isComparable: isComparable, isEqual: isEqual, objects: objects,
+                entries: held.entries, conversations: held.conversations, messages: held.messages)
+            hooks.tell(told)
+        } catch {
+            fail("counting: \(error)")
+        }
+    }
+
+    func answered(_ results: [MutationResult]) {
+        for result in results {
+            var event = SimulatorEvent(.acknowledged)
+            event.code = result.code
+            event.message = MessageID(result.object).map { $0.description }
+            event.position = result.position
+            hooks.tell(event)
+        }
+        give(.outbox(isWaiting: client?.hasUnanswered ?? false))
+    }
+
+    func applied(_ entries: [Entry]) {
+        var messages: [SimulatorEvent.AppliedMessage] = []
+        for entry in entries {
+            guard let conversation = entry.conversation else { continue }
+            switch entry.body {
+            case .message(let message):
+                let identifier = MessageID(entry.object)?.description ?? ""
+                messages.append(
+                    SimulatorEvent.AppliedMessage(
+                        conversation: conversation.description, message: identifier,
+                        position: message.position, seq: entry.seq, sender: message.sender,
+                        alerted: entry.alerted))
+            case .participant(let participant) where participant.user == configuration.user:
+                var event = SimulatorEvent(.joined)
+                event.conversation = conversation.description
+                event.position = participant.joinedPosition
+                hooks.tell(event)
+            default: break
+            }
+        }
+        if !messages.isEmpty {
+            var event = SimulatorEvent(.applied)
+            event.messages = messages
+            hooks.tell(event)
+        }
+        give(.applied)
+    }
+
+    func tellOffline(_ why: String, code: UInt32? = nil) {
+        var event = SimulatorEvent(.offline)
+        event.code = code
+        event.text = why
+        hooks.tell(event)
+    }
+
+    func fail(_ text: String) {
+        var event = SimulatorEvent(.failed)
+        event.text = text
+        hooks.tell(event)
+    }
+}
