@@ -54,23 +54,18 @@ public struct SyncClientEvents {
 /// The client of the sync protocol: keeps a durable local store in sync over as many connections
 /// as it takes. Loop-confined; a process can hold thousands on one loop.
 ///
-/// It joins a `ClientSession`, which decides, to sockets, TLS and the local store.
+/// It joins a `ClientReplica`, which decides and stores, to sockets and TLS.
 public final class SyncClient {
     private let loop: Loop
     private let endpoint: SyncEndpoint
     private let tls: TLSContext
-    private let store: any LocalStore
     private let events: SyncClientEvents
     /// What this client has cost so far.
     public let traffic = Traffic()
-    private var session: ClientSession
+    private var replica: ClientReplica
     private var connection: ClientConnection?
     private var timer: LoopTimer?
-    private var waiting: [ClientAction] = []
-    /// Changes of frames that were read together, in order: applied as one, because a transaction
-    /// costs more than what is in it. Bounded by what one read of the socket completes.
-    private var gathered: [LocalChange] = []
-    private var isGathering = false
+    private var waiting: [ClientReplica.Effect] = []
     private var isRunning = false
     private var isClosed = false
     private var lastFetch: UInt64 = 0
@@ -84,17 +79,15 @@ public final class SyncClient {
         self.loop = loop
         self.endpoint = endpoint
         self.tls = tls
-        self.store = store
         self.events = events
-        session = ClientSession(
-            configuration: configuration, state: try store.load(), seed: seed)
+        replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
         timer = loop.timer { [unowned self] in self.deadlineReached() }
     }
 
-    public var cursor: Cursor? { session.cursor }
-    public var isOpen: Bool { session.isOpen }
-    public var isInSync: Bool { session.isInSync }
-    public var hasUnanswered: Bool { session.hasUnanswered }
+    public var cursor: Cursor? { replica.session.cursor }
+    public var isOpen: Bool { replica.session.isOpen }
+    public var isInSync: Bool { replica.session.isInSync }
+    public var hasUnanswered: Bool { replica.session.hasUnanswered }
 
     /// While it is held nothing is read from the server: what comes waits in the kernel, and then
     /// at the server. Deadlines go on.
@@ -135,9 +128,8 @@ public final class SyncClient {
     /// the result comes by `events.results`, after however many connections it takes.
     @discardableResult
     public func mutate(_ operation: Mutation.Operation) throws(LocalStoreError) -> UInt64 {
-        let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
-        let number = try store.enqueue(operation, at: now)
-        with { $0.mutationQueued(number, now: $1) }
+        let (number, effects) = try replica.enqueue(operation, now: now, wall: wall)
+        perform(effects)
         return number
     }
 
@@ -152,8 +144,7 @@ public final class SyncClient {
     }
 
     private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
-        try store.addRead(receipt)
-        with { $0.readQueued(receipt, now: $1) }
+        perform(try replica.read(receipt, now: now, wall: wall))
     }
 
     /// Asks for history or an object; `.fetched` or `.fetchFailed` comes by `events.reported` with
@@ -185,7 +176,7 @@ public final class SyncClient {
 
     /// A changed push registration; presented with the next HELLO.
     public func setPush(_ push: PushRegistration?) {
-        session.configuration.push = push
+        replica.session.configuration.push = push
     }
 
     /// As when the process is killed: no good-bye, nothing more happens. Durable state stays.
@@ -202,129 +193,59 @@ public final class SyncClient {
 
     private var now: Instant { Instant(milliseconds: loop.now) }
 
+    private var wall: Timestamp { Timestamp(milliseconds: SystemClock.wallMilliseconds()) }
+
     private func deadlineReached() {
         with { $0.deadlineReached(now: $1) }
     }
 
     private func heard(_ from: ClientConnection, _ event: ClientConnection.Event) {
-        guard from === connection else { return }
+        guard from === connection, !isClosed else { return }
         switch event {
         case .connected: with { $0.connected(now: $1) }
-        case .frame(let frame):
-            isGathering = true
-            with { $0.received(frame, now: $1) }
+        case .frame(let frame): perform(replica.received(frame, now: now, wall: wall))
         case .faulty(let error):
-            applyGathered()
+            framesEnded()
             events.connectionEnded("the server sent no frame: \(error)")
             with { $0.decodingFailed(error, now: $1) }
-        case .allFrames: applyGathered()
+        case .allFrames: framesEnded()
         case .closed(let why):
-            applyGathered()
+            framesEnded()
             connection = nil
             events.connectionEnded(why)
             with { $0.closed(now: $1) }
         }
     }
 
-    private func with(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
+    private func framesEnded() {
         guard !isClosed else { return }
-        waiting += input(&session, now)
-        drain()
+        perform(replica.framesEnded(now: now, wall: wall))
     }
 
-    private func drain() {
+    private func with(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
+        guard !isClosed else { return }
+        perform(replica.on(now: now, wall: wall, input))
+    }
+
+    /// Carries effects out in their order; what an app's handler asks for meanwhile comes after.
+    private func perform(_ effects: [ClientReplica.Effect]) {
+        waiting += effects
         guard !isRunning, !isClosed else { return }
         isRunning = true
         while !waiting.isEmpty && !isClosed {
-            run(waiting.removeFirst())
+            carryOut(waiting.removeFirst())
         }
         waiting = []
         isRunning = false
-        guard let deadline = session.nextDeadline else {
+        guard let deadline = replica.session.nextDeadline else {
             timer?.stop()
             return
         }
         timer?.start(afterMilliseconds: deadline.since(now))
     }
 
-    private func run(_ action: ClientAction) {
-        do throws(LocalStoreError) {
-            try carryOut(action)
-        } catch {
-            storeFailed(error)
-        }
-    }
-
-    private func storeFailed(_ error: LocalStoreError) {
-        // None after one that failed: a later page would leave a gap below its cursor.
-        gathered = []
-        waiting.removeAll { action in
-            if case .apply = action { true } else { false }
-        }
-        with { $0.storeFailed(error, now: $1) }
-    }
-
-    private func applyGathered() {
-        guard !isClosed else { return }
-        do throws(LocalStoreError) {
-            try endGathering()
-        } catch {
-            storeFailed(error)
-        }
-    }
-
-    private func endGathering() throws(LocalStoreError) {
-        isGathering = false
-        guard var whole = gathered.first else { return }
-        for change in gathered.dropFirst() {
-            whole.entries += change.entries
-            whole.to = change.to
-        }
-        let count = gathered.count
-        gathered = []
-        try apply(whole, standingFor: count)
-    }
-
-    private func apply(
-        _ change: LocalChange, standingFor count: Int = 1
-    ) throws(LocalStoreError) {
-        let applied = try store.apply(change)
-        tell(applied) { (0..<count).flatMap { _ in session.committed(now: now) } }
-    }
-
-    /// Entries first, what follows from them last: an app that is told `synced` calls the system's
-    /// completion handler and is suspended, so by then it has been given everything, and its
-    /// notifications stand.
-    ///
-    /// - Parameter commit: tells the session that they are durable; what it answers is carried out
-    ///   when the app's handlers have returned, but for the icon's number, which comes first: on a
-    ///   phone its change to 0 clears what stands on the screen.
-    private func tell(_ applied: [Entry], after commit: () -> [ClientAction]) {
-        guard !isClosed else { return }
-        var actions = commit()
-        if case .report(.unread(let count)) = actions.first {
-            actions.removeFirst()
-            events.reported(.unread(count))
-        }
-        waiting += actions
-        if !applied.isEmpty {
-            // Before the app can go on: what it does may begin another reset.
-            let news = session.news(among: applied)
-            let wasRunning = isRunning
-            isRunning = true
-            events.applied(applied)
-            if !news.isEmpty, !isClosed { events.news(news) }
-            isRunning = wasRunning
-        }
-        drain()
-    }
-
-    private func carryOut(_ action: ClientAction) throws(LocalStoreError) {
-        switch action {
-        case .apply, .send, .raiseLimits, .saveResults, .loadMutations, .report: break
-        default: try endGathering()
-        }
-        switch action {
+    private func carryOut(_ effect: ClientReplica.Effect) {
+        switch effect {
         case .connect:
             connection?.leave()
             connection = ClientConnection(
@@ -338,41 +259,11 @@ public final class SyncClient {
         case .disconnect:
             connection?.leave()
             connection = nil
-        case .apply(let change):
-            if isGathering, !change.marksStale, !change.sweeps {
-                gathered.append(change)
-            } else {
-                try endGathering()
-                try apply(change)
-            }
-        case .applyHistory(let change):
-            let applied = try store.applyHistory(change)
-            tell(applied) { session.historyCommitted(now: now) }
-        case .applySnapshot(let change):
-            let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
-            let (applied, last) = try store.applySnapshot(change, at: wall)
-            tell(applied) { session.snapshotCommitted(lastMutation: last, now: now) }
-        case .sumUp:
-            let digest = try store.digest()
-            with { $0.digestComputed(digest, now: $1) }
-        case .loadOrphans(let limit):
-            let orphans = try store.orphans(limit: limit)
-            if !orphans.isEmpty { with { $0.orphansLoaded(orphans, now: $1) } }
-        case .saveResults(let results):
-            try store.saveResults(results)
-            events.results(results)
-        case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
-        case .forgetSession: try store.forgetSession()
-        case .loadMutations(let number, let limit):
-            let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
-            let mutations = try store.mutations(after: number, limit: limit, now: wall)
-            with { $0.mutationsLoaded(mutations, now: $1) }
-        case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
-        case .renumberMutations(let first, let floor):
-            try store.renumberMutations(from: first, above: floor)
-            let last = try store.load().lastMutation
-            with { $0.mutationsRenumbered(last: last, now: $1) }
-        case .needIdentityToken(let nonce, _): askIdentityToken(nonce)
+        case .applied(let entries, let news):
+            events.applied(entries)
+            if !news.isEmpty, !isClosed { events.news(news) }
+        case .results(let results): events.results(results)
+        case .needIdentityToken(let nonce): askIdentityToken(nonce)
         case .report(let event): events.reported(event)
         }
     }
