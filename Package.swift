@@ -73,7 +73,15 @@ let fuzz: Target =
 
 let package = Package(
     name: "rouse",
-    products: [.executable(name: "rouse", targets: ["rouse"])],
+    // The client's floors. The server and the tools run on Linux.
+    platforms: [.iOS(.v16), .macOS(.v13)],
+    products: [
+        .executable(name: "rouse", targets: ["rouse"]),
+        // Static, so that `swift build --product RouseClient` builds it and nothing else.
+        .library(
+            name: "RouseClient", type: .static,
+            targets: ["RouseClient", "AppLife", "SyncClient", "Wire", "Model"]),
+    ],
     targets: [
         system("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         system("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
@@ -143,13 +151,17 @@ let package = Package(
             name: "Client", dependencies: ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"],
             path: "Sources/Client", swiftSettings: common),
 
+        .target(
+            name: "RouseClient", dependencies: ["AppLife", "SyncClient", "Wire", "Model"],
+            path: "Sources/RouseClient", swiftSettings: common),
+
         tool("DeviceModel", ["Model"]),
         tool("Fleet", ["DeviceModel", "SyncServer", "Wake", "Model"], exclude: ["Fleet.md"]),
         tool(
             "APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "AppLife", "SyncClient", "Wire", "Model",
+                "RouseClient", "AppLife", "SyncClient", "Wire", "Model",
             ],
             exclude: ["Control/README.md", "CHECKS.md"]),
         tool(
@@ -177,6 +189,9 @@ let package = Package(
         test("ModelTests", ["Model"]),
         test("WireTests", ["Wire", "Model"]),
         test("WakeTests", ["Wake", "Model"]),
+        test(
+            "RouseClientTests",
+            ["RouseClient", "AppLife", "SyncClient", "MemoryStore", "Wire", "Model"]),
         test("AppLifeTests", ["AppLife", "Wire", "Model"]),
         test(
             "FeedTests",

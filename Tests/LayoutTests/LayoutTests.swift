@@ -65,6 +65,7 @@ import Testing
             ]
         ),
         ("Client", ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"]),
+        ("RouseClient", ["AppLife", "SyncClient", "Wire", "Model", "Foundation"]),
         ("Tools/DeviceModel", ["Model"]),
         (
             "Tools/Fleet",
@@ -74,7 +75,7 @@ import Testing
             "Tools/APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "AppLife", "SyncClient", "Wire", "Model", "Foundation", "Glibc",
+                "RouseClient", "AppLife", "SyncClient", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

@@ -1,0 +1,183 @@
+import AppLife
+import Model
+import SyncClient
+import Wire
+
+// One thing at a time: what the session and the app's rules ask for, in their order.
+extension Rouse {
+    /// From outside: after what goes on.
+    func give(_ input: AppInput) {
+        steps.append(.input(input))
+        carryOutAll()
+    }
+
+    func perform(_ effects: [ClientReplica.Effect]) {
+        steps += effects.map { .effect($0) }
+        carryOutAll()
+    }
+
+    func hear(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
+        let (now, wall) = (clock.now, clock.wall)
+        perform(replica?.on(now: now, wall: wall, input) ?? [])
+    }
+
+    /// What a step leads to: before what is left.
+    func answer(_ input: AppInput) {
+        steps.insert(contentsOf: life.on(input, now: clock.now).map { .action($0) }, at: 0)
+    }
+
+    func act(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
+        let (now, wall) = (clock.now, clock.wall)
+        let effects = replica?.on(now: now, wall: wall, input) ?? []
+        steps.insert(contentsOf: effects.map { .effect($0) }, at: 0)
+    }
+
+    func carryOutAll() {
+        guard !isCarryingOut else { return }
+        guard !steps.isEmpty else { return setTimer() }
+        isCarryingOut = true
+        carrying = Task { await carryOutSteps() }
+    }
+
+    func carryOutSteps() async {
+        while !steps.isEmpty {
+            switch steps.removeFirst() {
+            case .input(let input): answer(input)
+            case .effect(let effect): carryOut(effect)
+            case .action(let action): await carryOut(action)
+            }
+            setTimer()
+        }
+        isCarryingOut = false
+    }
+
+    func setTimer() {
+        let deadlines = [life.nextDeadline, replica?.session.nextDeadline].compactMap { $0 }
+        guard let next = deadlines.min() else {
+            timer?.task.cancel()
+            timer = nil
+            return
+        }
+        guard timer?.moment != next else { return }
+        timer?.task.cancel()
+        let task = Task { [weak self, clock] in
+            do { try await clock.sleep(until: next) } catch { return }
+            await self?.deadlineReached(next)
+        }
+        timer = (next, task)
+    }
+
+    func deadlineReached(_ moment: Instant) {
+        guard timer?.moment == moment else { return }
+        timer = nil
+        if let deadline = life.nextDeadline, deadline <= clock.now { complete() }
+        hear { $0.deadlineReached(now: $1) }
+        setTimer()
+    }
+
+    /// Beside the queue: whatever the system has not answered, its handler is called in time.
+    func complete() {
+        for action in life.on(.deadlineReached, now: clock.now) {
+            switch action {
+            case .complete(let task, let result):
+                waiting.removeValue(forKey: task)?.resume(returning: result)
+            case .sleep:
+                let (now, wall) = (clock.now, clock.wall)
+                let effects = replica?.on(now: now, wall: wall) { $0.sleep(now: $1) } ?? []
+                for effect in effects { carryOut(effect) }
+            default: steps.append(.action(action))
+            }
+        }
+    }
+
+    func carryOut(_ action: AppAction) async {
+        switch action {
+        case .openStore: answer(opened() ? .storeOpened : .storeLocked)
+        case .start(let state, let wake): act { $0.start(appState: state, wake: wake, now: $1) }
+        case .tell(let state): act { $0.appStateChanged(state, now: $1) }
+        case .sync(let state, let wake):
+            act { $0.pushReceived(wake: wake, appState: state, now: $1) }
+        case .sleep: act { $0.sleep(now: $1) }
+        case .look: answer(await look())
+        case .show(let notice): await phone.show(notice)
+        case .remove(let identifier): await phone.remove(identifier: identifier)
+        case .badge(let count): await phone.setBadge(count)
+        case .settle(let objects):
+            do {
+                try store?.settle(objects)
+            } catch {
+                tell(.trouble("the store: \(error)"))
+            }
+        case .complete(let task, let result):
+            waiting.removeValue(forKey: task)?.resume(returning: result)
+        }
+    }
+
+    func opened() -> Bool {
+        do {
+            let store = try openStore()
+            replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
+            self.store = store
+            return true
+        } catch {
+            tell(.trouble("the store: \(error)"))
+            return false
+        }
+    }
+
+    func carryOut(_ effect: ClientReplica.Effect) {
+        switch effect {
+        case .connect: connect()
+        case .send(let frame): connection?.send(frame.encoded)
+        case .raiseLimits(let limits): decoder.limits = limits
+        case .disconnect: disconnect()
+        case .needIdentityToken(let nonce):
+            let (asking, identity) = (connections, identity)
+            Task { [weak self] in await self?.signed(await identity(nonce), asking) }
+        case .applied(let entries, _):
+            tell(.entries(entries))
+            answer(.applied)
+        case .results(let results):
+            tell(.results(results))
+            answer(.outbox(isWaiting: replica?.session.hasUnanswered ?? false))
+        case .report(let event): heard(event)
+        }
+    }
+
+    func heard(_ event: ClientEvent) {
+        switch event {
+        case .unread(let count):
+            tell(.unread(count))
+            answer(.unread(count))
+        case .synced:
+            tell(.inSync)
+            answer(.synced)
+        case .syncRequested: answer(.syncRequested)
+        case .closed: answer(.disconnected)
+        case .loggedOut, .parked: answer(.gaveUp)
+        case .upgradeRequired:
+            tell(.trouble("the server wants a newer app"))
+            answer(.gaveUp)
+        case .loginRefused(let code): tell(.trouble("the server refused the login: \(code)"))
+        case .storeFailed(let error):
+            tell(.trouble("the store: \(error)"))
+            answer(.storeFailed)
+        case .opened, .reauthenticated, .delta, .reset, .snapshot, .fetched, .fetchFailed,
+            .peeked, .digest, .refused, .signalled, .pushTokenRefused, .drained, .retrying:
+            break
+        }
+    }
+}
+
+extension Rouse {
+    func look() async -> AppInput {
+        let standing = await phone.delivered()
+        guard let store else { return .storeFailed }
+        do {
+            return .looked(try store.screen(delivered: standing, at: clock.wall))
+        } catch {
+            tell(.trouble("the store: \(error)"))
+            return .storeFailed
+        }
+    }
+}

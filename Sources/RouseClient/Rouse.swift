@@ -1,0 +1,193 @@
+public import AppLife
+public import Model
+public import SyncClient
+public import Wire
+
+/// The client of one user's feed in an app: keeps its local store in sync, shows what is new, and
+/// tells the system when it is done with a push.
+///
+/// The callbacks of the system go in (`scene`, `woken`, `refreshTask`); the phone, the transport,
+/// the clock and the store are the app's, behind protocols, so that a test drives the same code.
+public actor Rouse {
+    /// Opens the device's store; it throws while the phone was not unlocked since its restart.
+    public typealias OpenStore = @Sendable () throws -> TableLocalStore
+    /// Asks the app's backend to sign an identity token over the nonce; `nil`: it could not.
+    public typealias Identity = @Sendable (_ nonce: [UInt8]) async -> String?
+
+    /// What is carried out next: one thing at a time, so that each is answered before the next.
+    enum Step {
+        case input(AppInput)
+        case effect(ClientReplica.Effect)
+        case action(AppAction)
+    }
+
+    let configuration: ClientConfiguration
+    let transport: any RouseTransport
+    let phone: any RousePhone
+    let clock: any RouseClock
+    let openStore: OpenStore
+    let identity: Identity
+    let seed: UInt64
+    var life = AppLife()
+    var store: TableLocalStore?
+    var replica: ClientReplica?
+    var connection: (any RouseConnection)?
+    /// Counts connections; what is told of an older one is not heard.
+    var connections: UInt64 = 0
+    var decoder = FrameDecoder(limits: .beforeWelcome)
+    var timer: (moment: Instant, task: Task<Void, Never>)?
+    var steps: [Step] = []
+    var isCarryingOut = false
+    var carrying: Task<Void, Never>?
+    private var hasLaunched = false
+    private var lastTask: UInt64 = 0
+    var waiting: [UInt64: CheckedContinuation<FetchResult, Never>] = [:]
+    private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
+    private var lastListener: UInt64 = 0
+
+    /// - Parameters:
+    ///   - openStore: with `keepsOwed`, or nobody is told of anything.
+    ///   - seed: chance for back-off; another in every process.
+    public init(
+        configuration: ClientConfiguration, transport: any RouseTransport,
+        phone: any RousePhone, clock: any RouseClock, seed: UInt64,
+        openStore: @escaping OpenStore, identity: @escaping Identity
+    ) {
+        self.configuration = configuration
+        self.transport = transport
+        self.phone = phone
+        self.clock = clock
+        self.seed = seed
+        self.openStore = openStore
+        self.identity = identity
+    }
+
+    // MARK: - The system's callbacks
+
+    public func scene(_ phase: ScenePhase) {
+        launch()
+        switch phase {
+        case .active: give(.becameActive)
+        case .inactive: give(.resignedActive)
+        case .background(let remaining):
+            give(.enteredBackground(until: clock.now + remaining))
+        case .suspending: give(.willSuspend)
+        }
+    }
+
+    /// A push came. The answer is for the system's completion handler; it comes when everything
+    /// the push was about is durable and on the screen, and before the deadline.
+    public func woken(by wake: WakeID?, within time: Milliseconds) async -> FetchResult {
+        await task(within: time) { .pushReceived($0, wake: wake) }
+    }
+
+    /// The system runs the app's background refresh.
+    public func refreshTask(within time: Milliseconds) async -> FetchResult {
+        await task(within: time) { .refreshTask($0) }
+    }
+
+    /// The phone's files can be read from now on.
+    public func unlocked() {
+        launch()
+        give(.unlocked)
+    }
+
+    /// Another network, or one after none.
+    public func networkChanged() { hear { $0.networkChanged(now: $1) } }
+
+    /// A new push token; presented with the next HELLO.
+    public func setPush(_ push: PushRegistration?) {
+        replica?.session.configuration.push = push
+    }
+
+    private func task(
+        within time: Milliseconds, _ input: (SystemTask) -> AppInput
+    ) async -> FetchResult {
+        launch()
+        lastTask += 1
+        let task = SystemTask(id: lastTask, deadline: clock.now + time)
+        let input = input(task)
+        return await withCheckedContinuation { continuation in
+            waiting[task.id] = continuation
+            give(input)
+        }
+    }
+
+    private func launch() {
+        guard !hasLaunched else { return }
+        hasLaunched = true
+        give(.launched)
+    }
+
+    // MARK: - What the app does
+
+    /// Where the person is in the app: nothing is shown of what is on the screen.
+    public func onScreen(_ seen: OnScreen) { give(.onScreen(seen)) }
+
+    /// Something of the app's own that a wake is to wait for, up to its deadline.
+    ///
+    /// - Parameter body: whether it has brought something new.
+    public func work(_ body: @Sendable () async -> Bool) async {
+        give(.workBegan)
+        let isNew = await body()
+        give(.workEnded(isNew: isNew))
+    }
+
+    /// Queues a change durably, and sends it when there is a connection. Returns its number, by
+    /// which its result comes.
+    @discardableResult
+    public func send(_ operation: Mutation.Operation) throws(LocalStoreError) -> UInt64 {
+        let (now, wall) = (clock.now, clock.wall)
+        guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {
+            throw .unavailable("the store is locked")
+        }
+        give(.outbox(isWaiting: true))
+        perform(made.effects)
+        return made.number
+    }
+
+    /// The user has read a conversation up to a position.
+    public func markRead(
+        _ conversation: ConversationID, through position: UInt64
+    ) throws(LocalStoreError) {
+        let (now, wall) = (clock.now, clock.wall)
+        let receipt = ReadReceipt(conversation: conversation, through: position)
+        guard let effects = try replica?.read(receipt, now: now, wall: wall) else {
+            throw .unavailable("the store is locked")
+        }
+        perform(effects)
+    }
+
+    /// Conversations this device knows, by id.
+    public func conversations() throws(LocalStoreError) -> [Entry] {
+        try store?.conversations() ?? []
+    }
+
+    /// Messages of a conversation above a position, ascending.
+    public func messages(
+        of conversation: ConversationID, after position: UInt64 = 0, limit: Int
+    ) throws(LocalStoreError) -> [Entry] {
+        try store?.messages(of: conversation, after: position, limit: limit) ?? []
+    }
+
+    /// What changes from now on. A listener that takes nothing misses the oldest of more than
+    /// 1,024 changes; what is there it reads from the store.
+    public func changes() -> AsyncStream<RouseChange> {
+        lastListener += 1
+        let number = lastListener
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: RouseChange.self, bufferingPolicy: .bufferingNewest(1_024))
+        listeners[number] = continuation
+        continuation.onTermination = { [weak self] _ in
+            guard let self else { return }
+            Task { await self.forget(number) }
+        }
+        return stream
+    }
+
+    private func forget(_ listener: UInt64) { listeners[listener] = nil }
+
+    func tell(_ change: RouseChange) {
+        for listener in listeners.values { listener.yield(change) }
+    }
+}

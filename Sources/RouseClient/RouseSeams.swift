@@ -1,0 +1,85 @@
+public import AppLife
+public import Model
+public import Wire
+
+/// What happens on a connection, in order.
+public enum TransportEvent: Sendable {
+    /// TLS is up, with the protocol `rouse/1`.
+    case connected
+    case received([UInt8])
+    /// The connection is gone, or never came about; nothing comes after it.
+    case closed(why: String)
+}
+
+/// One connection, from dialling to its end.
+public protocol RouseConnection: Sendable {
+    /// What happens on it; iterated once, and asked for the next when the last was dealt with. One
+    /// made with `unfolding` reads no more of the socket than that.
+    var events: AsyncStream<TransportEvent> { get }
+    func send(_ bytes: [UInt8])
+    /// What was sent still leaves. Nothing of its events is looked at any more.
+    func close()
+}
+
+/// Opens TLS connections to the server.
+public protocol RouseTransport: Sendable {
+    func connect() -> any RouseConnection
+}
+
+/// A notification of this app that stands in the system's list.
+public struct DeliveredNotification: Equatable, Sendable {
+    public var identifier: String
+    /// `o` and `c` of the payload (PSH-2), or of the notice that the app has shown itself.
+    public var object: MessageID?
+    public var conversation: ConversationID?
+
+    public init(
+        identifier: String, object: MessageID? = nil, conversation: ConversationID? = nil
+    ) {
+        self.identifier = identifier
+        self.object = object
+        self.conversation = conversation
+    }
+}
+
+/// The phone's screen. Each call returns when the system has taken it.
+public protocol RousePhone: Sendable {
+    /// Oldest first.
+    func delivered() async -> [DeliveredNotification]
+    func show(_ notice: AppNotice) async
+    func remove(identifier: String) async
+    func setBadge(_ count: UInt32) async
+}
+
+/// Both clocks of the device.
+public protocol RouseClock: Sendable {
+    /// Goes on also while the device sleeps; never back.
+    var now: Instant { get }
+    /// The calendar's time.
+    var wall: Timestamp { get }
+    /// - Throws: when the task is cancelled.
+    func sleep(until moment: Instant) async throws
+}
+
+/// What becomes of the app's window.
+public enum ScenePhase: Equatable, Sendable {
+    case active
+    case inactive
+    /// The system lets the app run on for so long.
+    case background(remaining: Milliseconds)
+    /// The run time is over.
+    case suspending
+}
+
+/// What changed on this device, for whatever shows it. A change is told after it is durable.
+public enum RouseChange: Equatable, Sendable {
+    /// New here.
+    case entries([Entry])
+    case unread(UInt32)
+    /// Everything up to the feed's head is here; all that it brought was told before.
+    case inSync
+    /// The server's answers to what this device sent.
+    case results([MutationResult])
+    /// The store failed, the server refused the login, or it wants a newer app.
+    case trouble(String)
+}

@@ -1,0 +1,182 @@
+import AppLife
+import Model
+import RouseClient
+import SyncClient
+import Synchronization
+import Testing
+import Wire
+
+/// The library as an app uses it: callbacks of the system in, the screen and the system's handler
+/// as what comes out. Frames are real, the server is scripted.
+@Suite struct RouseTests {
+    @Test("three messages of one silent push stand on the screen before the system is told")
+    func threeOfOnePush() async throws {
+        let stage = try Stage()
+        for number in 1...3 {
+            stage.server.publish(Stage.message(UInt64(number)), unread: UInt32(number))
+        }
+        let rouse = stage.process()
+        let result = await rouse.woken(by: WakeID(high: 9, low: 9), within: 30_000)
+        #expect(result == .newData)
+        #expect(stage.phone.screen == [1, 2, 3])
+        #expect(stage.phone.icon == 3)
+        #expect(
+            stage.phone.log == ["badge 3", "show Ben: 1", "show Ben: 2", "show Ben: 3", "close"])
+        // Nothing more comes with the next.
+        #expect(await rouse.woken(by: nil, within: 30_000) == .noData)
+        #expect(stage.phone.screen == [1, 2, 3])
+    }
+
+    @Test("one is read on another device while the app is not in memory: exactly that one goes")
+    func readElsewhere() async throws {
+        let stage = try Stage()
+        for number in 1...3 {
+            stage.server.publish(Stage.message(UInt64(number)), unread: UInt32(number))
+        }
+        _ = await stage.process().woken(by: nil, within: 30_000)
+        stage.server.publish(Stage.readMark(through: 1, seq: 14), unread: 2)
+        #expect(await stage.process().refreshTask(within: 30_000) == .newData)
+        #expect(stage.phone.screen == [2, 3])
+        #expect(stage.phone.icon == 2)
+    }
+
+    @Test("killed while it shows: the next process shows what the first did not")
+    func killedWhileItShows() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let first = stage.process()
+        let began = stage.clock.now
+        let wake = Task { await first.woken(by: nil, within: 30_000) }
+        for await _ in stage.phone.isAtGate { break }
+        // The first process hangs here for good; its disk and its server live on.
+        let later = try stage.next(FakePhone())
+        later.server.publish(Stage.message(1), unread: 1)
+        let second = later.process()
+        #expect(await second.woken(by: nil, within: 30_000) == .noData)
+        #expect(later.phone.screen == [1])
+        for await moment in stage.clock.asked where moment == began + 28_000 {
+            stage.clock.advance(to: moment)
+            break
+        }
+        _ = await wake.value
+        opened.finish()
+    }
+
+    @Test("a server that says nothing does not cost the app its life: failed, in time")
+    func beforeTheDeadline() async throws {
+        let stage = try Stage()
+        stage.server.feed.withLock { $0.isSilent = true }
+        let rouse = stage.process()
+        let began = stage.clock.now
+        let wake = Task { await rouse.woken(by: nil, within: 20_000) }
+        for await moment in stage.clock.asked where moment == began + 18_000 {
+            stage.clock.advance(to: moment)
+            break
+        }
+        #expect(await wake.value == .failed)
+    }
+
+    @Test(
+        "nor does a system that does not answer: what came is said, in time",
+        arguments: [FakePhone.Call.show, .delivered])
+    func theSystemDoesNotAnswer(_ call: FakePhone.Call) async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate, at: call))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        let began = stage.clock.now
+        let wake = Task { await rouse.woken(by: nil, within: 20_000) }
+        for await _ in stage.phone.isAtGate { break }
+        for await moment in stage.clock.asked where moment == began + 18_000 {
+            stage.clock.advance(to: moment)
+            break
+        }
+        #expect(await wake.value == (call == .show ? .newData : .failed))
+        opened.finish()
+    }
+
+    @Test("a page behind a WELCOME may be as large as that allows")
+    func aLargePage() async throws {
+        let stage = try Stage()
+        let body = String(repeating: "x", count: 600)
+        for number in 1...60 {
+            stage.server.publish(
+                Stage.message(UInt64(number), body: body), unread: UInt32(number))
+        }
+        #expect(await stage.process().woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.screen == Array(1...60))
+    }
+
+    @Test("before first unlock the wake fails, and the next one brings everything")
+    func locked() async throws {
+        let stage = try Stage()
+        stage.server.publish(Stage.message(1), unread: 1)
+        #expect(await stage.process(isLocked: true).woken(by: nil, within: 30_000) == .failed)
+        #expect(stage.server.feed.withLock { $0.heard.isEmpty })
+        #expect(await stage.process().woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.screen == [1])
+    }
+
+    @Test("in front a change is told after it is durable, and before all is in sync")
+    func changes() async throws {
+        let stage = try Stage()
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        await rouse.onScreen(.conversation(Stage.room))
+        let changes = await rouse.changes()
+        await rouse.scene(.active)
+        var seen: [RouseChange] = []
+        for await change in changes {
+            if case .entries = change {
+                #expect(try await rouse.messages(of: Stage.room, limit: 9).count == 1)
+            }
+            seen.append(change)
+            if change == .inSync { break }
+        }
+        #expect(seen == [.unread(1), .entries([Stage.message(1)]), .inSync])
+        #expect(stage.phone.screen.isEmpty)
+    }
+
+    @Test("what the user sends is durable at once, and its result comes by its number")
+    func sending() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        await #expect(throws: LocalStoreError.self) {
+            _ = try await rouse.send(.forgetDevice(ForgetDevice()))
+        }
+        let changes = await rouse.changes()
+        await rouse.scene(.active)
+        for await change in changes where change == .inSync { break }
+        let number = try await rouse.send(
+            .sendMessage(
+                SendMessage(conversation: Stage.room, message: MessageID(high: 0, low: 77))))
+        for await change in changes {
+            guard case .results(let results) = change else { continue }
+            #expect(results.map(\.number) == [number])
+            break
+        }
+    }
+
+    @Test("the app's own work belongs to the wake")
+    func ownWork() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let work = Task {
+            await rouse.work {
+                beginning.yield()
+                for await _ in gate {}
+                return true
+            }
+        }
+        for await _ in begun { break }
+        let changes = await rouse.changes()
+        let wake = Task { await rouse.woken(by: nil, within: 30_000) }
+        for await change in changes where change == .inSync { break }
+        opened.finish()
+        await work.value
+        #expect(await wake.value == .newData)
+    }
+}

@@ -1,0 +1,289 @@
+import AppLife
+import MemoryStore
+import Model
+import RouseClient
+import SyncClient
+import Synchronization
+import Wire
+
+/// A clock that moves when the test says so.
+final class ManualClock: RouseClock {
+    private struct State {
+        var now = Instant(milliseconds: 1_000_000)
+        var sleepers: [UInt64: (until: Instant, wake: CheckedContinuation<Void, any Error>)] = [:]
+        var last: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// Moments that somebody sleeps until, in the order asked.
+    let asked: AsyncStream<Instant>
+    private let asking: AsyncStream<Instant>.Continuation
+
+    init() { (asked, asking) = AsyncStream.makeStream() }
+
+    var now: Instant { state.withLock { $0.now } }
+    var wall: Timestamp { Timestamp(milliseconds: now.milliseconds + 1_700_000_000_000) }
+
+    func sleep(until moment: Instant) async throws {
+        let number = state.withLock { state in
+            state.last += 1
+            return state.last
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isLate = Task.isCancelled
+                let isDue = state.withLock { state in
+                    if isLate || state.now >= moment { return true }
+                    state.sleepers[number] = (moment, continuation)
+                    return false
+                }
+                if isLate {
+                    continuation.resume(throwing: CancellationError())
+                } else if isDue {
+                    continuation.resume()
+                }
+                asking.yield(moment)
+            }
+        } onCancel: {
+            let sleeper = state.withLock { $0.sleepers.removeValue(forKey: number) }
+            sleeper?.wake.resume(throwing: CancellationError())
+        }
+    }
+
+    func advance(to moment: Instant) {
+        let due = state.withLock { state in
+            state.now = max(state.now, moment)
+            let due = state.sleepers.filter { $0.value.until <= state.now }
+            for number in due.keys { state.sleepers[number] = nil }
+            return due.values.map(\.wake)
+        }
+        for sleeper in due { sleeper.resume() }
+    }
+}
+
+/// The screen of a phone, and what happens to it and to the server, in one order.
+final class FakePhone: RousePhone {
+    private struct State {
+        var screen: [DeliveredNotification] = []
+        var icon: UInt32 = 0
+        var log: [String] = []
+    }
+
+    private let state = Mutex(State())
+    /// What the system does not answer before `gate`.
+    enum Call { case show, delivered }
+
+    let gate: AsyncStream<Void>?
+    let gated: Call
+    let isAtGate: AsyncStream<Void>
+    private let atGate: AsyncStream<Void>.Continuation
+
+    init(gate: AsyncStream<Void>? = nil, at gated: Call = .show) {
+        self.gate = gate
+        self.gated = gated
+        (isAtGate, atGate) = AsyncStream.makeStream()
+    }
+
+    var screen: [UInt64] { state.withLock { $0.screen.map { $0.object?.low ?? 0 } } }
+    var icon: UInt32 { state.withLock { $0.icon } }
+    var log: [String] { state.withLock { $0.log } }
+
+    func note(_ words: String) { state.withLock { $0.log.append(words) } }
+
+    func delivered() async -> [DeliveredNotification] {
+        if let gate, gated == .delivered {
+            atGate.yield()
+            for await _ in gate {}
+        }
+        return state.withLock { $0.screen }
+    }
+
+    func show(_ notice: AppNotice) async {
+        if let gate, gated == .show {
+            atGate.yield()
+            for await _ in gate {}
+            return
+        }
+        state.withLock { state in
+            state.screen.removeAll { $0.object == notice.object }
+            state.screen.append(
+                DeliveredNotification(
+                    identifier: notice.identifier, object: notice.object,
+                    conversation: notice.conversation))
+            state.log.append("show \(notice.title): \(notice.body)")
+        }
+    }
+
+    func remove(identifier: String) async {
+        state.withLock { state in
+            state.screen.removeAll { $0.identifier == identifier }
+            state.log.append("remove")
+        }
+    }
+
+    func setBadge(_ count: UInt32) async {
+        state.withLock { state in
+            state.icon = count
+            state.log.append("badge \(count)")
+        }
+    }
+}
+
+/// A server of one feed, as far as a client sees it, on the other end of each connection.
+final class ScriptedServer: RouseTransport {
+    static let epoch = Epoch(high: 1, low: 1)
+
+    struct Feed {
+        var entries: [Entry] = []
+        var unread: UInt32 = 0
+        /// It takes connections and says nothing.
+        var isSilent = false
+        /// Kinds of the frames that came.
+        var heard: [FrameType] = []
+    }
+
+    let feed = Mutex(Feed())
+    private let phone: FakePhone
+
+    init(_ phone: FakePhone) { self.phone = phone }
+
+    func publish(_ entry: Entry, unread: UInt32) {
+        feed.withLock { feed in
+            feed.entries.append(entry)
+            feed.unread = unread
+        }
+    }
+
+    func connect() -> any RouseConnection { ScriptedConnection(self) }
+
+    fileprivate func answers(to frame: Frame) -> [Frame] {
+        if case .close = frame.body { phone.note("close") }
+        return feed.withLock { feed in
+            feed.heard.append(frame.body.type)
+            guard !feed.isSilent else { return [] }
+            switch frame.body {
+            case .hello(let hello):
+                let welcome = Welcome(
+                    version: 1, sessionToken: [8], epoch: Self.epoch, keepaliveMs: 180_000,
+                    features: [], user: "anna")
+                let answer = Frame(.welcome(welcome), request: frame.request)
+                guard let sync = hello.sync else { return [answer] }
+                return [answer, Self.delta(sync, feed, frame.request)]
+            case .sync(let sync): return [Self.delta(sync, feed, frame.request)]
+            case .mutate(let mutate):
+                let results = [MutationResult(number: mutate.number)]
+                let at = Cursor(epoch: Self.epoch, seq: feed.entries.last?.seq ?? 10)
+                return [
+                    Frame(
+                        .delta(
+                            Delta(
+                                from: at, to: at, head: at.seq, results: results,
+                                unread: feed.unread)),
+                        request: 0)
+                ]
+            default: return []
+            }
+        }
+    }
+
+    private static func delta(_ sync: SyncFrame, _ feed: Feed, _ request: UInt16) -> Frame {
+        let from = sync.cursor ?? Cursor(epoch: epoch, seq: 0)
+        let entries = feed.entries.filter { $0.seq > from.seq }
+        let to = Cursor(epoch: epoch, seq: max(from.seq, entries.last?.seq ?? 0))
+        return Frame(
+            .delta(
+                Delta(entries: entries, from: from, to: to, head: to.seq, unread: feed.unread)),
+            request: request)
+    }
+}
+
+final class ScriptedConnection: RouseConnection {
+    let events: AsyncStream<TransportEvent>
+    private let telling: AsyncStream<TransportEvent>.Continuation
+    private let decoder = Mutex(FrameDecoder(limits: .afterWelcome))
+    private let server: ScriptedServer
+
+    init(_ server: ScriptedServer) {
+        self.server = server
+        (events, telling) = AsyncStream.makeStream()
+        telling.yield(.connected)
+    }
+
+    func send(_ bytes: [UInt8]) {
+        let frames = decoder.withLock { decoder in
+            decoder.append(bytes)
+            var frames: [Frame] = []
+            while let frame = try? decoder.next() { frames.append(frame) }
+            return frames
+        }
+        // Together, as one read of a socket brings them.
+        let answers = frames.flatMap { server.answers(to: $0) }
+        if !answers.isEmpty { telling.yield(.received(answers.flatMap(\.encoded))) }
+    }
+
+    func close() { telling.finish() }
+}
+
+/// A phone with one app, its server and its disk. A killed process leaves the disk and the phone.
+struct Stage {
+    static let room = ConversationID(high: 3, low: 3)
+    let clock = ManualClock()
+    let phone: FakePhone
+    let server: ScriptedServer
+    private let disk: MemoryStore
+
+    init(phone: FakePhone = FakePhone(), disk: MemoryStore? = nil) throws {
+        self.phone = phone
+        server = ScriptedServer(phone)
+        if let disk {
+            self.disk = disk
+        } else {
+            self.disk = MemoryStore(tables: LocalSchema.tables)
+            let store = TableLocalStore(store: self.disk, keepsOwed: true)
+            try store.saveSession(token: [9], user: "anna")
+            _ = try store.apply(
+                LocalChange(entries: [], to: Cursor(epoch: ScriptedServer.epoch, seq: 10)))
+        }
+    }
+
+    /// The same disk, under another screen.
+    func next(_ phone: FakePhone) throws -> Stage { try Stage(phone: phone, disk: disk) }
+
+    /// A process of the app.
+    func process(isLocked: Bool = false) -> Rouse {
+        let disk = Disk(disk)
+        return Rouse(
+            configuration: ClientConfiguration(
+                app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
+                clientVersion: "1"),
+            transport: server, phone: phone, clock: clock, seed: 1,
+            openStore: {
+                if isLocked { throw LocalStoreError.unavailable("not unlocked") }
+                return TableLocalStore(store: disk.store, keepsOwed: true)
+            }, identity: { _ in nil })
+    }
+
+    /// One process at a time uses it.
+    private final class Disk: @unchecked Sendable {
+        // @unchecked: a test runs one process of the app at a time, and an actor each process.
+        let store: MemoryStore
+
+        init(_ store: MemoryStore) { self.store = store }
+    }
+
+    static func message(_ number: UInt64, body: String? = nil) -> Entry {
+        Entry(
+            seq: 10 + number, conversation: room,
+            object: MessageID(high: 0, low: number).bytes, version: number,
+            body: .message(
+                MessageState(
+                    position: number, sender: "ben",
+                    push: PushText(title: "Ben", body: body ?? "\(number)"))))
+    }
+
+    static func readMark(through: UInt64, seq: UInt64) -> Entry {
+        Entry(
+            seq: seq, conversation: room, object: room.bytes, version: seq,
+            body: .readMark(ReadMarkState(through: through)))
+    }
+}
