@@ -24,6 +24,7 @@ public final class PostgresHints: Sendable {
     private let bell: (read: Int32, write: Int32)
     private let next: @Sendable () -> [String]
     private let received: @Sendable (String) -> Void
+    private let lost: @Sendable () -> Void
 
     /// How often hints may have been lost, because the connection was.
     public var losses: UInt64 { state.withLock { $0.losses } }
@@ -31,13 +32,15 @@ public final class PostgresHints: Sendable {
     /// - Parameters:
     ///   - next: The texts to send now, called on the thread after `ring`.
     ///   - received: Called on the thread with each text, those sent here among them.
+    ///   - lost: Called there when the connection is back after texts may have been lost.
     public init(
         _ options: PostgresOptions, next: @escaping @Sendable () -> [String],
-        received: @escaping @Sendable (String) -> Void
+        received: @escaping @Sendable (String) -> Void, lost: @escaping @Sendable () -> Void
     ) {
         self.options = options
         self.next = next
         self.received = received
+        self.lost = lost
         var ends: [Int32] = [-1, -1]
         precondition(pipe(&ends) == 0, "no descriptors for a bell: \(errno)")
         for end in ends {
@@ -63,6 +66,7 @@ public final class PostgresHints: Sendable {
                 continue
             }
             pause = 50
+            if losses > 0 { lost() }
             serve(connection)
             PQfinish(connection)
             state.withLock { $0.losses += 1 }
@@ -86,9 +90,12 @@ public final class PostgresHints: Sendable {
     private func connect() -> OpaquePointer? {
         let keywords = [
             "dbname", "connect_timeout", "application_name", "keepalives_idle",
-            "tcp_user_timeout",
+            "tcp_user_timeout", "target_session_attrs",
         ]
-        let values = [options.address, "\(options.connectTimeout)", "rouse hints", "10", "20000"]
+        let values = [
+            options.address, "\(options.connectTimeout)", "rouse hints", "10", "20000",
+            "read-write",
+        ]
         let connection = PostgresConnection.withStrings(keywords) { keywords in
             PostgresConnection.withStrings(values) { PQconnectdbParams(keywords, $0, 1) }
         }

@@ -68,6 +68,7 @@ extension Server {
         _ = try material(configuration)
         _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         _ = try plainListener(configuration)
+        _ = try balancers(configuration)
         _ = try webhooks(configuration)
         try checkPaths(configuration)
     }
@@ -149,6 +150,16 @@ extension Server {
                     + "machine or a private network; a port without TLS is for these only")
         }
         return PlainListener(host: configuration.plainHost, port: port)
+    }
+
+    /// Balancers whose word is taken for where a connection comes from.
+    static func balancers(_ configuration: Configuration) throws -> [Network] {
+        guard let networks = Network.list(configuration.proxyNetworks) else {
+            throw ServerError(
+                "listen.proxy_networks: \(configuration.proxyNetworks) is not a list of networks "
+                    + "such as 10.0.0.0/8, fd00::/8")
+        }
+        return networks
     }
 
     /// Descriptors kept for the store, the API, pushes and a look around when devices are many.

@@ -12,6 +12,8 @@ public struct Configuration: Equatable, Sendable {
     public var plainHost = "127.0.0.1"
     /// `nil`: there is no such port. 0: a free one, told in the log.
     public var plainPort: UInt16?
+    /// Networks of balancers that speak the PROXY protocol.
+    public var proxyNetworks = ""
     public var certificateFile = ""
     public var privateKeyFile = ""
     /// Event loops for device connections; 0: one per core but one, at least one.
@@ -98,6 +100,10 @@ public struct Configuration: Equatable, Sendable {
                 configuration.plainPort = port
                 return nil
             }, show: { $0.plainPort.map { String($0) } ?? "off" }),
+        text(
+            "listen.proxy_networks",
+            "balancers that begin connections with a PROXY header, as 10.0.0.0/8; empty: none",
+            \.proxyNetworks),
         text("tls.certificate_file", "certificate chain, PEM", \.certificateFile),
         text("tls.key_file", "its private key, PEM", \.privateKeyFile),
         integer("loops", "event loops; 0: cores less one", \.loops, 0...256),

@@ -104,9 +104,12 @@ final class NodeHints: Sendable {
     private nonisolated(unsafe) var pending = Pending()  // guarded by `lock`
     private nonisolated(unsafe) var way: PostgresHints?  // set before any thread begins
 
-    /// - Parameter told: Called with what another node tells, on the hints' thread.
+    /// - Parameters:
+    ///   - told: Called with what another node tells, on the hints' thread.
+    ///   - lost: Called there when something that others told may not have come.
     init(
-        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (Committed) -> Void
+        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (Committed) -> Void,
+        lost: @escaping @Sendable () -> Void
     ) {
         from = "\(boot)"
         let own = from
@@ -118,7 +121,7 @@ final class NodeHints: Sendable {
                     message.from != own
                 else { return }
                 told(Self.committed(message.news))
-            })
+            }, lost: lost)
     }
 
     func start() {

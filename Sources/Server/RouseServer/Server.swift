@@ -73,6 +73,10 @@ public final class Server: Sendable {
                 doorbell.committed(committed)
                 if committed.background.contains(.pushes) { pushes.ring() }
                 if committed.hasDeliveries { deliveries.ring() }
+            } lost: {
+                doorbell.lostHints()
+                pushes.ring()
+                deliveries.ring()
             } : nil
         self.hints = hints
         store = try StoreService.start(
@@ -104,6 +108,9 @@ public final class Server: Sendable {
         settings.receivingBytesMax = configuration.receivingBytesMax
         settings.rates = Self.deviceRates(configuration)
         settings.plain = try Self.plainListener(configuration)
+        settings.balancers = try Self.balancers(configuration)
+        // What another node does is told by hints, which may be lost.
+        if place.isShared { settings.headTurns = 10 }
         do {
             sync = try SyncService.start(
                 settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)

@@ -25,6 +25,8 @@ final class Connection {
     private var session: Session?
     private let acceptedAt: Instant
     private let peerAddress: String
+    /// Something has come.
+    private var hasHeard = false
     private var framesReceived: UInt64 = 0
     private var framesSent: UInt64 = 0
     private var endCode: String?
@@ -62,14 +64,18 @@ final class Connection {
     private var countedPushed = PushedCounts()
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
 
-    init(number: UInt64, stream: Stream, isPlain: Bool, origin: PeerOrigin, shell: SyncLoop) {
+    /// - Parameter address: The client's, as its balancer tells it if there is one.
+    init(
+        number: UInt64, stream: Stream, isPlain: Bool, origin: PeerOrigin, address: String,
+        shell: SyncLoop
+    ) {
         self.number = number
         self.stream = stream
         self.isPlain = isPlain
         self.origin = origin
         self.shell = shell
         acceptedAt = shell.now
-        peerAddress = stream.peerAddress
+        peerAddress = address
         if !isPlain { handshakeDeadline = acceptedAt + shell.silenceDeadline }
         stream.onBytes = { [unowned self] bytes in self.received(bytes) }
         stream.onEnd = { [unowned self] in self.finish("end") }
@@ -99,8 +105,11 @@ final class Connection {
 
     // MARK: - From the socket
 
+    /// What came before the connection was known to be a client's.
+    func take(first bytes: [UInt8]) { bytes.withUnsafeBytes { received($0) } }
+
     private func received(_ bytes: UnsafeRawBufferPointer) {
-        guard lingerDeadline == nil else { return }
+        guard lingerDeadline == nil, isAwaited(bytes) else { return }
         // libuv would go on with this one before it looks at the others.
         let isMore = bytes.count == Loop.readBufferSize
         if isPlain {
@@ -116,6 +125,21 @@ final class Connection {
             shell.clientHelloCame(self)
         }
         shell.settle(self)
+    }
+
+    /// A PROXY header is taken from balancers only: anybody else could tell any address.
+    private func isAwaited(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard !hasHeard else { return true }
+        hasHeard = true
+        guard ProxyHeader.isBegun(by: bytes.prefix(12)) else { return true }
+        shell.log.limited(
+            .warning, "proxy.refused",
+            [
+                LogField("peer", peerAddress),
+                LogField("reason", "a PROXY header, but not of listen.proxy_networks"),
+            ])
+        finish("proxy-header")
+        return false
     }
 
     /// What waited for its turn goes on.

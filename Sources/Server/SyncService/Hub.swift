@@ -211,6 +211,11 @@ final class Hub: Sendable {
         return news
     }
 
+    /// What other nodes told may not have come: all heads are looked at.
+    func lostHints() {
+        lock.withLock { for loop in doors.indices { doors[loop].lost() } }
+    }
+
     /// Whether something was not told to this loop since it was last asked.
     func takeLoss(loop: Int) -> Bool {
         lock.withLock {

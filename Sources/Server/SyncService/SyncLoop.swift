@@ -29,6 +29,9 @@ final class SyncLoop {
     private var questions: [UInt64: Question] = [:]
     private var deadlines = DeadlineQueue()
     private var lastNumber: UInt64 = 0
+    /// Connections of balancers that have not said yet whose they are.
+    private var newcomers: [UInt64: Newcomer] = [:]
+    private var lastNewcomer: UInt64 = 0
     private var admission: Admission
     /// Who waits for a turn: for the handshake, or for more frames than one turn takes. Networks
     /// take turns.
@@ -90,7 +93,7 @@ final class SyncLoop {
     func listen(host: String, port: UInt16) throws -> UInt16 {
         let listener = try Listener.listen(
             loop: loop, host: host, port: port, reusePort: loopCount > 1)
-        listener.onConnection = { [unowned self] stream in self.accepted(stream) }
+        listener.onConnection = { [unowned self] stream in self.accepted(stream, isPlain: false) }
         listener.onAcceptFailure = { [unowned self] error in
             self.log.limited(.error, "accept.failed", [LogField("error", error)])
         }
@@ -98,8 +101,8 @@ final class SyncLoop {
         return listener.port
     }
 
-    /// Connections without TLS: no handshake, no address to count against (they come from a
-    /// balancer), and nothing else that is different.
+    /// Connections without TLS: no handshake, no address to count against unless the balancer tells
+    /// it, and nothing else that is different.
     func listenPlain(_ place: PlainListener) throws -> UInt16 {
         let listener = try Listener.listen(
             loop: loop, host: place.host, port: place.port, reusePort: loopCount > 1)
@@ -108,8 +111,7 @@ final class SyncLoop {
                 self.metrics.rateLimited["untrusted"].add()
                 return self.turnAway(stream)
             }
-            let origin = self.options.gates.origin(stream.peerAddress)
-            self.begin(stream, isPlain: true, origin: origin)
+            self.accepted(stream, isPlain: true)
         }
         listener.onAcceptFailure = { [unowned self] error in
             self.log.limited(.error, "accept.failed", [LogField("error", error)])
@@ -132,24 +134,76 @@ final class SyncLoop {
 
     // MARK: - Connections
 
-    private func accepted(_ stream: Stream) {
-        let origin = options.gates.origin(stream.peerAddress)
-        guard options.gates.mayConnect(origin, now: now) else {
+    private func accepted(_ stream: Stream, isPlain: Bool) {
+        let peer = stream.peerAddress
+        guard options.isBalancer(peer) else {
+            return admit(stream, isPlain: isPlain, Client(peer, options.gates.origin(peer)))
+        }
+        guard newcomers.count < options.handshakesMax else {
             metrics.rateLimited["connections"].add()
             return turnAway(stream)
         }
-        begin(stream, isPlain: false, origin: origin)
+        lastNewcomer += 1
+        let number = lastNewcomer
+        newcomers[number] = Newcomer(
+            stream, on: loop, deadline: options.handshakeDeadline
+        ) { [unowned self] heard in
+            self.newcomers[number] = nil
+            self.heard(heard, of: stream, isPlain: isPlain)
+        }
     }
 
-    private func begin(_ stream: Stream, isPlain: Bool, origin: PeerOrigin) {
+    /// The balancer said whose connection it passes on.
+    private func heard(
+        _ heard: Result<(ProxyHeader, rest: [UInt8]), Newcomer.ProxyFault>, of stream: Stream,
+        isPlain: Bool
+    ) {
+        let peer = stream.peerAddress
+        switch heard {
+        case .failure(let fault):
+            log.limited(
+                .warning, "proxy.refused",
+                [LogField("peer", peer), LogField("reason", fault.reason)])
+            turnAway(stream)
+        case .success((let header, let rest)):
+            // The balancer's own connections count against nobody.
+            let own = PeerOrigin(holder: nil, network: options.gates.origin(peer).network)
+            let origin = header.client.map { options.gates.origin($0) } ?? own
+            admit(stream, isPlain: isPlain, Client(header.client ?? peer, origin, rest))
+        }
+    }
+
+    /// Whose connection it is.
+    private struct Client {
+        let address: String
+        let origin: PeerOrigin
+        /// What came behind the balancer's header.
+        let first: [UInt8]
+
+        init(_ address: String, _ origin: PeerOrigin, _ first: [UInt8] = []) {
+            (self.address, self.origin, self.first) = (address, origin, first)
+        }
+    }
+
+    private func admit(_ stream: Stream, isPlain: Bool, _ client: Client) {
+        let isCounted = !isPlain || options.isBalancer(stream.peerAddress)
+        guard !isCounted || options.gates.mayConnect(client.origin, now: now) else {
+            metrics.rateLimited["connections"].add()
+            return turnAway(stream)
+        }
+        begin(stream, isPlain: isPlain, client)
+    }
+
+    private func begin(_ stream: Stream, isPlain: Bool, _ client: Client) {
         lastNumber += 1
         metrics.accepted.add()
         metrics.open.add(1)
-        let leaving = admission.admit(lastNumber, from: origin, besides: sessionCount)
+        let leaving = admission.admit(lastNumber, from: client.origin, besides: sessionCount)
         let connection = Connection(
-            number: lastNumber, stream: stream, isPlain: isPlain, origin: origin, shell: self)
+            number: lastNumber, stream: stream, isPlain: isPlain, origin: client.origin,
+            address: client.address, shell: self)
         connections[lastNumber] = connection
-        settle(connection)
+        if client.first.isEmpty { settle(connection) } else { connection.take(first: client.first) }
         if let leaving { connections[leaving]?.giveWay("place", atOnce: true) }
     }
 

@@ -1,3 +1,4 @@
+public import EventLoop
 import Model
 public import SyncServer
 import Telemetry
@@ -31,6 +32,12 @@ public struct SyncServiceConfiguration: Sendable {
     /// A second listener without TLS, for a balancer that terminates it; `nil`: none. Peers must
     /// be of this machine or a private network.
     public var plain: PlainListener?
+    /// Balancers that begin each connection with a PROXY header, on both ports. From everybody
+    /// else such a header is refused.
+    public var balancers: [Network] = []
+    /// In how many seconds each connected user's head is looked at once. Hints of this process are
+    /// not lost; those of other nodes may be.
+    public var headTurns = 60
 
     public init(host: String, port: UInt16, loops: Int, session: SessionConfiguration) {
         self.host = host
@@ -76,7 +83,8 @@ struct SyncOptions: Sendable {
     let headTurn: Milliseconds = 1_000
     /// In how many turns each user is looked at once: nothing that this process does is left to
     /// it, and what an idle connection costs is mostly this.
-    let headTurns = 60
+    let headTurns: Int
+    private let balancers: [Network]
     /// Frames of one connection that are taken before the others' turns.
     let framesPerTurn = 64
     /// How long turns are given before the loop looks at everything else, in milliseconds.
@@ -93,6 +101,14 @@ struct SyncOptions: Sendable {
         handshakesMax = configuration.handshakesMax
         receivingBytesMax = configuration.receivingBytesMax
         gates = RateGates(configuration.rates)
+        headTurns = configuration.headTurns
+        balancers = configuration.balancers
+    }
+
+    /// Whether connections from there begin with a PROXY header.
+    func isBalancer(_ peer: String) -> Bool {
+        guard !balancers.isEmpty, let address = NumericAddress.bytes(peer) else { return false }
+        return balancers.contains { $0.contains(address) }
     }
 
     /// One loop's share of the bytes of begun frames: at least what some whole frames take.

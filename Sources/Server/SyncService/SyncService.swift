@@ -14,6 +14,9 @@ public final class SyncService: Sendable {
 
         /// Told by the store's writer after each commit.
         public func committed(_ committed: Committed) { hub.committed(committed) }
+
+        /// What other nodes of the store committed may not have been told.
+        public func lostHints() { hub.lostHints() }
     }
 
     /// The port in use.

@@ -1,34 +1,5 @@
 import EventLoop
 
-/// A range of addresses: the first bits of 16 bytes, IPv4 mapped (RFC 4291, 2.5.5.2).
-struct Network: Hashable, Sendable {
-    private let bytes: [UInt8]
-    private let bits: Int
-
-    /// Reads `10.0.0.0/8`, `fc00::/7` or a single address; `nil`: it is none.
-    init?(_ text: some StringProtocol) {
-        let halves = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard (1...2).contains(halves.count), let bytes = NumericAddress.bytes(String(halves[0]))
-        else { return nil }
-        let width = halves[0].utf8.contains(UInt8(ascii: ":")) ? 128 : 32
-        guard let bits = halves.count == 2 ? Int(halves[1]) : width, (0...width).contains(bits)
-        else { return nil }
-        self.bytes = bytes
-        self.bits = 128 - width + bits
-    }
-
-    /// - Parameter address: 16 bytes.
-    func contains(_ address: [UInt8]) -> Bool {
-        guard address.count == 16 else { return false }
-        for (index, byte) in bytes.enumerated() where index * 8 < bits {
-            let wanted = min(8, bits - index * 8)
-            let mask = UInt8(truncatingIfNeeded: 0xFF00 >> wanted)
-            if (byte ^ address[index]) & mask != 0 { return false }
-        }
-        return true
-    }
-}
-
 /// Which addresses webhooks may be delivered to. A URL is chosen by an app's backend, the network
 /// the server stands in is not that backend's: without this a webhook reaches whatever the server
 /// reaches (WHK-5).
@@ -38,11 +9,7 @@ public struct AddressPolicy: Equatable, Sendable {
     /// Reads networks such as `10.0.0.0/8, fd00::/8`, split at commas and blanks; these are
     /// allowed besides the public Internet. `nil`: one of them is none.
     public init?(allowing text: String) {
-        var allowed: [Network] = []
-        for word in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
-            guard let network = Network(word) else { return nil }
-            allowed.append(network)
-        }
+        guard let allowed = Network.list(text) else { return nil }
         self.allowed = allowed
     }
 
