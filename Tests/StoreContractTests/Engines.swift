@@ -25,6 +25,9 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
     /// A real server, as everything that is written by rules.
     case postgres
     case heldPostgres
+    /// The same in one round trip for many reads.
+    case fetchedPostgres
+    case missingPostgres
 
     var testDescription: String { rawValue }
 
@@ -52,28 +55,34 @@ enum EngineFactory: String, CaseIterable, Sendable, CustomTestStringConvertible 
                 DistantEngine(
                     MemoryStore(tables: tables, lockRanks: lockRanks), lockRanks: lockRanks),
                 beginsAnew: self == .missingMemory)
-        case .postgres: try Self.postgres(tables)
-        case .heldPostgres: KnownStore(try Self.postgres(tables), isSoleWriter: false)
+        case .postgres: try Self.postgres(tables, lockRanks)
+        case .heldPostgres: KnownStore(try Self.postgres(tables, lockRanks), isSoleWriter: false)
+        case .fetchedPostgres, .missingPostgres:
+            FetchedStore(
+                try Self.postgres(tables, lockRanks), beginsAnew: self == .missingPostgres)
         }
     }
 
     private static let schemas = Mutex(0)
 
     /// A store in a schema of its own.
-    private static func postgres(_ tables: [Table]) throws -> any Store {
+    private static func postgres(
+        _ tables: [Table], _ lockRanks: [String: Int]
+    ) throws -> PostgresStore {
         var options = PostgresOptions(address: try PostgresPeer.shared().address)
         let number = schemas.withLock { number in
             number += 1
             return number
         }
         options.schema = "store_\(number)"
-        return try PostgresStore(tables: tables, options: options)
+        return try PostgresStore(tables: tables, lockRanks: lockRanks, options: options)
     }
 
     /// Whether what it needs is on this machine.
     var isThere: Bool {
         switch self {
-        case .postgres, .heldPostgres: PostgresPeer.isInstalled
+        case .postgres, .heldPostgres, .fetchedPostgres, .missingPostgres:
+            PostgresPeer.isInstalled
         default: true
         }
     }

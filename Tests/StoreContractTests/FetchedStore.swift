@@ -5,13 +5,13 @@ import WorkingSet
 
 /// A store whose transactions are those of `FetchedRows`, on an engine that is a round trip away.
 final class FetchedStore: DistantStore {
-    private let base: DistantEngine
+    private let base: any DistantStore
     private let beginsAnew: Bool
     private var isWriting = false
 
     /// - Parameter beginsAnew: with each read that was not known everything before it in the
     ///   transaction is undone, and done again when the row is there.
-    init(_ base: DistantEngine, beginsAnew: Bool) {
+    init(_ base: any DistantStore, beginsAnew: Bool) {
         self.base = base
         self.beginsAnew = beginsAnew
     }

@@ -223,7 +223,7 @@ struct PostgresTests {
     func schemas() throws {
         var unmade = try Self.options("unmade")
         unmade.migrates = false
-        #expect(try Self.refusal(unmade).contains("rouse migrate"))
+        #expect(try Self.refusal(unmade).contains("store.migrate = on"))
         try Self.open("newer").close()
         _ = try Self.ask(
             "INSERT INTO newer.schema_migration (number) VALUES (99) RETURNING number")

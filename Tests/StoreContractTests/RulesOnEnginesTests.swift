@@ -4,15 +4,24 @@ import Testing
 import Wake
 import Wire
 
-/// The server's rules over both engines: the same requests, the same outcomes, the same rows.
+/// The server's rules over the engines: the same requests, the same outcomes, the same rows.
 @Suite struct RulesOnEnginesTests {
-    @Test("rules come to the same on both engines", arguments: UInt64(1)...6)
-    func agreement(_ seed: UInt64) throws {
+    @Test("rules come to the same in memory and in a file", arguments: UInt64(1)...6)
+    func agreement(_ seed: UInt64) throws { try agree(seed, with: .sqlite) }
+
+    @Test(
+        "rules come to the same in memory and in PostgreSQL",
+        .enabled(if: EngineFactory.postgres.isThere, "PostgreSQL 15 is not installed"),
+        arguments: [EngineFactory.postgres, .fetchedPostgres])
+    func agreementAfar(_ engine: EngineFactory) throws { try agree(1, with: engine) }
+
+    private func agree(_ seed: UInt64, with engine: EngineFactory) throws {
         try withFolder { folder throws in
             let stores = [
                 try EngineFactory.memory.make(
                     tables: Schema.tables, lockRanks: Schema.lockRanks, in: folder),
-                try EngineFactory.sqlite.make(tables: Schema.tables, in: folder),
+                try engine.make(
+                    tables: Schema.tables, lockRanks: Schema.lockRanks, in: folder),
             ]
             defer { for store in stores { store.close() } }
             var script = RequestScript(seed)

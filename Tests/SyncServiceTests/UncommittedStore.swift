@@ -35,6 +35,7 @@ final class UncommittedStore: Store {
     }
 
     func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
+    var isSoleWriter: Bool { inner.isSoleWriter }
     func now() -> Timestamp { inner.now() }
     func checkpoint() throws(StoreError) { try inner.checkpoint() }
     var isCheckpointDue: Bool { inner.isCheckpointDue }

@@ -107,17 +107,24 @@ final class PostgresConnection {
     func rows(
         _ sql: String, _ values: [ColumnValue] = [], columns: [Column]
     ) throws(StoreError) -> [[ColumnValue]] {
+        try ask(sql, values, columns: columns)
+        return try synchronize().last ?? []
+    }
+
+    /// Queues a statement whose rows `synchronize` gives.
+    func ask(
+        _ sql: String, _ values: [ColumnValue] = [], columns: [Column]
+    ) throws(StoreError) {
         try queue(sql, values)
         expected.append(.rows(columns))
-        return try synchronize()
     }
 
     /// Sends what is queued and waits until all of it is carried out.
     ///
-    /// - Returns: the rows of the last statement that was queued for rows.
+    /// - Returns: the rows of each statement that was asked, in order.
     /// - Throws: what the first statement failed with that did not go well.
     @discardableResult
-    func synchronize() throws(StoreError) -> [[ColumnValue]] {
+    func synchronize() throws(StoreError) -> [[[ColumnValue]]] {
         try send()
         return try receive()
     }
@@ -182,9 +189,9 @@ final class PostgresConnection {
 
     // MARK: Receiving
 
-    private func receive() throws(StoreError) -> [[ColumnValue]] {
+    private func receive() throws(StoreError) -> [[[ColumnValue]]] {
         var failure: StoreError?
-        var rows: [[ColumnValue]] = []
+        var rows: [[[ColumnValue]]] = []
         // What is said of the connection stands above what its last statement said.
         while !expected.isEmpty {
             let next = expected.removeFirst()
@@ -193,7 +200,7 @@ final class PostgresConnection {
             switch (PQresultStatus(result), next) {
             case (PGRES_TUPLES_OK, .rows(let columns)) where failure == nil:
                 do throws(StoreError) {
-                    rows = try Self.rows(of: result, columns)
+                    rows.append(try Self.rows(of: result, columns))
                 } catch {
                     failure = error
                 }

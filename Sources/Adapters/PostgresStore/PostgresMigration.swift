@@ -12,9 +12,11 @@ struct PostgresMigration {
 
     private var newest: Int { max(tables.map(\.schema).max() ?? 1, Self.oldest) }
 
-    /// - Parameter migrates: `false`: only checks.
-    func run(migrates: Bool) throws(StoreError) {
-        guard migrates else { return try check() }
+    /// On a connection that is used for nothing else: it waits for as long as it takes.
+    func bringUp() throws(StoreError) {
+        for limit in ["lock_timeout", "statement_timeout"] {
+            try connection.run("SELECT set_config('\(limit)', '0', false)")
+        }
         // One node at a time, whoever else starts.
         let key = PostgresTables([], schema: schema).hash(
             of: [], in: Table("schema_migration", key: [Column("number", .integer)], values: []))
@@ -22,13 +24,12 @@ struct PostgresMigration {
             "SELECT 1::bigint FROM pg_advisory_lock($1)", [key],
             columns: [Column("held", .integer)])
         do throws(StoreError) {
-            try bringUp()
+            try carryOut()
         } catch {
             try? unlock(key)
             throw error
         }
         try unlock(key)
-        try check()
     }
 
     private func unlock(_ key: ColumnValue) throws(StoreError) {
@@ -36,7 +37,7 @@ struct PostgresMigration {
         try connection.synchronize()
     }
 
-    private func bringUp() throws(StoreError) {
+    private func carryOut() throws(StoreError) {
         let done = try applied()
         guard done > 0 else { return try create() }
         try refuseNewer(done)
@@ -76,8 +77,6 @@ struct PostgresMigration {
     private func carryOut(_ statements: [String], number: Int) throws(StoreError) {
         do throws(StoreError) {
             try connection.run("BEGIN")
-            // Rows of many tables may be rewritten.
-            try connection.run("SET LOCAL statement_timeout = 0")
             for statement in statements {
                 try connection.run(statement)
                 try connection.synchronize()
@@ -114,13 +113,14 @@ struct PostgresMigration {
     }
 
     /// Checks that the tables are what the program's data say.
-    private func check() throws(StoreError) {
+    func check() throws(StoreError) {
         let done = try applied()
         try refuseNewer(done)
         guard done == newest else {
             throw .unavailable(
                 "schema \"\(schema)\" at \(connection.place) has version \(done), this program "
-                    + "needs \(newest): run `rouse migrate` with a role that owns the schema")
+                    + "needs \(newest), or the role may not look there: start one node with "
+                    + "store.migrate = on and a role that owns the schema")
         }
         let text = [Column("table", .text), Column("note", .text)]
         let rows = try connection.rows(

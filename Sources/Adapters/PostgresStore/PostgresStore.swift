@@ -7,11 +7,12 @@ public import Model
 /// order that the rules keep, so that each read shows what others have committed until then.
 /// Reading beside it is REPEATABLE READ. A connection that was lost is made anew with the next
 /// call.
-public final class PostgresStore: Store {
+public final class PostgresStore: DistantStore {
     private let session: PostgresSession
     private let tables: PostgresTables
     private var connection: PostgresConnection?
     private var mark = PostgresCommitMark()
+    private var pause = ConnectPause()
     private var isClosed = false
     private var isBusy = false
     /// The server's clock less this machine's, in milliseconds, and when it was looked at.
@@ -23,19 +24,28 @@ public final class PostgresStore: Store {
 
     /// Connects, and makes the tables or checks them.
     ///
+    /// - Parameter lockRanks: The place of each table in the order of locks, by its name.
     /// - Throws: `.unavailable`: nobody answers, the role may not, or the schema is of another
     ///   version or of something else.
-    public init(tables: [Table], options: PostgresOptions) throws(StoreError) {
+    public init(
+        tables: [Table], lockRanks: [String: Int] = [:], options: PostgresOptions
+    ) throws(StoreError) {
         for table in tables {
             if let problem = table.problem() { preconditionFailure(problem) }
         }
         precondition(PostgresOptions.isSchema(options.schema), "no name of a schema")
         session = PostgresSession(options: options)
-        self.tables = PostgresTables(tables, schema: options.schema)
+        self.tables = PostgresTables(tables, schema: options.schema, ranks: lockRanks)
+        if options.migrates {
+            let other = try session.connect("migration")
+            defer { other.close() }
+            try PostgresMigration(connection: other, tables: tables, schema: options.schema)
+                .bringUp()
+        }
         let first = try session.connect("writer")
         do throws(StoreError) {
             try PostgresMigration(connection: first, tables: tables, schema: options.schema)
-                .run(migrates: options.migrates)
+                .check()
             try mark.make(on: first)
         } catch {
             first.close()
@@ -55,6 +65,12 @@ public final class PostgresStore: Store {
     public func write(_ body: (any StoreTransaction) throws(StoreError) -> Void)
         throws(StoreError)
     {
+        try writeFetching { transaction throws(StoreError) in try body(transaction) }
+    }
+
+    public func writeFetching(
+        _ body: (any FetchingTransaction) throws(StoreError) -> Void
+    ) throws(StoreError) {
         let connection = try begin()
         defer { isBusy = false }
         do throws(StoreError) {
@@ -140,9 +156,16 @@ public final class PostgresStore: Store {
         connection?.probe()
         if let connection, !connection.isLost { return connection }
         if let connection { forget(connection) }
-        let fresh = try session.connect("writer")
-        connection = fresh
-        return fresh
+        if let refusal = pause.refusal { throw refusal }
+        do throws(StoreError) {
+            let fresh = try session.connect("writer")
+            pause = ConnectPause()
+            connection = fresh
+            return fresh
+        } catch {
+            pause.note(error)
+            throw error
+        }
     }
 
     private func forget(_ lost: PostgresConnection) {

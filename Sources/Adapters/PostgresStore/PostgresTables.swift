@@ -9,6 +9,7 @@ final class PostgresTables {
         let insert: String
         let delete: String
         private var rows: [RowLock: String] = [:]
+        private var freeRows: [RowLock: String] = [:]
         private var updates: [[Int]: String] = [:]
         private var scans: [Shape: String] = [:]
 
@@ -43,6 +44,10 @@ final class PostgresTables {
         }
 
         func row(_ lock: RowLock) -> String { kept(&rows, lock) { sql.row(lock) } }
+        /// The row if nobody else holds it.
+        func freeRow(_ lock: RowLock) -> String {
+            kept(&freeRows, lock) { sql.row(lock) + " SKIP LOCKED" }
+        }
         func update(_ columns: [Int]) -> String { kept(&updates, columns) { sql.update(columns) } }
         func scan(_ scan: Scan) -> String { kept(&scans, Shape(scan)) { sql.scan(scan) } }
 
@@ -59,10 +64,13 @@ final class PostgresTables {
 
     /// Where the tables are: stores in one database hold keys of their own.
     private let schema: String
+    private let ranks: [String: Int]
     private let tables: [String: Statements]
 
-    init(_ tables: [Table], schema: String) {
+    /// - Parameter ranks: The place of each table in the order of locks, by its name.
+    init(_ tables: [Table], schema: String, ranks: [String: Int] = [:]) {
         self.schema = schema
+        self.ranks = ranks
         self.tables = Dictionary(
             tables.map { ($0.name, Statements($0)) },
             uniquingKeysWith: { _, _ in preconditionFailure("two tables of one name") })
@@ -74,6 +82,8 @@ final class PostgresTables {
         }
         return found
     }
+
+    func rank(of table: Table) -> Int { ranks[table.name] ?? .max }
 
     /// The number by which every node holds a key that has no row: FNV-1a of 64 bits, the same in
     /// every version of the program, for nodes of two versions run side by side.

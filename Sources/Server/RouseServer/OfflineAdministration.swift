@@ -6,7 +6,8 @@ import StoreService
 
 /// The admin API on a store that no server has open: for `rouse app --store`.
 ///
-/// Opening takes the server's lock, so a server cannot start meanwhile.
+/// Opening a file takes the server's lock, so a server cannot start meanwhile; of a database the
+/// nodes go on, and what changes reaches them with their turns.
 public final class OfflineAdministration {
     private let store: StoreService
     private let desk: AdminDesk

@@ -29,7 +29,9 @@ public enum StorePlace: Equatable, Sendable {
     func open() throws(StoreError) -> any Store {
         switch self {
         case .file(let path): try SQLiteStore(path: path, tables: Schema.tables)
-        case .postgres: try PostgresStore(tables: Schema.tables, options: postgresOptions)
+        case .postgres:
+            try PostgresStore(
+                tables: Schema.tables, lockRanks: Schema.lockRanks, options: postgresOptions)
         }
     }
 
