@@ -38,7 +38,9 @@ import Testing
         (binary(1, 0x31, [UInt8](repeating: 0x2f, count: 216)), nil),
     ]
 
-    @Test("a header is read however it is split, and what follows it is not its", arguments: headers)
+    @Test(
+        "a header is read however it is split, and what follows it is not its",
+        arguments: headers)
     func reads(_ header: (bytes: [UInt8], client: String?)) {
         for count in 0..<header.bytes.count {
             #expect(ProxyHeader.read(Array(header.bytes[..<count])) == .incomplete, "\(count)")
