@@ -29,6 +29,23 @@ public final class PostgresPeer: Sendable {
     /// As libpq takes it.
     public var address: String { "host=\(folder) user=rouse dbname=postgres" }
 
+    /// Runs statements as the server's owner; what went wrong, or nothing.
+    public func psql(_ sql: String) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "\(Self.programs)/psql")
+        process.arguments = [
+            "-h", folder, "-U", "rouse", "-d", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql,
+        ]
+        let errors = Pipe()
+        process.standardError = errors
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        let text = String(
+            decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return process.terminationStatus == 0 ? "" : text
+    }
+
     private init() throws {
         folder =
             FileManager.default.temporaryDirectory

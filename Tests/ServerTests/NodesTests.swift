@@ -47,4 +47,87 @@ struct NodesTests {
         #expect(outcome.status != 0)
         #expect(!outcome.errors.contains("unavailable("), "\(outcome.errors)")
     }
+
+    @Test(
+        "a store goes from a file to PostgreSQL and back, and a device goes on where it was",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func moves() throws {
+        let first = try RealServer()
+        func step(_ step: String, on server: RealServer) throws {
+            let (output, status) = try server.runPeer(
+                "kept.py", [step, "--folder", first.folder.path])
+            #expect(status == 0 && output.contains("\(step): ok"), "\(output)")
+        }
+        try step("begin", on: first)
+        let file = first.path("rouse.db")
+        let database = try settings("moved")
+        let named = database.flatMap { ["--set", $0] }
+        let early = try Program.run(["import", file] + named)
+        #expect(early.status == 69, "\(early.errors)")
+        first.stop()
+        let imported = try Program.run(["import", file] + named)
+        try #require(imported.status == 0, "\(imported.errors)")
+        let twice = try Program.run(["import", file] + named)
+        #expect(twice.status == 69 && twice.errors.contains("only an empty store"))
+        let second = try RealServer(settings: database, besides: first)
+        try step("go-on", on: second)
+        let nodes = try Program.run(["node", "list"] + named)
+        #expect(nodes.output.contains(": there since "), "\(nodes)")
+        let back = first.path("back.db")
+        let served = try Program.run(["export", back] + named)
+        #expect(served.status == 69 && served.errors.contains("stop the nodes first"))
+        second.stop()
+        // The node's lease has to end.
+        var exported = try Program.run(["export", back] + named)
+        for _ in 0..<40 where exported.status != 0 {
+            Thread.sleep(forTimeInterval: 0.5)
+            exported = try Program.run(["export", back] + named)
+        }
+        try #require(exported.status == 0, "\(exported.errors)")
+        let third = try RealServer(storePath: back, besides: first)
+        try step("go-on", on: third)
+        third.stop()
+    }
+
+    @Test("a database without tables is told what makes them, and `migrate` does")
+    func migrates() throws {
+        let named = try settings("unmigrated").flatMap { ["--set", $0] }
+        let list = try Program.run(["node", "list"] + named)
+        #expect(list.status == 69 && list.errors.contains("store.migrate = on"))
+        let made = try Program.run(["migrate"] + named)
+        #expect(made.status == 0, "\(made.errors)")
+        let empty = try Program.run(["node", "list"] + named)
+        #expect(empty.status == 0 && empty.output.contains("no node is there"))
+        let nowhere = try Program.run(["migrate"])
+        #expect(nowhere.status != 0 && nowhere.errors.contains("store.postgres"))
+    }
+
+    @Test("a node serves with a role that may write rows and nothing else")
+    func leastRights() throws {
+        let peer = try PostgresPeer.shared()
+        for statement in [
+            "CREATE ROLE least_owner LOGIN", "CREATE ROLE least LOGIN",
+            "GRANT CREATE ON DATABASE postgres TO least_owner",
+            "CREATE SCHEMA rights AUTHORIZATION least_owner",
+            "GRANT USAGE ON SCHEMA rights TO least",
+            "ALTER DEFAULT PRIVILEGES FOR ROLE least_owner IN SCHEMA rights "
+                + "GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO least",
+        ] {
+            #expect(try peer.psql(statement) == "", "\(statement)")
+        }
+        func settings(_ role: String, migrate: String) -> [String] {
+            let address = peer.address.replacingOccurrences(of: "user=rouse", with: "user=\(role)")
+            return [
+                "store.postgres=\(address)", "store.schema=rights", "store.migrate=\(migrate)",
+            ]
+        }
+        let made = try Program.run(
+            ["migrate"] + settings("least_owner", migrate: "off").flatMap { ["--set", $0] })
+        try #require(made.status == 0, "\(made.errors)")
+        let server = try RealServer(settings: settings("least", migrate: "off"))
+        #expect(try server.rouse(["app", "list"]).contains(RealServer.app))
+        server.stop()
+        let refused = try peer.psql("SET ROLE least; DROP TABLE rights.message")
+        #expect(refused.contains("must be owner"), "\(refused)")
+    }
 }

@@ -36,11 +36,14 @@ final class RealServer {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let certificates = try DevelopmentCertificates(names: ["localhost", "127.0.0.1"])
         let issuer = PrivateKey.generate(.p256)
+        let issuerPEM = try node.map {
+            try String(contentsOfFile: $0.path("issuer.pem"), encoding: .utf8)
+        }
         if let node { apiKey = node.apiKey }
         try write(certificates.authorityPEM, "ca.pem")
         try write(certificates.server.certificatePEM, "server.pem")
         try write(certificates.server.privateKeyPEM, "server.key")
-        try write(issuer.pem, "issuer.pem")
+        try write(issuerPEM ?? issuer.pem, "issuer.pem")
         try write(issuer.publicKeyPEM, "issuer.pub.pem")
         let prefix = tracer(folder)
         isTraced = !prefix.isEmpty

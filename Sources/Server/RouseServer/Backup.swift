@@ -178,7 +178,7 @@ public struct BackupError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension StoreError {
-    fileprivate var words: String {
+    var words: String {
         switch self {
         case .full(let words), .conflict(let words), .unavailable(let words),
             .corrupt(let words):

@@ -26,12 +26,18 @@ public enum StorePlace: Equatable, Sendable {
         }
     }
 
-    func open() throws(StoreError) -> any Store {
+    /// - Parameter isPatient: A transaction may take as long as it takes.
+    func open(isPatient: Bool = false) throws(StoreError) -> any Store {
+        var options = PostgresOptions(address: "")
+        if case .postgres = self { options = postgresOptions }
+        if isPatient {
+            (options.idleTransactionTimeout, options.statementTimeout) = (0, 0)
+        }
         switch self {
-        case .file(let path): try SQLiteStore(path: path, tables: Schema.tables)
+        case .file(let path): return try SQLiteStore(path: path, tables: Schema.tables)
         case .postgres:
-            try PostgresStore(
-                tables: Schema.tables, lockRanks: Schema.lockRanks, options: postgresOptions)
+            return try PostgresStore(
+                tables: Schema.tables, lockRanks: Schema.lockRanks, options: options)
         }
     }
 

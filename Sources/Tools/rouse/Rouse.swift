@@ -16,7 +16,7 @@ enum Rouse {
     static let commands: [Command] =
         serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
         + benchCommands
-        + conformCommands + conformClientCommands + backupCommands
+        + conformCommands + conformClientCommands + backupCommands + storeCommands
         + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
         + fleetCommands + accessCommands
         + developmentCommands

@@ -38,7 +38,7 @@ extension Rouse {
         }
         let configuration: Configuration
         do {
-            configuration = try self.configuration(arguments)
+            configuration = try servedConfiguration(arguments)
             if arguments.has("check-config") { try Server.check(configuration) }
         } catch {
             Terminal.complain("rouse serve: \(error)")
@@ -65,7 +65,8 @@ extension Rouse {
         }
     }
 
-    private static func configuration(_ arguments: Arguments) throws -> Configuration {
+    /// What `--config`, the environment and `--set` say together.
+    static func servedConfiguration(_ arguments: Arguments) throws -> Configuration {
         var text = ""
         var name = "defaults"
         if let path = arguments.string("config") {

@@ -1,0 +1,145 @@
+import Foundation
+import RouseServer
+
+/// `rouse import`, `rouse export`, `rouse migrate` and `rouse node list`: stores in PostgreSQL.
+extension Rouse {
+    private static let databaseOptions = [
+        CommandOption("config", "FILE", "the nodes' configuration, which names the database"),
+        CommandOption("set", "KEY=VALUE", "one setting, above the file"),
+        CommandOption("json", "end with one JSON object on stdout"),
+    ]
+
+    static let storeCommands: [Command] = [
+        Command(
+            description: CommandDescription(
+                name: "import", summary: "take a store from a file into PostgreSQL",
+                operands: ["FILE"], options: databaseOptions,
+                examples: [
+                    "rouse import --config node.conf rouse.db",
+                    "rouse import --set store.postgres=postgresql://rouse@db/rouse rouse.db",
+                ],
+                notes: """
+                    Stop the server of FILE first, and start no node before this has ended. All of
+                    it is one transaction: a kill at any moment leaves the database empty. Cursors,
+                    numbers of mutations and session tokens stay what they are: devices go on where
+                    they were. FILE is left as it is; do not serve it again.
+                    Exit status: 69 FILE or the database cannot be used, or is in use.
+                    """),
+            run: { arguments in
+                try copy(
+                    arguments, from: .file(arguments.operands[0]), to: try database(arguments))
+            }),
+        Command(
+            description: CommandDescription(
+                name: "export", summary: "take a store from PostgreSQL into a file",
+                operands: ["FILE"], options: databaseOptions,
+                examples: ["rouse export --config node.conf rouse.db"],
+                notes: """
+                    Stop all nodes first. FILE must not exist, and is a store that `rouse serve`
+                    takes with `store.path`. What is said of `rouse import` holds in this
+                    direction, too.
+                    Exit status: 69 the database or FILE cannot be used, or is in use.
+                    """),
+            run: { arguments in
+                try copy(
+                    arguments, from: try database(arguments), to: .file(arguments.operands[0]))
+            }),
+        Command(
+            description: CommandDescription(
+                name: "migrate", summary: "make the tables in PostgreSQL, or bring them up to date",
+                options: databaseOptions,
+                examples: ["rouse migrate --config owner.conf"],
+                notes: """
+                    For nodes with `store.migrate = off`, whose role may not make tables: this one
+                    does, with a role that owns the schema. Nodes of the version before go on
+                    meanwhile; a node that finds a newer schema than it knows refuses to start.
+                    Exit status: 69 the database cannot be used.
+                    """),
+            run: { try migrate($0) }),
+        Command(
+            description: CommandDescription(
+                name: "node list", summary: "the nodes that share a store in PostgreSQL",
+                options: databaseOptions, examples: ["rouse node list --config node.conf"]),
+            run: { try listNodes($0) }),
+    ]
+
+    private static func database(_ arguments: Arguments) throws -> StorePlace {
+        let place = try servedConfiguration(arguments).storePlace
+        guard case .postgres = place else {
+            throw AdminRefusal(
+                description: "no database is named: give --config with store.postgres, or --set "
+                    + "store.postgres=postgresql://...")
+        }
+        return place
+    }
+
+    private static func copy(
+        _ arguments: Arguments, from source: StorePlace, to target: StorePlace
+    ) throws -> Int32 {
+        var shown: UInt64 = 0
+        do {
+            let copied = try StoreCopy.run(from: source, to: target) { table, rows in
+                guard rows >= shown + 100_000 else { return }
+                shown = rows
+                Terminal.complain("\(rows) rows, \(table)")
+            }
+            if arguments.has("json") {
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.sortedKeys]
+                Terminal.print(String(decoding: try encoder.encode(copied), as: UTF8.self))
+            } else {
+                Terminal.print(
+                    "\(target.name): \(copied.rows) rows of \(copied.tables) tables, from "
+                        + source.name)
+            }
+            return ExitStatus.success
+        } catch let refusal as StoreCopy.Refusal {
+            Terminal.complain("rouse: \(refusal)")
+            return ExitStatus.unavailable
+        }
+    }
+
+    private static func migrate(_ arguments: Arguments) throws -> Int32 {
+        var configuration = try servedConfiguration(arguments)
+        configuration.postgresMigrates = true
+        _ = try database(arguments)
+        do {
+            try StoreMigration.run(configuration.storePlace)
+        } catch let refusal as StoreCopy.Refusal {
+            Terminal.complain("rouse migrate: \(refusal)")
+            return ExitStatus.unavailable
+        }
+        Terminal.print("\(configuration.storePlace.name): the tables are those of this program")
+        return ExitStatus.success
+    }
+
+    private static func listNodes(_ arguments: Arguments) throws -> Int32 {
+        do {
+            let list = try NodeList.read(try database(arguments), now: Date())
+            if arguments.has("json") {
+                let encoder = JSONEncoder()
+                encoder.keyEncodingStrategy = .convertToSnakeCase
+                encoder.dateEncodingStrategy = .iso8601
+                encoder.outputFormatting = [.sortedKeys]
+                Terminal.print(String(decoding: try encoder.encode(list), as: UTF8.self))
+            } else {
+                Terminal.print(text(of: list))
+            }
+            return ExitStatus.success
+        } catch let refusal as StoreCopy.Refusal {
+            Terminal.complain("rouse node list: \(refusal)")
+            return ExitStatus.unavailable
+        }
+    }
+
+    private static func text(of list: NodeList) -> String {
+        guard !list.nodes.isEmpty else { return "no node is there" }
+        let times = ISO8601DateFormatter()
+        return list.nodes.map { node in
+            "\(node.name): \(node.isThere ? "there" : "silent") since "
+                + times.string(from: node.isThere ? node.startedAt : node.until)
+                + ", \(node.sessions)\(node.hasMoreSessions ? " or more" : "") sessions, boot "
+                + node.boot
+        }.joined(separator: "\n")
+    }
+}
