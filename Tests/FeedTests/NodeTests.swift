@@ -57,11 +57,29 @@ import Testing
     @Test func aNodeThatWasTakenForGoneIsThereAgainWithItsNextBeat() throws {
         try start(first)
         try start(second)
-        world.pass(10_000)
-        try world.ask(.beat(second))
+        for _ in 0..<2 {
+            world.pass(5_000)
+            try world.ask(.beat(second))
+        }
         #expect(try world.all(NodeRecord.self).map(\.name) == ["two"])
         try world.ask(.beat(first))
         #expect(try world.all(NodeRecord.self).map(\.name).sorted() == ["one", "two"])
+    }
+
+    @Test func whereTheStoreWasAwayNobodyIsTakenForGoneAtOnce() throws {
+        try start(first)
+        try start(second)
+        try world.login("anna", DeviceID(high: 1, low: 1))
+        world.pass(60_000)
+        try world.ask(.beat(second))
+        world.pass(4_000)
+        try world.ask(.beat(first))
+        for _ in 0..<10 {
+            world.pass(2_000)
+            for node in [second, first] { try world.ask(.beat(node)) }
+        }
+        #expect(try expected == [nil])
+        #expect(try world.all(NodeRecord.self).count == 2)
     }
 
     @Test func withoutNodesAStartEndsTheSessionsOfEveryOtherBoot() throws {

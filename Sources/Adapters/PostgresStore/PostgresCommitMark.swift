@@ -23,7 +23,7 @@ struct PostgresCommitMark {
     func make(on connection: PostgresConnection) throws(StoreError) {
         try connection.run(
             "INSERT INTO commit_mark (writer, number) VALUES ($1, $2) "
-                + "ON CONFLICT (writer) DO UPDATE SET written_at = now()",
+                + "ON CONFLICT (writer) DO UPDATE SET number = $2, written_at = now()",
             [.blob(writer), .integer(number)])
         try connection.run(
             "DELETE FROM commit_mark WHERE writer IN (SELECT writer FROM commit_mark "
@@ -31,20 +31,38 @@ struct PostgresCommitMark {
         try connection.synchronize()
     }
 
-    /// Queues what tells of the transaction that is about to be committed.
+    /// Queues what tells of the transaction that is about to be committed. Where the row does not
+    /// have the number before, the transaction fails with a division by zero.
     mutating func write(on connection: PostgresConnection) throws(StoreError) {
-        number += 1
+        let next = number + 1
         try connection.run(
-            "UPDATE commit_mark SET number = $2, written_at = now() WHERE writer = $1",
-            [.blob(writer), .integer(number)])
+            "WITH changed AS (UPDATE commit_mark SET number = $2::bigint, written_at = now() "
+                + "WHERE writer = $1 AND number = $2::bigint - 1 RETURNING 1) "
+                + "SELECT 1 / count(*) FROM changed",
+            [.blob(writer), .integer(next)])
+        number = next
     }
 
-    /// Whether the last transaction was committed. Waits while the server still carries it out,
-    /// for that holds the row.
-    func isCommitted(on connection: PostgresConnection) throws(StoreError) -> Bool {
+    /// A transaction that wrote its number was rolled back.
+    mutating func takeBack() { number -= 1 }
+
+    /// Whether the last transaction was committed. If it was not, it never will be: what the server
+    /// may still have of it finds another number than the one before.
+    mutating func isCommitted(on connection: PostgresConnection) throws(StoreError) -> Bool {
+        try connection.run("BEGIN")
         let rows = try connection.rows(
             "SELECT number FROM commit_mark WHERE writer = $1 FOR UPDATE", [.blob(writer)],
             columns: [Column("number", .integer)])
-        return rows.first == [.integer(number)]
+        let isCommitted = rows.first == [.integer(number)]
+        if !isCommitted {
+            try connection.run(
+                "INSERT INTO commit_mark (writer, number) VALUES ($1, $2) "
+                    + "ON CONFLICT (writer) DO UPDATE SET number = $2, written_at = now()",
+                [.blob(writer), .integer(number + 1)])
+        }
+        try connection.run("COMMIT")
+        try connection.synchronize()
+        if !isCommitted { number += 1 }
+        return isCommitted
     }
 }

@@ -37,13 +37,18 @@ final class PostgresConnection {
 
     /// Milliseconds without a word of the server after which the connection is given up. The
     /// server's own limits end a statement long before.
-    private static let silence: Int32 = 60_000
+    private static let silenceMax: Int32 = 60_000
+    private let silence: Int32
 
     /// - Parameters:
     ///   - options: Keywords of libpq (PostgreSQL 15, 34.1.2) with their values; they stand above
     ///     those of `address`.
+    ///   - isPatient: Waits for an answer for as long as the server is there.
     /// - Throws: `.unavailable`: why nobody answers, or refuses.
-    init(_ address: String, options: [(String, String)]) throws(StoreError) {
+    init(
+        _ address: String, options: [(String, String)], isPatient: Bool = false
+    ) throws(StoreError) {
+        silence = isPatient ? -1 : Self.silenceMax
         // `dbname` holds the address, which is taken apart; what follows it stands above it.
         let all = [("dbname", address)] + options
         handle = Self.withStrings(all.map(\.0)) { keywords in
@@ -87,7 +92,7 @@ final class PostgresConnection {
 
     /// Looks, without waiting, whether the server has closed the connection since it was used last.
     func probe() {
-        guard let handle, expected.isEmpty else { return }
+        guard let handle else { return }
         var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         while !isLost, poll(&descriptor, 1, 0) > 0 {
             if PQconsumeInput(handle) == 0 || PQstatus(handle) != CONNECTION_OK { close() }
@@ -246,8 +251,8 @@ final class PostgresConnection {
     private func wait(for events: Int16) throws(StoreError) {
         let handle = try usable()
         var descriptor = pollfd(fd: PQsocket(handle), events: events, revents: 0)
-        var ready = poll(&descriptor, 1, Self.silence)
-        while ready < 0, errno == EINTR { ready = poll(&descriptor, 1, Self.silence) }
+        var ready = poll(&descriptor, 1, silence)
+        while ready < 0, errno == EINTR { ready = poll(&descriptor, 1, silence) }
         guard ready > 0 else { throw lost() }
         if descriptor.revents & ~Int16(POLLOUT) != 0, PQconsumeInput(handle) == 0 { throw lost() }
     }

@@ -65,9 +65,10 @@ public final class PostgresHints: Sendable {
                 pause = min(2 * pause, Self.retryMax)
                 continue
             }
+            if losses > 0 || pause > 50 { lost() }
             pause = 50
-            if losses > 0 { lost() }
             serve(connection)
+            _ = wait(nil, pause)
             PQfinish(connection)
             state.withLock { $0.losses += 1 }
         }
@@ -90,10 +91,11 @@ public final class PostgresHints: Sendable {
     private func connect() -> OpaquePointer? {
         let keywords = [
             "dbname", "connect_timeout", "application_name", "keepalives_idle",
-            "tcp_user_timeout", "target_session_attrs",
+            "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+            "target_session_attrs",
         ]
         let values = [
-            options.address, "\(options.connectTimeout)", "rouse hints", "10", "20000",
+            options.address, "\(options.connectTimeout)", "rouse hints", "10", "5", "3", "20000",
             "read-write",
         ]
         let connection = PostgresConnection.withStrings(keywords) { keywords in
@@ -126,8 +128,11 @@ public final class PostgresHints: Sendable {
 
     /// Until the connection is lost, or `stop`.
     private func serve(_ connection: OpaquePointer) {
+        var isFirst = true
         while !state.withLock({ $0.isStopped }) {
-            guard wait(connection, nil) else { return }
+            // What waited for the connection goes at once.
+            guard wait(connection, isFirst ? 0 : nil) else { return }
+            isFirst = false
             for text in next() {
                 let isSent = carryOut(
                     "SELECT pg_notify($1, $2)", [channel, text], on: connection)

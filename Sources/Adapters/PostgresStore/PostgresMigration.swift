@@ -119,8 +119,8 @@ struct PostgresMigration {
         guard done == newest else {
             throw .unavailable(
                 "schema \"\(schema)\" at \(connection.place) has version \(done), this program "
-                    + "needs \(newest), or the role may not look there: start one node with "
-                    + "store.migrate = on and a role that owns the schema")
+                    + "needs \(newest), or the role may not look there: run `rouse "
+                    + "migrate`, or one node with store.migrate = on, as a role that owns it")
         }
         let text = [Column("table", .text), Column("note", .text)]
         let rows = try connection.rows(

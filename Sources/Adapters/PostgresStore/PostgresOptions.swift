@@ -12,12 +12,13 @@ public struct PostgresOptions: Sendable {
     /// Seconds to wait for the server's answer to a connection.
     public var connectTimeout = 5
     /// Milliseconds a statement waits for a row that another transaction holds.
-    public var lockTimeout = 5_000
+    public var lockTimeout = 2_000
     /// Milliseconds a statement may take.
-    public var statementTimeout = 15_000
+    public var statementTimeout = 5_000
     /// Milliseconds after which the server ends a transaction whose node says nothing any more, so
-    /// that it holds no rows.
-    public var idleTransactionTimeout = 30_000
+    /// that it holds no rows. Others must not be kept from saying that they are there
+    /// (`RuleLimits.nodeLease`).
+    public var idleTransactionTimeout = 3_000
     /// Milliseconds to find out whether a transaction was committed whose answer was lost.
     public var resolveTimeout: UInt64 = 10_000
 
@@ -25,7 +26,8 @@ public struct PostgresOptions: Sendable {
 
     /// Whether it can be the name of a schema: it stands in statements as it is.
     public static func isSchema(_ name: String) -> Bool {
-        (1...63).contains(name.utf8.count)
+        // NOTIFY's channel has it behind six other bytes, and names have 63.
+        (1...57).contains(name.utf8.count)
             && name.utf8.allSatisfy { byte in
                 (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x5f
             }

@@ -6,7 +6,9 @@ struct PostgresSession {
     let options: PostgresOptions
 
     /// A connection whose statements find the tables by their names.
-    func connect(_ role: String) throws(StoreError) -> PostgresConnection {
+    func connect(
+        _ role: String, isPatient: Bool = false
+    ) throws(StoreError) -> PostgresConnection {
         let connection = try PostgresConnection(
             options.address,
             options: [
@@ -16,7 +18,7 @@ struct PostgresSession {
                 ("keepalives_count", "3"), ("tcp_user_timeout", "20000"),
                 // Behind a list of hosts only the primary takes writes.
                 ("target_session_attrs", "read-write"),
-            ])
+            ], isPatient: isPatient)
         do throws(StoreError) {
             for (setting, value) in settings {
                 try connection.run("SELECT set_config('\(setting)', '\(value)', false)")

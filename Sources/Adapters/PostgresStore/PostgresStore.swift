@@ -13,6 +13,8 @@ public final class PostgresStore: DistantStore {
     private var connection: PostgresConnection?
     private var mark = PostgresCommitMark()
     private var pause = ConnectPause()
+    /// The connection's server has the row that tells of commits.
+    private var isMarked = true
     private var isClosed = false
     private var isBusy = false
     /// The server's clock less this machine's, in milliseconds, and when it was looked at.
@@ -21,6 +23,8 @@ public final class PostgresStore: DistantStore {
 
     /// Milliseconds for which the difference of the clocks is taken to stay.
     private static let clockInterval: UInt64 = 10_000
+    /// Milliseconds of the slowest answer that says when the server looked at its clock.
+    private static let answerMax: UInt64 = 500
 
     /// Connects, and makes the tables or checks them.
     ///
@@ -37,7 +41,7 @@ public final class PostgresStore: DistantStore {
         session = PostgresSession(options: options)
         self.tables = PostgresTables(tables, schema: options.schema, ranks: lockRanks)
         if options.migrates {
-            let other = try session.connect("migration")
+            let other = try session.connect("migration", isPatient: true)
             defer { other.close() }
             try PostgresMigration(connection: other, tables: tables, schema: options.schema)
                 .bringUp()
@@ -74,6 +78,8 @@ public final class PostgresStore: DistantStore {
         let connection = try begin()
         defer { isBusy = false }
         do throws(StoreError) {
+            if !isMarked { try mark.make(on: connection) }
+            isMarked = true
             try connection.run("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
             let transaction = PostgresTransaction(connection, tables, isWriting: true)
             defer { transaction.end() }
@@ -94,6 +100,7 @@ public final class PostgresStore: DistantStore {
         } catch {
             guard connection.isLost else {
                 rollBack(connection)
+                mark.takeBack()
                 throw error
             }
             forget(connection)
@@ -161,6 +168,7 @@ public final class PostgresStore: DistantStore {
             let fresh = try session.connect("writer")
             pause = ConnectPause()
             connection = fresh
+            isMarked = false
             return fresh
         } catch {
             pause.note(error)
@@ -186,11 +194,17 @@ public final class PostgresStore: DistantStore {
     public func now() -> Timestamp {
         let monotonic = PostgresSession.monotonicClock()
         if !isBusy, clock.map({ monotonic > $0.at + Self.clockInterval }) ?? true {
-            let before = PostgresSession.wallClock()
-            if let connection = try? usable(), let now = try? PostgresSession.now(connection) {
-                // In the middle of the question the server looked at its clock.
-                let middle = before + (PostgresSession.wallClock() - before) / 2
-                clock = (now - middle, monotonic)
+            // A connection is made before: that may take long.
+            if let connection = try? usable() {
+                let before = PostgresSession.wallClock()
+                let start = PostgresSession.monotonicClock()
+                if let now = try? PostgresSession.now(connection),
+                    case let passed = PostgresSession.monotonicClock() - start,
+                    passed <= Self.answerMax
+                {
+                    // In the middle of the question the server looked at its clock.
+                    clock = (now - before - Int64(passed / 2), monotonic)
+                }
             }
         }
         let now = PostgresSession.wallClock() + (clock?.offset ?? 0)
@@ -215,6 +229,7 @@ final class PostgresReader: StoreReader {
     private let session: PostgresSession
     private let tables: PostgresTables
     private var connection: PostgresConnection?
+    private var pause = ConnectPause()
     private var isClosed = false
     private var isBusy = false
 
@@ -228,7 +243,7 @@ final class PostgresReader: StoreReader {
         precondition(!isBusy, "read inside a body of the same reader")
         if isClosed { throw .unavailable("the reader is closed") }
         connection?.probe()
-        if connection?.isLost ?? true { connection = try session.connect("reader") }
+        if connection?.isLost ?? true { try reconnect() }
         guard let connection else { throw .unavailable("no connection") }
         isBusy = true
         defer { isBusy = false }
@@ -236,6 +251,17 @@ final class PostgresReader: StoreReader {
             try connection.snapshot(tables, body)
         } catch {
             do throws(StoreError) { try connection.rollBack() } catch { connection.close() }
+            throw error
+        }
+    }
+
+    private func reconnect() throws(StoreError) {
+        if let refusal = pause.refusal { throw refusal }
+        do throws(StoreError) {
+            connection = try session.connect("reader")
+            pause = ConnectPause()
+        } catch {
+            pause.note(error)
             throw error
         }
     }

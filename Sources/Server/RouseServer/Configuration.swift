@@ -118,7 +118,7 @@ public struct Configuration: Equatable, Sendable {
             key: "store.schema", help: "schema of the database that holds the tables",
             read: { configuration, value in
                 guard PostgresOptions.isSchema(value) else {
-                    return "must be a name of a-z, 0-9 and _, at most 63 bytes"
+                    return "must be a name of a-z, 0-9 and _, at most 57 bytes"
                 }
                 configuration.postgresSchema = value
                 return nil

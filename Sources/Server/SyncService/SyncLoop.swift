@@ -203,7 +203,8 @@ final class SyncLoop {
             number: lastNumber, stream: stream, isPlain: isPlain, origin: client.origin,
             address: client.address, shell: self)
         connections[lastNumber] = connection
-        if client.first.isEmpty { settle(connection) } else { connection.take(first: client.first) }
+        if !client.first.isEmpty { connection.take(first: client.first) }
+        settle(connection)
         if let leaving { connections[leaving]?.giveWay("place", atOnce: true) }
     }
 

@@ -7,13 +7,18 @@ public struct NodeRecord: Record, Equatable {
     /// As the configuration names it, for people.
     public var name: String
     public var startedAt: Timestamp
+    /// Since when it has been there without a gap.
+    public var thereSince: Timestamp
     /// It is taken for gone from then on.
     public var until: Timestamp
 
-    public init(boot: BootID, name: String, startedAt: Timestamp, until: Timestamp) {
+    public init(
+        boot: BootID, name: String, startedAt: Timestamp, thereSince: Timestamp, until: Timestamp
+    ) {
         self.boot = boot
         self.name = name
         self.startedAt = startedAt
+        self.thereSince = thereSince
         self.until = until
     }
 }
@@ -26,6 +31,7 @@ extension NodeRecord {
         boot = c.key("boot", row?.boot)
         name = c.value("name", row?.name)
         startedAt = c.value("started_at", row?.startedAt)
+        thereSince = c.value("there_since", row?.thereSince)
         until = c.value("until", row?.until)
     }
 }

@@ -7,13 +7,10 @@ extension Work {
     private static let goneAtOnce = 4
 
     func beat(_ node: NodeBeat) throws(RuleFailure) -> StoreAnswer {
-        try step { () throws(RuleFailure) in
-            let known = try self.record(NodeRecord.self, [.identifier(node.boot)], lock: .wait)
-            try self.put(
-                NodeRecord(
-                    boot: node.boot, name: node.name, startedAt: known?.startedAt ?? self.now,
-                    until: self.now + self.limits.nodeLease))
-        }
+        let thereSince = try step { () throws(RuleFailure) in try self.say(node) }
+        // Where the store was away nobody could say anything: whoever comes back first leaves the
+        // others the time of a lease to do the same.
+        guard now >= thereSince + limits.nodeLease else { return .done }
         let late = try records(
             NodeRecord.self,
             Scan(index: "node_by_until", through: [.timestamp(now)], limit: Self.goneAtOnce))
@@ -21,6 +18,18 @@ extension Work {
             try step { () throws(RuleFailure) in try self.takeForGone(other.boot, seenBy: node) }
         }
         return .done
+    }
+
+    /// - Returns: since when the node has been there without a gap.
+    private func say(_ node: NodeBeat) throws(RuleFailure) -> Timestamp {
+        let known = try record(NodeRecord.self, [.identifier(node.boot)], lock: .wait)
+        let wasThere = known.map { $0.until > now } ?? false
+        let since = wasThere ? known?.thereSince ?? now : now
+        try put(
+            NodeRecord(
+                boot: node.boot, name: node.name, startedAt: known?.startedAt ?? now,
+                thereSince: since, until: now + limits.nodeLease))
+        return since
     }
 
     private func takeForGone(_ boot: BootID, seenBy node: NodeBeat) throws(RuleFailure) {

@@ -130,16 +130,18 @@ extension PageReader {
                 .app(session.app), .user(session.user), .identifier(session.device),
                 .unsigned(session.role.rawValue),
             ])
-        guard let row else { return .ended(.revoked) }
-        guard row.generation == session.generation else { return .ended(.superseded) }
-        let tokens = try snapshot.records(
+        let hasToken = try snapshot.records(
             SessionTokenRecord.self,
             Scan(
                 index: "session_token_by_device",
                 prefix: [
                     .app(session.app), .user(session.user), .identifier(session.device),
-                ], limit: 16))
-        return tokens.contains { $0.role == session.role } ? .current : .challenged
+                ], limit: 16)
+        ).contains { $0.role == session.role }
+        // Its node was taken for gone though it is there: the device only has to come again.
+        guard let row else { return .ended(hasToken ? .goingAway : .revoked) }
+        guard row.generation == session.generation else { return .ended(.superseded) }
+        return hasToken ? .current : .challenged
     }
 
     private func apps(_ limits: RuleLimits) throws(StoreError) -> [AppConfiguration] {
