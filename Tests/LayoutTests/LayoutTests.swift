@@ -26,7 +26,7 @@ import Testing
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
         (
             "Server/StoreService",
-            ["EventLoop", "Failpoints", "Feed", "Wake", "WorkingSet", "Wire", "Model"]
+            ["EventLoop", "Failpoints", "Feed", "Wake", "WorkingSet", "Wire", "Model", "Glibc"]
         ),
         (
             "Server/SyncService",

@@ -1,6 +1,7 @@
 import EventLoop
 import Failpoints
 import Feed
+import Glibc
 import Model
 import Wake
 import WorkingSet
@@ -49,6 +50,11 @@ final class StoreWriter {
 
     /// Requests that wait for company are company enough when there are this many.
     private static let company = 64
+
+    /// How often a request is carried out again that met another node's.
+    private static let meetings = 8
+    /// Milliseconds after which it is not: the other node's is no short one.
+    private static let meetingTime: UInt64 = 300
 
     /// Milliseconds from one rest of the reader to the next, at least.
     private static let restInterval: UInt64 = 1_000
@@ -131,7 +137,7 @@ final class StoreWriter {
         if !jobs.isEmpty {
             let (requests, left) = (jobs.map(\.request), queue.count)
             health.record { $0.queuedRequests = left }
-            let results = commit(requests, budget: limits.rowsPerCommit)
+            let results = carryOut(requests)
             // Of many that wait, those that the rows leave no room for stay where they are.
             expected = max(8, 2 * results.count)
             queue.putBack(jobs[results.count...].map { (item: $0, owner: $0.request.app) })
@@ -148,6 +154,25 @@ final class StoreWriter {
             loop.nextTurn { [weak self] in self?.serve() }
         }
         askTurn()
+    }
+
+    /// One transaction, and others for those of the requests that met another node's: they are
+    /// carried out again at once, in their order, for the other's end in milliseconds.
+    private func carryOut(_ requests: [StoreRequest]) -> [StoreResult] {
+        var results = commit(requests, budget: limits.rowsPerCommit)
+        guard !store.isSoleWriter else { return results }
+        let end = SystemClock.monotonicMilliseconds() + Self.meetingTime
+        for attempt in 1...Self.meetings where SystemClock.monotonicMilliseconds() < end {
+            let met = results.indices.filter { index in
+                if case .failed(.conflict) = results[index] { true } else { false }
+            }
+            if met.isEmpty { break }
+            // Two nodes that met do not meet again in the same moment.
+            usleep(UInt32.random(in: 500...3_000) * UInt32(attempt))
+            let again = commit(met.map { requests[$0] }, budget: limits.rowsPerCommit)
+            for (index, result) in zip(met, again) { results[index] = result }
+        }
+        return results
     }
 
     /// One transaction. Others hear of it before those who asked: a hint that comes early finds
