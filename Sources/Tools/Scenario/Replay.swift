@@ -34,8 +34,9 @@ public final class Replay {
     static let keyID = "replay"
     /// Lines sent and not acknowledged; above it log time waits.
     static let unacknowledgedMax = 50
-    /// Without any delivery for so long, what is missing is lost.
-    static let patience: UInt64 = 40_000
+    /// Without any delivery for so long, what is missing is lost: three of the longest waits of a
+    /// client in the foreground (CON-14), for a server that was killed may be long in coming back.
+    static let patience: UInt64 = 100_000
     /// How long a settled run is watched for doubles.
     static let watch: UInt64 = 1_500
 
