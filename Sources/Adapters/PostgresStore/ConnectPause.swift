@@ -10,7 +10,7 @@ struct ConnectPause {
     /// Milliseconds of the longest.
     private static let lengthMax: UInt64 = 2_000
 
-    /// What the last attempt met, as long as no other is due.
+    /// The error of the last attempt, until another attempt is due.
     var refusal: StoreError? {
         PostgresSession.monotonicClock() < until ? error : nil
     }

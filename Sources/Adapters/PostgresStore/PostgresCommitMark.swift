@@ -4,7 +4,7 @@ import Model
 /// The row by which a connection finds out whether its last transaction was committed when the
 /// answer to COMMIT was lost: each transaction writes its number there.
 struct PostgresCommitMark {
-    /// Of the store object that writes; no two have the same.
+    /// The store object that writes; no two have the same bytes.
     let writer: [UInt8]
     private(set) var number: Int64 = 0
 

@@ -8,7 +8,7 @@ import Model
 ///
 /// Used by one thread, which waits for answers.
 final class PostgresConnection {
-    /// What a result in the order of the statements is for.
+    /// The use of one result; results come in the order of the statements.
     private enum Expected {
         /// A statement was prepared, or run for its effect.
         case effect
@@ -23,12 +23,12 @@ final class PostgresConnection {
     /// Names of prepared statements, by their SQL.
     private var prepared: [String: String] = [:]
     private(set) var statementsRun: UInt64 = 0
-    /// Where it leads, without a password, for messages.
+    /// The server's host, port and database, for messages; never a password.
     private(set) var place = ""
     /// Nothing can be sent or awaited any more.
     private(set) var isLost = false
 
-    /// Those of them that the server has not confirmed yet.
+    /// The prepared statements that the server has not confirmed yet.
     private var unconfirmed: [String] = []
     private var lastName = 0
 
@@ -197,7 +197,6 @@ final class PostgresConnection {
     private func receive() throws(StoreError) -> [[[ColumnValue]]] {
         var failure: StoreError?
         var rows: [[[ColumnValue]]] = []
-        // What is said of the connection stands above what its last statement said.
         while !expected.isEmpty {
             let next = expected.removeFirst()
             guard let result = try result() else { throw lost() }

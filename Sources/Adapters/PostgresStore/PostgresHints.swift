@@ -8,7 +8,7 @@ import Synchronization
 public final class PostgresHints: Sendable {
     private struct State {
         var isStopped = false
-        /// What came while the connection was away is not known.
+        /// How often the connection was lost, and with it perhaps a text.
         var losses: UInt64 = 0
     }
 

@@ -62,7 +62,7 @@ final class PostgresTables {
         }
     }
 
-    /// Where the tables are: stores in one database hold keys of their own.
+    /// The schema that holds the tables: two stores in one database never hold each other's keys.
     private let schema: String
     private let ranks: [String: Int]
     private let tables: [String: Statements]

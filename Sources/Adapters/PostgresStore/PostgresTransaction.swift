@@ -81,7 +81,7 @@ final class PostgresTransaction: FetchingTransaction {
         }
     }
 
-    /// What was asked for one read, and so which rows answer it.
+    /// The statements that were sent for one read, and so the rows that answer it.
     private enum Question {
         case nothing
         case row
@@ -139,7 +139,7 @@ final class PostgresTransaction: FetchingTransaction {
         }
     }
 
-    /// Where a read stands in the order of locks: those that lock come first.
+    /// The place of a read in the order of locks: reads that lock come first.
     private struct Place: Comparable {
         let kind: Int
         let rank: Int
@@ -234,7 +234,7 @@ final class PostgresTransaction: FetchingTransaction {
             if case .unavailable? = failure { return }
             failure = nil
             try run { () throws(StoreError) in
-                // What is queued still may fail as well, and is undone with the rest.
+                // Statements that are still queued may fail as well; they are undone with the rest.
                 _ = try? connection.synchronize()
                 try connection.run("ROLLBACK TO SAVEPOINT \(name)")
                 try connection.run("RELEASE SAVEPOINT \(name)")

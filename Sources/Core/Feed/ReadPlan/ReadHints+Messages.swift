@@ -4,7 +4,7 @@ import Wire
 
 // What comes into feeds: a message, a change of one, and the turn that goes on with them.
 extension ReadHints {
-    /// What `Work.once` looks at.
+    /// The rows that `Work.once` looks at.
     func once(_ app: AppID, _ idempotency: Idempotency?) {
         self.app(app)
         if let idempotency {
@@ -63,7 +63,7 @@ extension ReadHints {
         if let conversation, conversation.participants > UInt64(limits.directRecipients) { return }
         let page = participants(app, id)
         for member in page { body(member) }
-        // Of the others it is not known before whether they are few.
+        // Whether the others are few is not known before they are read.
         guard conversation != nil, page.count == Audience.atOnce, let last = page.last else {
             return
         }
@@ -82,7 +82,7 @@ extension ReadHints {
                 after: user.isEmpty ? nil : [.text(user)], limit: limit))
     }
 
-    /// What the feed of one who takes part is asked about a message.
+    /// The rows of a member's feed that a message asks for.
     private func feed(of member: ParticipantRecord, from sender: String) {
         let user: [ColumnValue] = [.app(member.app), .user(member.user)]
         let found = record(UserRecord.self, user, lock: .wait)

@@ -210,7 +210,7 @@ extension ReadHints {
         }
     }
 
-    /// Who is told of the receipt.
+    /// The users who are told of the receipt.
     private func authors(_ receipt: ReceiptRecord) {
         let place: [ColumnValue] = [.app(receipt.app), .identifier(receipt.conversation)]
         record(UserRecord.self, [.app(receipt.app), .user(receipt.user)], lock: .wait)

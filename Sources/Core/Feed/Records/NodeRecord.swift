@@ -4,7 +4,7 @@ public import Model
 /// sessions are connected. The node renews it; another one deletes it when its time is over.
 public struct NodeRecord: Record, Equatable {
     public var boot: BootID
-    /// As the configuration names it, for people.
+    /// The node's name in its configuration, for people.
     public var name: String
     public var startedAt: Timestamp
     /// Since when it has been there without a gap.
