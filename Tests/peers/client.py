@@ -52,6 +52,7 @@ FRAMES = {
     0x44: pb.Close,
 }
 TYPES = {body: number for number, body in FRAMES.items()}
+STORAGE_BUSY = 1004
 
 
 def identity_token(key, kid, app, user, nonce, **changes):
@@ -204,8 +205,17 @@ class Client:
 
     def mutate(self, **operation):
         self.numbers = max(self.numbers, self.welcome.mutation_floor) + 1
-        self.ask(pb.Mutation(number=self.numbers, **operation))
-        return self.expect(pb.MutationResult)
+        return self.send_until_taken(pb.Mutation(number=self.numbers, **operation))
+
+    def send_until_taken(self, mutation):
+        """Sends it again where the store is busy, not before the time it tells (RETRY_AFTER)."""
+        for _ in range(20):
+            self.ask(mutation)
+            result = self.expect(pb.MutationResult)
+            if result.code != STORAGE_BUSY:
+                break
+            time.sleep(result.retry_after_ms / 1000)
+        return result
 
     def messages(self, conversation):
         found = [e for e in self.objects.values()
@@ -271,8 +281,8 @@ def scenario(arguments):
         push=pb.PushText(title="anna", body="hello"))
     sent = anna.mutate(send_message=hello)
     assert sent.code == 0 and sent.position == 1, sent
-    anna.ask(pb.Mutation(number=anna.numbers, send_message=hello))
-    assert anna.expect(pb.MutationResult) == sent, "a retry got another answer"
+    again = anna.send_until_taken(pb.Mutation(number=anna.numbers, send_message=hello))
+    assert again == sent, "a retry got another answer"
     asked = bob.expect(pb.SyncRequest)
     while bob.cursor[1] < asked.head or not bob.messages(conversation):
         bob.sync()

@@ -63,11 +63,21 @@ def ended(client):
             return frame[0].code
 
 
+def publish(node, room, text):
+    """As a backend does: again, under the same key, where the other node was in the way."""
+    key = {"Idempotency-Key": text.replace(" ", "-")}
+    for _ in range(20):
+        status, answer = Backend(node).publish(room, "anna", text, **key)
+        if status != 503:
+            break
+        time.sleep(0.5)
+    assert status == 201, answer
+
+
 anna, bob = device(first, "anna"), device(second, "bob")
 room = Backend(first).create("anna", "bob")
 for number, node in enumerate([first, second, first, second]):
-    status, answer = Backend(node).publish(room, "anna", f"line {number}")
-    assert status == 201, answer
+    publish(node, room, f"line {number}")
     for client in (anna, bob):
         took = hears(client, room, f"line {number}")
         assert took < SOON, f"heard after {took:.1f} s"
@@ -76,8 +86,7 @@ print("both heard of what was published through either node")
 moved = device(first, "bob", known=bob)
 code = ended(bob)
 print(f"the session that moved ended on the first node with {code}")
-status, _ = Backend(second).publish(room, "anna", "after the move")
-assert status == 201
+publish(second, room, "after the move")
 assert hears(moved, room, "after the move") < SOON
 
 started = time.monotonic()
