@@ -17,27 +17,12 @@ struct PostgresMigration {
         for limit in ["lock_timeout", "statement_timeout"] {
             try connection.run("SELECT set_config('\(limit)', '0', false)")
         }
-        // One node at a time, whoever else starts.
+        // One node at a time, whoever else starts; the lock ends with the connection.
         let key = PostgresTables([], schema: schema).hash(
             of: [], in: Table("schema_migration", key: [Column("number", .integer)], values: []))
         _ = try connection.rows(
             "SELECT 1::bigint FROM pg_advisory_lock($1)", [key],
             columns: [Column("held", .integer)])
-        do throws(StoreError) {
-            try carryOut()
-        } catch {
-            try? unlock(key)
-            throw error
-        }
-        try unlock(key)
-    }
-
-    private func unlock(_ key: ColumnValue) throws(StoreError) {
-        try connection.run("SELECT pg_advisory_unlock($1)", [key])
-        try connection.synchronize()
-    }
-
-    private func carryOut() throws(StoreError) {
         let done = try applied()
         guard done > 0 else { return try create() }
         try refuseNewer(done)
