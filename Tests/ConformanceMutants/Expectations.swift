@@ -337,6 +337,7 @@ enum Expectations {
             "messaging.unknown-alike",
         ],
         "number-taken-unnoticed": ["messaging.number-taken"],
+        "large-untold": ["messaging.large"],
         "epoch-unminded": ["sync.other-epoch-mutations"],
         "conflict-unnoticed": [
             "messaging.edited",

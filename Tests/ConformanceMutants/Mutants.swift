@@ -123,6 +123,15 @@ struct Mutant: Sendable {
         delta("unread-too-high", "one more is unread than there are") { delta in
             if delta.unread > 0 { delta.unread += 1 }
         },
+        delta("large-untold", "nobody learns that a conversation has become large") { delta in
+            for index in delta.entries.indices {
+                guard case .conversationState(var state) = delta.entries[index].body else {
+                    continue
+                }
+                state.participants = 0
+                delta.entries[index].body = .conversationState(state)
+            }
+        },
         delta("results-left-out", "results of mutations inside a SYNC are left out") { delta in
             delta.results = []
         },

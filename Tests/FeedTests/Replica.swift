@@ -29,6 +29,15 @@ struct Replica {
         let key = ReplicaKey(entry)
         if let held = objects[key], held.version > entry.version { return }
         objects[key] = entry
+        // MSG-38: nobody is told of the others any more.
+        if case .conversationState(let state) = entry.body, state.participants > 0 {
+            objects = objects.filter { other, held in
+                guard case .participant(let member) = held.body,
+                    other.conversation == key.conversation
+                else { return true }
+                return user == ExactText(member.user)
+            }
+        }
         guard case .tombstone(let state) = entry.body, state.conversation,
             let id = entry.conversation
         else { return }
@@ -45,6 +54,22 @@ struct Replica {
         let key = ReplicaKey(kind: .participant, conversation: id, object: Array(user.text.utf8))
         guard case .participant(let state) = objects[key]?.body else { return nil }
         return state
+    }
+
+    /// Those who take part as it knows.
+    func participants(of id: ConversationID) -> [String] {
+        objects.values.compactMap { held in
+            guard held.conversation == id, case .participant(let state) = held.body,
+                !state.removed
+            else { return nil }
+            return state.user
+        }
+    }
+
+    func isLarge(_ id: ConversationID) -> Bool {
+        let key = ReplicaKey(kind: .conversation, conversation: id, object: [])
+        guard case .conversationState(let state) = objects[key]?.body else { return false }
+        return state.participants > 0
     }
 
     func holds(_ id: ConversationID) -> Bool {

@@ -83,6 +83,8 @@ extension Entry {
             "message \(state.position) "
                 + String(decoding: state.parts.first?.content ?? [], as: UTF8.self)
                 + (state.editedMs > 0 ? " edited" : "")
+        case .conversationState(let state) where state.participants > 0:
+            "conversation of \(state.participants)"
         case .participant(let state): state.removed ? "removed \(state.user)" : word
         case .tombstone(let state):
             "tombstone \(state.conversation ? "conversation " : "")\(state.position)"

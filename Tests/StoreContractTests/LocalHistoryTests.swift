@@ -1,7 +1,8 @@
 import Model
-import SyncClient
 import Testing
 import Wire
+
+@testable import SyncClient
 
 /// History, snapshots and digests in a device's replica, on both engines.
 @Suite struct LocalHistoryTests {
@@ -404,6 +405,45 @@ import Wire
             try local.saveSession(token: [2], user: "kim")
             #expect(try local.load().snapshot == nil)
             #expect(try local.conversations().isEmpty)
+        }
+    }
+}
+
+/// MSG-38: what a device holds of the participants of a large conversation.
+@Suite struct LocalLargeConversationTests {
+    private let one = LocalHistoryTests()
+
+    private func large(_ participants: UInt32, version: UInt64) -> Entry {
+        var entry = one.state()
+        entry.version = version
+        entry.body = .conversationState(ConversationState(participants: participants))
+        return entry
+    }
+
+    private func members(_ local: TableLocalStore) throws -> [String] {
+        try local.entries(Scan(prefix: [.unsigned(1)], limit: .max)).compactMap { entry in
+            guard case .participant(let state) = entry.body else { return nil }
+            return state.user
+        }
+    }
+
+    @Test(
+        "its entry takes away all participants but the user, and each FETCH lists them anew",
+        arguments: EngineFactory.allCases)
+    func others(_ engine: EngineFactory) throws {
+        try one.withLocal(engine) { local in
+            let own = [one.member("anna"), one.member("ben"), one.member("cleo")]
+            try one.feed([one.state()] + own, local)
+            #expect(try members(local) == ["anna", "ben", "cleo"])
+            try one.feed([large(300, version: 2)], local)
+            #expect(try members(local) == ["anna"])
+            for listed in ["dora", "emil"] {
+                _ = try local.applyHistory(
+                    HistoryChange(entries: [
+                        large(301, version: 2), one.member("anna"), one.member(listed),
+                    ]))
+                #expect(try members(local) == ["anna", listed])
+            }
         }
     }
 }

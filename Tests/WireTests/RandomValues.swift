@@ -136,7 +136,8 @@ struct RandomValues {
             nil,
             .conversationState(
                 ConversationState(
-                    createdMs: u64(), creator: text(), distinct: flag(), receiptsOff: flag())),
+                    createdMs: u64(), creator: text(), distinct: flag(), receiptsOff: flag(),
+                    participants: u32())),
             .participant(ParticipantState(user: text(), joinedPosition: u64(), removed: flag())),
             .message(
                 MessageState(

@@ -50,7 +50,8 @@ WITHOUT = {
     "MSG-26": "no muting", "MSG-27": "no blocks", "MSG-28": "no receipts_off",
     "MSG-30": "nobody leaves", "MSG-31": "nobody leaves", "MSG-32": "nobody leaves",
     "MSG-33": "no edits", "MSG-34": "no deletions", "MSG-35": "no deletions",
-    "MSG-36": "no deletions", "MSG-37": "no deletions", "MSG-50": "no announcements",
+    "MSG-36": "no deletions", "MSG-37": "no deletions",
+    "MSG-38": "no large conversations", "MSG-50": "no announcements",
     "SES-21": "asks nobody again", "SES-23": "revokes nobody", "SES-24": "suspends nobody",
 }
 

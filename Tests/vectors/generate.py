@@ -182,7 +182,8 @@ OCCURRING = {
                                        "position": "18"}], "mutationFloor": "13"}),
         ("every kind of entry", {"entries": [
             {"seq": "1", "conversation": text(ident(1)), "object": text(ident(1)),
-             "conversationState": {"createdMs": "1760000000000", "creator": "mira"}},
+             "conversationState": {"createdMs": "1760000000000", "creator": "mira",
+                                   "participants": 300}},
             {"seq": "2", "conversation": text(ident(1)),
              "participant": {"user": "jon", "joinedPosition": "3", "removed": True}},
             MESSAGE,

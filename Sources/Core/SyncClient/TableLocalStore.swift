@@ -355,6 +355,9 @@ extension TableLocalStore {
             guard let row = LocalEntryRecord(entry, round: round),
                 try !cleared.covers(row, transaction)
             else { continue }
+            if case .conversationState(let state) = entry.body, state.participants > 0 {
+                try removeOthers(of: row.conversation, transaction)
+            }
             if try keep(row, round, transaction) {
                 applied.append(entry)
                 if case .tombstone(let state) = entry.body, state.conversation {
@@ -400,6 +403,19 @@ extension TableLocalStore {
         guard row.version == stale.version, row.position == stale.position else { return false }
         let (present, known): (Entry, Entry) = (try decoded(row.entry), try decoded(stale.entry))
         return present.body == known.body
+    }
+
+    /// MSG-38: of a large conversation's participants only the user is told of; others are those
+    /// of before it was large, or of an earlier FETCH.
+    private static func removeOthers(
+        of conversation: [UInt8], _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let user = try fact(Fact.user, transaction)?.bytes ?? []
+        let rows = try transaction.records(
+            LocalEntryRecord.self, Scan(prefix: [.unsigned(1), .blob(conversation)], limit: .max))
+        for row in rows where row.object != user {
+            try transaction.delete(LocalEntryRecord.self, row.key)
+        }
     }
 
     /// What a deleted conversation takes with it.

@@ -112,6 +112,7 @@ extension ConversationState {
         case 2: try reader.string(tag, &creator)
         case 3: try reader.bool(tag, &distinct)
         case 4: try reader.bool(tag, &receiptsOff)
+        case 5: try reader.uint32(tag, &participants)
         default: try reader.skip(tag)
         }
     }
@@ -121,6 +122,7 @@ extension ConversationState {
         writer.string(2, creator)
         writer.bool(3, distinct)
         writer.bool(4, receiptsOff)
+        writer.uint32(5, participants)
     }
 }
 

@@ -82,16 +82,20 @@ public struct ConversationState: WireMessage {
     public var distinct: Bool
     /// Nobody is told how far others got.
     public var receiptsOff: Bool
+    /// Of a large conversation the number of its participants, who have no entries; else 0
+    /// (MSG-38).
+    public var participants: UInt32
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         createdMs: UInt64 = 0, creator: String = "", distinct: Bool = false,
-        receiptsOff: Bool = false
+        receiptsOff: Bool = false, participants: UInt32 = 0
     ) {
         self.createdMs = createdMs
         self.creator = creator
         self.distinct = distinct
         self.receiptsOff = receiptsOff
+        self.participants = participants
     }
 }
 

@@ -21,6 +21,9 @@ public struct ConversationRecord: Record, Equatable {
     public var deletedAt: Timestamp?
     /// The user who deleted it; empty: the backend, or nobody.
     public var deletedBy: String = ""
+    /// With this revision it had more participants than are told of each other: that one and those
+    /// above it tell of no membership but the own (MSG-38). `nil`: it never had so many.
+    public var largeRevision: UInt64?
 }
 
 extension ConversationRecord {
@@ -38,6 +41,7 @@ extension ConversationRecord {
         receiptsOff = c.value("receipts_off", row?.receiptsOff)
         deletedAt = c.value("deleted_at", row?.deletedAt)
         deletedBy = c.value("deleted_by", row?.deletedBy)
+        largeRevision = c.value("large_revision", row?.largeRevision, since: 6)
     }
 }
 

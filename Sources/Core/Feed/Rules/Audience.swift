@@ -7,6 +7,10 @@ enum Audience: Equatable {
     case recipients(leavingWith: UInt64, leftLater: Bool)
     /// Every user who ever took part.
     case everybody
+    /// The members who joined with this revision, or left with it: in a large conversation nobody
+    /// else is told of that (MSG-38).
+    case joined(with: UInt64)
+    case left(with: UInt64)
 
     /// The number of members read at a time: those that a turn has no room for are read again in
     /// the next.
@@ -15,7 +19,14 @@ enum Audience: Equatable {
     static func recipients(
         of job: FanOutRecord, in conversation: ConversationRecord
     ) -> Audience {
-        .recipients(
+        if let large = conversation.largeRevision, large < job.revision {
+            switch job.change {
+            case .join: return .joined(with: job.revision)
+            case .leave: return .left(with: job.revision)
+            case .message, .metadata, .messageChange, .conversationEnd: break
+            }
+        }
+        return .recipients(
             leavingWith: job.revision, leftLater: conversation.revision > job.revision)
     }
 }
@@ -54,8 +65,22 @@ extension Work {
         let conversation: [ColumnValue] = [.app(job.app), .identifier(job.conversation)]
         let after: [ColumnValue]? = user.isEmpty ? nil : [.text(user)]
         let all = Scan(prefix: conversation, after: after, limit: limit)
-        guard case .recipients(let revision, let leftLater) = audience else {
-            return try rows(ParticipantRecord.table, all)
+        let (revision, leftLater): (UInt64, Bool)
+        switch audience {
+        case .everybody: return try rows(ParticipantRecord.table, all)
+        case .joined(let revision):
+            return try rows(
+                ParticipantRecord.table,
+                Scan(
+                    index: "participant_by_revision",
+                    prefix: conversation + [.unsigned(revision)], after: after, limit: limit))
+        case .left(let revision):
+            return try rows(
+                ParticipantRecord.table,
+                Scan(
+                    index: "participant_by_leaving",
+                    prefix: conversation + [.unsigned(revision)], after: after, limit: limit))
+        case .recipients(let leavingWith, let others): (revision, leftLater) = (leavingWith, others)
         }
         var found = try rows(
             ParticipantRecord.table,

@@ -169,6 +169,10 @@ extension Work {
                 .limit, "more than \(limits.participantsPerConversation) participants")
         }
         conversation.participants = total
+        if conversation.largeRevision == nil, total > UInt64(limits.participantsTold) {
+            // The one that `deliver` gives this change.
+            conversation.largeRevision = conversation.revision + 1
+        }
         effects.audiences.append(.conversation(conversation.app, conversation.conversation))
         try deliver(.join, object: [], joining: users.count, in: &conversation) {
             conversation throws(RuleFailure) in

@@ -18,10 +18,12 @@ struct SizedEntry {
 // What a row looks like to a client, in a page of the feed, of history and of a snapshot alike.
 // `seq` is for the feed to fill in.
 extension PageReader {
-    func entry(of record: ConversationRecord) -> SizedEntry {
+    /// - Parameter participants: Of a large conversation the number that the user is told; else 0.
+    func entry(of record: ConversationRecord, participants: UInt64) -> SizedEntry {
         let state = ConversationState(
             createdMs: record.createdAt.milliseconds, creator: record.creator,
-            distinct: !record.distinctKey.isEmpty, receiptsOff: record.receiptsOff)
+            distinct: !record.distinctKey.isEmpty, receiptsOff: record.receiptsOff,
+            participants: UInt32(clamping: participants))
         return SizedEntry(
             Entry(
                 conversation: record.conversation, object: record.conversation.bytes, version: 1,

@@ -22,7 +22,7 @@ extension Work {
             app: conversation.app, conversation: conversation.conversation,
             revision: conversation.revision, change: change, object: object, cursor: "",
             createdAt: now, turnAt: now)
-        if waiting == nil && isDirect(conversation, joining: joining) {
+        if waiting == nil && isDirect(job, conversation, joining: joining) {
             // The entries that do not fit into the request wait for the next.
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
@@ -35,7 +35,13 @@ extension Work {
     }
 
     /// - Parameter joining: how many join, or leave.
-    private func isDirect(_ conversation: ConversationRecord, joining: Int) -> Bool {
+    private func isDirect(
+        _ job: FanOutRecord, _ conversation: ConversationRecord, joining: Int
+    ) -> Bool {
+        switch Audience.recipients(of: job, in: conversation) {
+        case .joined, .left: return joining <= limits.directRecipients
+        case .recipients, .everybody: break
+        }
         // Both are bounded by the limit of participants.
         let all = Int(clamping: conversation.participants)
         guard all <= limits.directRecipients else { return false }

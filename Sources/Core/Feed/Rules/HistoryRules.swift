@@ -245,7 +245,10 @@ extension PageReader {
 
     /// What a client holds of a conversation beside participants, receipts and messages.
     func state(of reach: HistoryReach) throws(StoreError) -> [SizedEntry] {
-        var conversation = entry(of: reach.conversation)
+        let number = reach.conversation.participants
+        var conversation = entry(
+            of: reach.conversation,
+            participants: reach.conversation.largeRevision == nil ? 0 : number)
         conversation.entry.version = reach.participant.conversationVersion
         var state = [conversation]
         let participant = reach.participant

@@ -230,7 +230,8 @@ struct PageReader {
         var sized: SizedEntry
         switch row.kind {
         case .conversation:
-            sized = entry(of: try conversation(row))
+            let record = try conversation(row)
+            sized = entry(of: record, participants: try reach.participants(of: record))
             sized.entry.version = row.version
         case .participant:
             let record = try found(try objects.participant(row))

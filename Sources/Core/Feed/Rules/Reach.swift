@@ -36,6 +36,16 @@ struct Reach {
         return member.leftRevision == nil
     }
 
+    /// The number of participants that the user is told: 0 unless the conversation is large. One
+    /// who left learns no more of it than that it was large then (MSG-31, MSG-38).
+    mutating func participants(of conversation: ConversationRecord) throws(StoreError) -> UInt64 {
+        guard let large = conversation.largeRevision else { return 0 }
+        guard let left = try membership(of: conversation.conversation)?.leftRevision else {
+            return conversation.participants
+        }
+        return left < large ? 0 : 1
+    }
+
     /// Whether the membership as it is now is for the user.
     mutating func includes(
         _ row: EntryRecord, _ other: ParticipantRecord

@@ -5,6 +5,9 @@ public struct RuleLimits: Equatable, Sendable {
     /// Users named in one request.
     public var participantsPerRequest = 256
     public var participantsPerConversation = 10_000
+    /// A conversation that has had more is large: participants are not told of each other, for
+    /// that would be an entry for each pair of them (MSG-38).
+    public var participantsTold = 256
     /// Parts of one message.
     public var parts = 32
     /// Bytes of all parts of one message together, MIME types included.

@@ -12,6 +12,11 @@ extension ParticipantRecord {
     }
 }
 
+extension ConversationRecord {
+    /// Whether the change of this revision is one of a large conversation (MSG-38).
+    func isLarge(at revision: UInt64) -> Bool { largeRevision.map { $0 <= revision } ?? false }
+}
+
 // How a change comes into the feeds: what a fan-out job writes for each participant.
 extension Work {
     /// Goes on with the change after the last user served, users ascending, until it is in all
@@ -113,7 +118,8 @@ extension Work {
 
     /// A conversation that its user had deleted comes whole: a device that took a SNAPSHOT
     /// meanwhile holds nothing of it (HIS-16, MSG-36). Of many participants it gets the user and
-    /// the message's sender, as in a SNAPSHOT; FETCH gives the rest.
+    /// the message's sender, as in a SNAPSHOT, of a large conversation's the user alone; FETCH
+    /// gives the rest.
     ///
     /// - Returns: how many entries were written.
     private func bringBack(
@@ -124,29 +130,33 @@ extension Work {
         try append(
             .conversation(conversation, version: recipient.conversationVersion), to: &feed)
         try appendState(of: recipient, in: conversation, to: &feed)
-        var members = [recipient]
-        let all = try records(
-            ParticipantRecord.self,
-            Scan(
-                index: "participant_by_presence",
-                prefix: [.app(recipient.app), .identifier(recipient.conversation)],
-                limit: limits.snapshotParticipants + 1))
-        if all.count <= limits.snapshotParticipants {
-            members = all
-        } else if let sender = try membership(
-            recipient.app, recipient.conversation, UserID(message.sender)),
-            sender.user != recipient.user
-        {
-            members.append(sender)
-        }
         // Who joined with a later change comes with that; who left is told as the feed has it.
-        for member in members
+        for member in try shown(to: recipient, of: conversation, with: message)
         where member.leftRevision == nil && member.joinedRevision <= message.revision {
             var object = FeedObject.participant(member)
             object.mayExist = true
             try append(object, to: &feed)
         }
         return Int(clamping: feed.user.head - before)
+    }
+
+    /// The participants that come with a conversation which a message brings back.
+    private func shown(
+        to recipient: ParticipantRecord, of conversation: ConversationRecord,
+        with message: MessageRecord
+    ) throws(RuleFailure) -> [ParticipantRecord] {
+        if conversation.isLarge(at: message.revision) { return [recipient] }
+        let all = try records(
+            ParticipantRecord.self,
+            Scan(
+                index: "participant_by_presence",
+                prefix: [.app(recipient.app), .identifier(recipient.conversation)],
+                limit: limits.snapshotParticipants + 1))
+        if all.count <= limits.snapshotParticipants { return all }
+        let sender = try membership(
+            recipient.app, recipient.conversation, UserID(message.sender))
+        guard let sender, sender.user != recipient.user else { return [recipient] }
+        return [recipient, sender]
     }
 
     /// Metadata, and what the user has set and read.
@@ -271,8 +281,8 @@ extension Work {
     }
 
     /// A user who joins gets the conversation, its metadata, then every participant; one who was
-    /// there gets those who join. One step writes at most one recipient's newcomers above its
-    /// budget.
+    /// there gets those who join, or, where the conversation became large with them, that it is.
+    /// One step writes at most one recipient's newcomers above its budget.
     private func serveJoin(
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
@@ -294,6 +304,11 @@ extension Work {
                     let isServed = try introduce(
                         recipient, to: conversation, &job, budget: &budget)
                     if !isServed { return false }
+                } else if recipient.receives(job.revision),
+                    conversation.largeRevision == job.revision
+                {
+                    try tellLarge(conversation, to: recipient)
+                    budget -= 1
                 } else if recipient.receives(job.revision) {
                     var feed = try openFeed(job.app, recipient.user)
                     for newcomer in joining { try append(.participant(newcomer), to: &feed) }
@@ -310,8 +325,22 @@ extension Work {
         return false
     }
 
+    /// MSG-38. A conversation that its user deleted tells it with the message that brings it back.
+    private func tellLarge(
+        _ conversation: ConversationRecord, to recipient: ParticipantRecord
+    ) throws(RuleFailure) {
+        var feed = try openFeed(conversation.app, recipient.user)
+        var member = try locked(recipient)
+        if !member.isGone {
+            member.conversationVersion += 1
+            try append(.conversation(conversation, version: member.conversationVersion), to: &feed)
+            try put(member)
+        }
+        try close(feed)
+    }
+
     /// Tells a user who joins of the conversation and its participants as of the job's revision;
-    /// resumes after `job.member`. `true` when done.
+    /// of a large one only the user. Resumes after `job.member`. `true` when done.
     ///
     /// One who comes back has entries of the time before: they are superseded, and who left
     /// meanwhile is told as such, if known.
@@ -331,6 +360,14 @@ extension Work {
             moveToFront(&moved, in: &feed)
             if moved != before { try put(moved) }
             try appendState(of: recipient, in: conversation, to: &feed)
+        }
+        if conversation.isLarge(at: job.revision) {
+            var object = FeedObject.participant(recipient)
+            object.mayExist = object.mayExist || isBack
+            try append(object, to: &feed)
+            try close(feed)
+            budget -= 1
+            return true
         }
         var isFirst = true
         while budget > 0 {
@@ -365,7 +402,8 @@ extension Work {
         return false
     }
 
-    /// Those who stay are told of all who leave, those who leave of themselves.
+    /// Those who stay are told of all who leave, unless the conversation is large, those who leave
+    /// of themselves.
     /// If the conversation ended since, those who stayed are told of that only.
     private func serveLeave(
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int

@@ -229,11 +229,12 @@ extension PageReader {
         return found
     }
 
-    /// All participants of a small conversation; of a large one the user and the senders of the
-    /// messages given (HIS-17).
+    /// All participants where they are few; of more the user and the senders of the messages given
+    /// (HIS-17), of a large conversation's the user alone (MSG-38).
     private func snapshotParticipants(
         _ reach: HistoryReach, senders: [UserID], _ limits: RuleLimits
     ) throws(StoreError) -> ([ParticipantRecord], isComplete: Bool) {
+        if reach.conversation.largeRevision != nil { return ([reach.participant], false) }
         if reach.conversation.participants <= UInt64(limits.snapshotParticipants) {
             let all = try participants(
                 of: reach, after: "", limit: limits.snapshotParticipants + 1)

@@ -39,6 +39,12 @@ extension Conformance {
         .removeParticipants(RemoveParticipants(conversation: conversation, users: users))
     }
 
+    private static func add(
+        _ users: [String], to conversation: ConversationID
+    ) -> Mutation.Operation {
+        .addParticipants(AddParticipants(conversation: conversation, users: users))
+    }
+
     // MARK: - Removals, edits, deletions
 
     static let changeCases: [ConformanceCase] = [
@@ -128,6 +134,25 @@ extension Conformance {
             try settingUp("a message") { try anna.say("again", in: conversation) }
             try ben.pump(until: "the message") { !$0.messages(in: conversation).isEmpty }
             try requireEqual(ben.replica.texts(in: conversation), ["again"], "messages")
+        },
+        .must(
+            "messaging.large", "participants of a large conversation are not told of each other",
+            ["MSG-38: others' MUST NOT come for them"]
+        ) { t in
+            let anna = try t.device(of: t.user("anna"))
+            let conversation = try settingUp("257 participants") {
+                try anna.createConversation(with: (1...256).map { t.user("member\($0)") })
+            }
+            let late = [t.user("late1"), t.user("late2")]
+            try does(anna, "add", add(late, to: conversation))
+            try does(anna, "remove", remove([late[1]], from: conversation))
+            // The message shows that what was before it has come.
+            try anna.say("after", in: conversation)
+            try anna.pump(until: "the message") { !$0.messages(in: conversation).isEmpty }
+            try requireEqual(
+                anna.replica.conversation(conversation)?.participants, 258, "participants")
+            try requireEqual(
+                anna.replica.participants(of: conversation), [anna.user], "Participant entries")
         },
         .must(
             "messaging.edited", "an edit replaces the message for whoever got it, one version on",

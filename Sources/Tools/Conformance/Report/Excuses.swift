@@ -15,6 +15,9 @@ extension Coverage {
                 "MSG-11: MUST refuse later numbers of this device with 1001", .inside,
                 "a temporary refusal cannot be provoked from outside: SyncTests show it"),
             Excuse(
+                "MSG-38: its entry MUST come anew", .inside,
+                "takes 65,000 entries of a conversation of 256: FeedTests show it"),
+            Excuse(
                 "SES-13: MUST keep tokens hashed only, and MUST NOT log them", .inside,
                 "what is on the disk is not on the wire: SecretTests search store and log"),
             Excuse(
@@ -52,6 +55,9 @@ extension Coverage {
         Excuse(
             "MSG-36: a client MUST remember the `position`", .client,
             "takes a page that was read before a deletion: StoreContractTests show it"),
+        Excuse(
+            "MSG-38: a client MUST remove the `Participant` entries", .client,
+            "a driver tells messages, not participants: StoreContractTests show it"),
         Excuse(
             "HIS-36: MUST NOT send DIGEST until it has fetched further", .client,
             "takes a snapshot whose newest messages are all deleted: StoreContractTests show it"),

@@ -94,6 +94,14 @@ struct Replica {
         }
     }
 
+    /// The conversation's own entry.
+    func conversation(_ id: ConversationID) -> ConversationState? {
+        for entry in entries(of: id) {
+            if case .conversationState(let state) = entry.body { return state }
+        }
+        return nil
+    }
+
     /// By position.
     func messages(in conversation: ConversationID) -> [MessageState] {
         entries(of: conversation).compactMap { entry in
