@@ -347,7 +347,7 @@ struct PublishLaterTests {
         try later(announcement(["anna"]), in: 2_000)
         world.pass(5_000)
         let results = try world.commit([.schedules(.publishDue(rows: 1))])
-        let effects = try #require(results.first).get().schedule
+        let effects = try #require(results.first).get().effects.schedule
         #expect(effects.published == [4_000])
         #expect(effects.backlog == ScheduleBacklog(pending: 1, lateness: 3_000))
     }

@@ -388,7 +388,8 @@ import Wire
         let again = try #require(try pushes.claim().first)
         let finish = FinishPush(key: again.key, id: again.request.id, reply: wrong)
         let outcomes = try world.commit([.finishPush(finish)])
-        #expect(try #require(outcomes.first).get().hasDeliveries, "the sender is not rung for")
+        #expect(
+            try #require(outcomes.first).get().effects.hasDeliveries, "the sender is not rung for")
         let row = try #require(try world.all(TokenFeedbackRecord.self).first)
         func claim() throws -> WebhookEventView? {
             let request = ClaimDeliveries(

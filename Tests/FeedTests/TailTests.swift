@@ -30,7 +30,7 @@ struct TailTests {
         /// As the writer and the hub do it.
         func committed(_ outcomes: [StoreOutcome]) throws {
             var changes = FeedChanges(limits: world.limits.tail)
-            for outcome in outcomes { changes.note(outcome) }
+            for outcome in outcomes { changes.join(outcome.effects.changes) }
             changes.finish()
             for index in pairs.indices {
                 for change in changes.all {
@@ -208,7 +208,7 @@ struct TailTests {
         var tails: [FeedTail] = []
         world.committed = { outcomes in
             var changes = FeedChanges()
-            for outcome in outcomes { changes.note(outcome) }
+            for outcome in outcomes { changes.join(outcome.effects.changes) }
             changes.finish()
             tails = changes.all.compactMap(\.tail)
         }
@@ -242,7 +242,7 @@ struct TailTests {
         var tails: [FeedTail] = []
         world.committed = { outcomes in
             var changes = FeedChanges()
-            for outcome in outcomes { changes.note(outcome) }
+            for outcome in outcomes { changes.join(outcome.effects.changes) }
             changes.finish()
             tails = changes.all.compactMap(\.tail)
         }

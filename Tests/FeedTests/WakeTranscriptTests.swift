@@ -534,20 +534,20 @@ extension PushJob {
                 app: World.app,
                 Publication(message: world.message0("1", to: room, world.fresh()), sender: ""),
                 idempotency: nil))
-        #expect(published.background == .pushes)
+        #expect(published.effects.background == .pushes)
         for job in try pushes.claim() { try pushes.finish(job) }
         for _ in 0..<30 {
             world.pass(2_000)
             try world.ask(.keepAlive)
         }
         let swept = try world.outcome(.sweepWakes(rows: 10))
-        #expect(swept.wakes.demotions == 1)
-        #expect(swept.background == .pushes)
+        #expect(swept.effects.wakes.demotions == 1)
+        #expect(swept.effects.background == .pushes)
         let session = try pushes.open("bob", phone).session
         let acknowledged = try world.outcome(
             .acknowledge(
                 Acknowledge(
                     session: session, applied: try pushes.head("bob"), completesSync: true)))
-        #expect(acknowledged.wakes.recoveries == 1)
+        #expect(acknowledged.effects.wakes.recoveries == 1)
     }
 }

@@ -71,11 +71,11 @@ final class World {
     func ask(_ request: StoreRequest) throws -> StoreAnswer {
         let results = try askTogether([request])
         let outcome = try #require(results.first).get()
-        changes = outcome.changes
-        ended = outcome.ended
-        challenged = outcome.challenged
-        audiences = outcome.audiences
-        unreadable = outcome.unreadable
+        changes = outcome.effects.changes.all
+        ended = outcome.effects.ended
+        challenged = outcome.effects.challenged
+        audiences = outcome.effects.audiences
+        unreadable = outcome.effects.unreadable
         rows = outcome.rows
         return outcome.answer
     }

@@ -206,7 +206,7 @@ final class SimulatedServer {
     private func tellHub(_ outcomes: [Result<StoreOutcome, StoreError>]) {
         tellOfFeeds(outcomes)
         for case .success(let outcome) in outcomes {
-            for challenged in outcome.challenged {
+            for challenged in outcome.effects.challenged {
                 for connection in members(challenged.app, challenged.user)
                 where connection.place == challenged {
                     simulation.reached.count("a session asked anew")
@@ -216,7 +216,7 @@ final class SimulatedServer {
                     }
                 }
             }
-            for ended in outcome.ended {
+            for ended in outcome.effects.ended {
                 for connection in members(ended.session.app, ended.session.user)
                 where connection.place == ended.session {
                     simulation.reached.count("a session ended: \(ended.code)")
@@ -231,7 +231,7 @@ final class SimulatedServer {
 
     private func tellOfFeeds(_ outcomes: [Result<StoreOutcome, StoreError>]) {
         var changes = FeedChanges(limits: simulation.limits.tail)
-        for case .success(let outcome) in outcomes { changes.note(outcome) }
+        for case .success(let outcome) in outcomes { changes.join(outcome.effects.changes) }
         changes.finish()
         for change in changes.all {
             for connection in members(change.app, change.user) {
@@ -294,7 +294,9 @@ final class SimulatedServer {
         }
         var users: Set<UserID> = []
         if isClearing { users = Set(simulation.devices.map { UserID($0.user) }) }
-        for case .success(let outcome) in outcomes { users.formUnion(outcome.changes.map(\.user)) }
+        for case .success(let outcome) in outcomes {
+            users.formUnion(outcome.effects.changes.all.map(\.user))
+        }
         for user in users.sorted() {
             _ = try wholeFeed(of: user)
             simulation.reached.count("a feed read whole")

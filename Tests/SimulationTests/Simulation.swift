@@ -469,8 +469,8 @@ final class Simulation {
 
     func committed(_ outcomes: [Result<StoreOutcome, StoreError>]) throws {
         for case .success(let outcome) in outcomes {
-            reached.count("a demotion", outcome.wakes.demotions)
-            reached.count("a recovery", outcome.wakes.recoveries)
+            reached.count("a demotion", outcome.effects.wakes.demotions)
+            reached.count("a recovery", outcome.effects.wakes.recoveries)
             if case .pushes(let claimed) = outcome.answer {
                 for job in claimed.jobs where job.kind == .alert { try checkAlert(job) }
             }

@@ -32,7 +32,7 @@ import Wire
                 let outcomes = try stores.map { try script.outcome(of: request, on: $0) }
                 try #require(outcomes[0] == outcomes[1], "seed \(seed), round \(round)")
                 script.take(outcomes[0].answer)
-                scheduled += outcomes[0].schedule.published.count
+                scheduled += outcomes[0].effects.schedule.published.count
                 if case .refused = outcomes[0].answer {} else { answered += 1 }
                 for user in RequestScript.users {
                     let pages = try stores.map { try script.page(of: user, on: $0) }

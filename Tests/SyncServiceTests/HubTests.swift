@@ -1,10 +1,10 @@
 import EventLoop
-import Feed
 import Model
 import Testing
 import Wake
 import Wire
 
+@testable import Feed
 @testable import StoreService
 @testable import SyncService
 
@@ -63,14 +63,15 @@ import Wire
         }
     }
 
-    private func committed(_ users: [String], ended: [SessionKey] = []) -> Committed {
-        var committed = Committed(
-            changes: users.map {
-                FeedChange(app: Self.app, user: UserID($0), head: 5, kinds: 4)
-            },
-            ended: ended.map { EndedSession(session: $0, code: .revoked) }, challenged: [])
-        committed.tailBytes = 1 << 20
-        return committed
+    private func committed(_ users: [String], ended: [SessionKey] = []) -> Effects {
+        var effects = Effects()
+        for user in users {
+            effects.changes.note(
+                FeedChange(app: Self.app, user: UserID(user), head: 5, kinds: 4))
+        }
+        effects.ended = ended.map { EndedSession(session: $0, code: .revoked) }
+        effects.changes.tailBytes = 1 << 20
+        return effects
     }
 
     @Test("a commit is one message to each loop concerned, however many users it is about")

@@ -130,17 +130,19 @@ import Wire
         }
         let keys = places.indices.map { session(UInt64($0), users: 2) }
         for (key, place) in zip(keys, places) { hub.enter(key, at: place) }
-        let changes = keys.map { FeedChange(app: $0.app, user: $0.user, head: 9, kinds: 1) }
+        var moved = Effects()
+        for key in keys {
+            moved.changes.note(FeedChange(app: key.app, user: key.user, head: 9, kinds: 1))
+        }
         for round in 0..<3 {
-            hub.committed(
-                Committed(changes: changes, ended: [], challenged: []))
+            hub.committed(moved)
             #expect(hub.takeLoss(loop: 0) == (round > 0))
             #expect(hub.takeLoss(loop: 1) == (round > 1))
             #expect(!hub.takeLoss(loop: 0))
         }
-        let ended = EndedSession(session: keys[0], code: .revoked)
-        hub.committed(
-            Committed(changes: [], ended: [ended], challenged: []))
+        var ended = Effects()
+        ended.ended = [EndedSession(session: keys[0], code: .revoked)]
+        hub.committed(ended)
         #expect(hub.takeLoss(loop: 0) && !hub.takeLoss(loop: 1))
     }
 }

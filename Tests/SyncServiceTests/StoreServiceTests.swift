@@ -40,7 +40,7 @@ import Wire
         init(
             limits: StoreServiceLimits = StoreServiceLimits(),
             options: SQLiteOptions = SQLiteOptions(),
-            onCommit: @escaping @Sendable (Committed) -> Void = { _ in }
+            onCommit: @escaping @Sendable (Effects) -> Void = { _ in }
         ) throws {
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("rouse-store-\(UUID().uuidString)")
@@ -250,7 +250,7 @@ import Wire
     func refresh() throws {
         let told = Latch()
         let bench = try Bench(onCommit: { committed in
-            if !committed.changes.isEmpty { told.arrive() }
+            if !committed.changes.all.isEmpty { told.arrive() }
         })
         defer { bench.stop() }
         // The first request's transaction waits; the others share the next.

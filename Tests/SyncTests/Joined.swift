@@ -143,12 +143,12 @@ final class Joined {
 
     /// What the hub does.
     func tell(_ outcome: StoreOutcome) {
-        for change in outcome.changes where change.user == Self.user {
+        for change in outcome.effects.changes.all where change.user == Self.user {
             for link in links where link.key != nil {
                 run(link) { $0.feedChanged(change, now: $1) }
             }
         }
-        for ended in outcome.ended {
+        for ended in outcome.effects.ended {
             for link in links where link.key == ended.session {
                 run(link) { $0.ended(ended.code, now: $1) }
             }

@@ -145,10 +145,10 @@ public struct UnreadChange: Equatable, Sendable {
 
 /// The changes of the feeds that one commit made, each user's as one. A commit hands over so many
 /// entries and bytes; what is above is read.
-public struct FeedChanges: Sendable {
+public struct FeedChanges: Equatable, Sendable {
     public private(set) var all: [FeedChange] = []
     /// The objects' states that are handed over, each once.
-    public private(set) var tailBytes = 0
+    public internal(set) var tailBytes = 0
     private var tailEntries = 0
     private var states: Set<ObjectIdentifier> = []
     /// Messages that were changed, and to which version.
@@ -163,15 +163,30 @@ public struct FeedChanges: Sendable {
 
     public init(limits: TailLimits = TailLimits()) { self.limits = limits }
 
-    /// Adds what the next request of the commit did.
-    public mutating func note(_ outcome: StoreOutcome) {
-        for change in outcome.changes { note(change) }
-        // A tail shows what its commit left: of a message that was changed behind it, which
-        // comes as an entry of its own in a later turn, it would show what is gone.
-        for (message, version) in outcome.changedMessages { changed[message] = version }
+    /// What is kept beside them follows from them.
+    public static func == (left: FeedChanges, right: FeedChanges) -> Bool {
+        left.all == right.all && left.changed == right.changed
     }
 
-    mutating func note(_ change: FeedChange) {
+    /// Adds what the next request of the commit did.
+    public mutating func join(_ later: FeedChanges) {
+        for change in later.all { note(change) }
+        changed.merge(later.changed) { _, later in later }
+    }
+
+    /// A tail shows what its commit left: of a message that was changed behind it, which comes as
+    /// an entry of its own in a later turn, it would show what is gone.
+    mutating func noteChanged(_ message: MessageID, version: UInt64) {
+        changed[message] = version
+    }
+
+    /// Whoever is told reads what was appended.
+    public mutating func leaveTails() {
+        for index in all.indices { all[index].tail = nil }
+        tailBytes = 0
+    }
+
+    public mutating func note(_ change: FeedChange) {
         var change = change
         if let tail = change.tail, !hasRoom(for: tail) { change.tail = nil }
         let key = UserKey(app: change.app, user: change.user)

@@ -1,46 +1,18 @@
 public import Model
 
-/// The answer and what others must be told once it is committed.
+/// What became of a request.
 public struct StoreOutcome: Equatable, Sendable {
     public var answer: StoreAnswer
-    public var changes: [FeedChange]
-    public var ended: [EndedSession]
-    /// Sessions whose connection must show an identity token.
-    public var challenged: [SessionKey]
-    /// The work that may have become due for turns of its own.
-    public var background: BackgroundWork
-    /// A webhook has something to deliver that had nothing before.
-    public var hasDeliveries: Bool
-    /// Demotions and recoveries, for the metrics.
-    public var wakes: WakeEffects
-    public var audiences: [AudienceChange]
-    /// Of what is published at a time, for the metrics.
-    public var schedule: ScheduleEffects
-    /// What could not be read and was passed over or set aside, for the log.
-    public var unreadable: [UnreadableRow]
-    /// Messages that were changed, with their versions: what the same commit tells of an earlier
-    /// one is out of date.
-    public var changedMessages: [MessageID: UInt64] = [:]
+    /// What others must be told once it is committed.
+    public var effects: Effects
     /// What it cost.
     public var rows: RowCount
 
     public init(
-        answer: StoreAnswer, changes: [FeedChange] = [], ended: [EndedSession] = [],
-        challenged: [SessionKey] = [], background: BackgroundWork = [],
-        hasDeliveries: Bool = false, wakes: WakeEffects = WakeEffects(),
-        audiences: [AudienceChange] = [], schedule: ScheduleEffects = ScheduleEffects(),
-        unreadable: [UnreadableRow] = [], rows: RowCount = RowCount()
+        answer: StoreAnswer, effects: Effects = Effects(), rows: RowCount = RowCount()
     ) {
         self.answer = answer
-        self.changes = changes
-        self.ended = ended
-        self.challenged = challenged
-        self.background = background
-        self.hasDeliveries = hasDeliveries
-        self.wakes = wakes
-        self.audiences = audiences
-        self.schedule = schedule
-        self.unreadable = unreadable
+        self.effects = effects
         self.rows = rows
     }
 }

@@ -108,7 +108,7 @@ final class NodeHints: Sendable {
     ///   - told: Called with what another node tells, on the hints' thread.
     ///   - lost: Called there when something that others told may not have come.
     init(
-        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (Committed) -> Void,
+        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (Effects) -> Void,
         lost: @escaping @Sendable () -> Void
     ) {
         from = "\(boot)"
@@ -120,7 +120,7 @@ final class NodeHints: Sendable {
                     let message = try? JSONDecoder().decode(Message.self, from: Data(text.utf8)),
                     message.from != own
                 else { return }
-                told(Self.committed(message.news))
+                told(Self.effects(message.news))
             }, lost: lost)
     }
 
@@ -134,18 +134,18 @@ final class NodeHints: Sendable {
     func stop() { way?.stop() }
 
     /// Told by the store's writer after each commit of this node.
-    func committed(_ committed: Committed) {
+    func committed(_ effects: Effects) {
         lock.withLock {
             // A change of the number of unread messages alone is told by the next page.
-            for change in committed.changes where change.kinds != 0 {
+            for change in effects.changes.all where change.kinds != 0 {
                 guard pending.count < Self.pendingMax else { break }
                 pending.add(change)
             }
             let room = max(0, Self.pendingMax - pending.count)
-            pending.ended += committed.ended.prefix(room)
-            pending.challenged += committed.challenged.prefix(room)
-            pending.work.formUnion(committed.background)
-            pending.hasDeliveries = pending.hasDeliveries || committed.hasDeliveries
+            pending.ended += effects.ended.prefix(room)
+            pending.challenged += effects.challenged.prefix(room)
+            pending.work.formUnion(effects.background)
+            pending.hasDeliveries = pending.hasDeliveries || effects.hasDeliveries
         }
         way?.ring()
     }
@@ -177,24 +177,24 @@ final class NodeHints: Sendable {
         return String(decoding: data, as: UTF8.self)
     }
 
-    private static func committed(_ news: [News]) -> Committed {
-        var committed = Committed(changes: [], ended: [], challenged: [])
+    private static func effects(_ news: [News]) -> Effects {
+        var effects = Effects()
         for one in news {
             switch one {
             case .moved(let moved):
-                committed.changes.append(
+                effects.changes.note(
                     FeedChange(
                         app: AppID(moved.app), user: UserID(moved.user), head: moved.head,
                         kinds: moved.kinds, isUrgent: moved.isUrgent))
             case .ended(let session, let code):
                 guard let key = session.key, let code = Code(rawValue: code) else { continue }
-                committed.ended.append(EndedSession(session: key, code: code))
+                effects.ended.append(EndedSession(session: key, code: code))
             case .challenged(let session):
-                if let key = session.key { committed.challenged.append(key) }
-            case .work(let kinds): committed.background.formUnion(BackgroundWork(rawValue: kinds))
-            case .deliveries: committed.hasDeliveries = true
+                if let key = session.key { effects.challenged.append(key) }
+            case .work(let kinds): effects.background.formUnion(BackgroundWork(rawValue: kinds))
+            case .deliveries: effects.hasDeliveries = true
             }
         }
-        return committed
+        return effects
     }
 }

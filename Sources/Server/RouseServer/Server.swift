@@ -69,10 +69,10 @@ public final class Server: Sendable {
         let node = place.isShared ? NodeBeat(boot: boot, name: Self.nodeName(configuration)) : nil
         let hints =
             place.isShared
-            ? NodeHints(place, boot: boot) { committed in
-                doorbell.committed(committed)
-                if committed.background.contains(.pushes) { pushes.ring() }
-                if committed.hasDeliveries { deliveries.ring() }
+            ? NodeHints(place, boot: boot) { effects in
+                doorbell.committed(effects)
+                if effects.background.contains(.pushes) { pushes.ring() }
+                if effects.hasDeliveries { deliveries.ring() }
             } lost: {
                 doorbell.lostHints()
                 pushes.ring()
@@ -83,13 +83,13 @@ public final class Server: Sendable {
             duties: Self.duties(of: node), boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
             open: { try place.open() },
-            onCommit: { committed in
-                doorbell.committed(committed)
-                hints?.committed(committed)
-                wakes.note(committed.wakes)
-                schedule.note(committed.schedule)
-                if committed.background.contains(.pushes) { pushes.ring() }
-                if committed.hasDeliveries { deliveries.ring() }
+            onCommit: { effects in
+                doorbell.committed(effects)
+                hints?.committed(effects)
+                wakes.note(effects.wakes)
+                schedule.note(effects.schedule)
+                if effects.background.contains(.pushes) { pushes.ring() }
+                if effects.hasDeliveries { deliveries.ring() }
             }, onUnreadable: { Self.report($0, to: log) })
         hints?.start()
         Self.register(metrics, store: store)

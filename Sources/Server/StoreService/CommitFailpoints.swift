@@ -69,9 +69,9 @@ extension StoreRequest {
             kinds = claimed.jobs.isEmpty ? [] : [.claimDelivery]
         default: kinds = commitKinds
         }
-        if outcome.wakes.demotions > 0 { kinds.append(.demotion) }
-        if outcome.wakes.recoveries > 0 { kinds.append(.recovery) }
-        if outcome.wakes.released > 0 { kinds.append(.alertRelease) }
+        if outcome.effects.wakes.demotions > 0 { kinds.append(.demotion) }
+        if outcome.effects.wakes.recoveries > 0 { kinds.append(.recovery) }
+        if outcome.effects.wakes.released > 0 { kinds.append(.alertRelease) }
         return kinds
     }
 

@@ -63,7 +63,7 @@ public final class StoreService: Sendable {
         limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
         epochHalf: UInt64, node: NodeBeat? = nil, zones: any ZoneClock = OnlyUTC(),
         open: @escaping @Sendable () throws -> any Store,
-        onCommit: @escaping @Sendable (Committed) -> Void,
+        onCommit: @escaping @Sendable (Effects) -> Void,
         onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void = { _ in }
     ) throws -> StoreService {
         let health = StoreHealth()
@@ -141,38 +141,6 @@ public struct StoreDuty: Sendable {
         self.request = request
         self.interval = interval
         self.follows = follows
-    }
-}
-
-/// What became durable together and concerns connections.
-public struct Committed: Sendable {
-    /// Each user's as one.
-    public var changes: [FeedChange]
-    /// What the entries take that they hand over: who lets them wait counts it.
-    public var tailBytes = 0
-    public var ended: [EndedSession]
-    public var challenged: [SessionKey]
-    public var background: BackgroundWork = []
-    public var audiences: [AudienceChange] = []
-    /// A webhook has something to deliver.
-    public var hasDeliveries = false
-    /// What came of wakes, for the metrics.
-    public var wakes = WakeEffects()
-    /// What came of what is published at a time, for the metrics.
-    public var schedule = ScheduleEffects()
-
-    public init(
-        changes: [FeedChange], ended: [EndedSession], challenged: [SessionKey]
-    ) {
-        self.changes = changes
-        self.ended = ended
-        self.challenged = challenged
-    }
-
-    /// Whoever is told reads what was appended.
-    mutating func leaveTails() {
-        for index in changes.indices { changes[index].tail = nil }
-        tailBytes = 0
     }
 }
 

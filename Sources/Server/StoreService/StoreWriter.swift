@@ -17,7 +17,7 @@ final class StoreWriter {
     private let health: StoreHealth
     private let apps: AppDirectory
     private let zones: any ZoneClock
-    private let onCommit: @Sendable (Committed) -> Void
+    private let onCommit: @Sendable (Effects) -> Void
     private let onUnreadable: @Sendable ([UnreadableRow]) -> Void
     private var duties: [Duty]
     private var timer: LoopTimer?
@@ -65,7 +65,7 @@ final class StoreWriter {
     init(
         loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
         health: StoreHealth, apps: AppDirectory, pause: ReaderPause, zones: any ZoneClock,
-        onCommit: @escaping @Sendable (Committed) -> Void,
+        onCommit: @escaping @Sendable (Effects) -> Void,
         onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
     ) throws(StoreError) {
         self.loop = loop
@@ -242,42 +242,24 @@ final class StoreWriter {
         let hasWritten = zip(requests, outcomes).contains { request, outcome in
             guard case .success(let outcome) = outcome else { return false }
             if case .keepAlive = request { return true }
-            return !outcome.changes.isEmpty
+            return !outcome.effects.changes.all.isEmpty
         }
         guard hasWritten, case .full = failure else { return hasWritten }
         return (try? store.checkpoint()) != nil
     }
 
     private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {
-        var committed = Committed(changes: [], ended: [], challenged: [])
-        var changes = FeedChanges()
-        for case .success(let outcome) in outcomes {
-            changes.note(outcome)
-            committed.ended += outcome.ended
-            committed.challenged += outcome.challenged
-            committed.audiences += outcome.audiences
-            committed.background.formUnion(outcome.background)
-            committed.hasDeliveries = committed.hasDeliveries || outcome.hasDeliveries
-            committed.wakes += outcome.wakes
-            committed.schedule += outcome.schedule
-            onUnreadable(outcome.unreadable)
-        }
-        changes.finish()
-        committed.changes = changes.all
-        committed.tailBytes = changes.tailBytes
+        var effects = Effects()
+        for case .success(let outcome) in outcomes { effects.join(outcome.effects) }
+        effects.changes.finish()
+        onUnreadable(effects.unreadable)
         // Other nodes change numbers of unread messages, too: each page tells what they are.
-        if !store.isSoleWriter { committed.leaveTails() }
+        if !store.isSoleWriter { effects.changes.leaveTails() }
         for index in duties.indices
-        where !duties[index].duty.follows.isDisjoint(with: committed.background) {
+        where !duties[index].duty.follows.isDisjoint(with: effects.background) {
             duties[index].due = min(duties[index].due, loop.now)
         }
-        if !committed.changes.isEmpty || !committed.ended.isEmpty
-            || !committed.challenged.isEmpty || !committed.audiences.isEmpty
-            || !committed.background.isEmpty || committed.hasDeliveries
-            || committed.wakes != WakeEffects() || committed.schedule != ScheduleEffects()
-        {
-            onCommit(committed)
-        }
+        if !effects.isEmpty { onCommit(effects) }
     }
 
     /// Brings the directory up to what is committed; what went wrong, if it could not: it is

@@ -141,12 +141,12 @@ final class Hub: Sendable {
     }
 
     /// Tells the loops what was committed. Runs on the store's thread: it only posts.
-    func committed(_ committed: Committed) {
-        if !committed.audiences.isEmpty {
-            let changed = committed.audiences.map { bucket($0) }
+    func committed(_ effects: Effects) {
+        if !effects.audiences.isEmpty {
+            let changed = effects.audiences.map { bucket($0) }
             lock.withLock { for bucket in changed { audienceMarks[bucket] &+= 1 } }
         }
-        for (loop, mailbox, news) in lock.withLock({ news(of: committed) }) {
+        for (loop, mailbox, news) in lock.withLock({ news(of: effects) }) {
             if !mailbox.post(.committed(news)) {
                 took(news, on: loop)
                 lock.withLock { doors[loop].lost() }
@@ -156,30 +156,30 @@ final class Hub: Sendable {
 
     /// What each loop concerned is told: what it has room for.
     private func news(
-        of committed: Committed
+        of effects: Effects
     ) -> [(loop: Int, mailbox: Mailbox<HubMessage>, news: LoopNews)] {
-        let none = LoopNews(committed.changes)
+        let none = LoopNews(effects.changes.all)
         var all = doors.map { _ in none }
-        for (index, change) in committed.changes.enumerated() {
+        for (index, change) in effects.changes.all.enumerated() {
             for member in members[UserKey(app: change.app, user: change.user)] ?? [] {
                 all[member.place.loop].moved.append((member.place.number, index))
             }
         }
-        for session in committed.challenged {
+        for session in effects.challenged {
             for member in members[UserKey(session)] ?? [] where member.session == session {
                 all[member.place.loop].challenged.append(
                     (member.place.number, session.generation))
             }
         }
         // SES-18: the app presents another, if it has one.
-        for dropped in committed.wakes.dropped {
+        for dropped in effects.wakes.dropped {
             for member in members[UserKey(app: dropped.app, user: dropped.user)] ?? []
             where member.session.device == dropped.device && member.session.role == .app {
                 all[member.place.loop].tokensDied.append(
                     (member.place.number, member.session.generation))
             }
         }
-        for ended in committed.ended {
+        for ended in effects.ended {
             for member in members[UserKey(ended.session)] ?? []
             where member.session == ended.session {
                 all[member.place.loop].ended.append(
@@ -187,7 +187,7 @@ final class Hub: Sendable {
             }
         }
         return all.indices.compactMap { loop in
-            admit(all[loop], to: loop, tailBytes: committed.tailBytes).map {
+            admit(all[loop], to: loop, tailBytes: effects.changes.tailBytes).map {
                 (loop, doors[loop].mailbox, $0)
             }
         }

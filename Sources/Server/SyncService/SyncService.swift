@@ -1,4 +1,5 @@
 import EventLoop
+public import Feed
 public import Model
 public import StoreService
 public import Telemetry
@@ -13,7 +14,7 @@ public final class SyncService: Sendable {
         public init() {}
 
         /// Told by the store's writer after each commit.
-        public func committed(_ committed: Committed) { hub.committed(committed) }
+        public func committed(_ effects: Effects) { hub.committed(effects) }
 
         /// What other nodes of the store committed may not have been told.
         public func lostHints() { hub.lostHints() }

@@ -251,7 +251,7 @@ struct SessionRun {
         do throws(StoreError) {
             switch try store.commit([request], limits: ruleLimits).first {
             case .success(let outcome)?:
-                changes = outcome.changes
+                changes = outcome.effects.changes.all
                 return outcome.answer
             case .failure(let error)?: throw error
             case nil: return nil

@@ -98,7 +98,7 @@ extension Work {
         message.version += 1
         message.revision = conversation.revision + 1
         let changed = message
-        effects.changedMessages[message.message] = message.version
+        effects.changes.noteChanged(message.message, version: message.version)
         try deliver(
             .messageChange, object: message.message.bytes, joining: 0, in: &conversation
         ) { _ throws(RuleFailure) in try self.put(changed) }

@@ -69,18 +69,6 @@ public enum Rules {
     }
 }
 
-extension StoreOutcome {
-    fileprivate init(_ answer: StoreAnswer, _ effects: Effects, rows: RowCount) {
-        self.init(
-            answer: answer, changes: effects.changes.all, ended: effects.ended,
-            challenged: effects.challenged, background: effects.background,
-            hasDeliveries: effects.hasDeliveries, wakes: effects.wakes,
-            audiences: effects.audiences, schedule: effects.schedule,
-            unreadable: effects.unreadable, rows: rows)
-        changedMessages = effects.changedMessages
-    }
-}
-
 extension Work {
     fileprivate func outcome(_ answer: StoreAnswer, of request: StoreRequest) -> StoreOutcome {
         let rows = transaction.count
@@ -88,7 +76,7 @@ extension Work {
             request.isWithinCeiling(rows, limits: limits),
             "\(request.kind): \(rows.read) rows read, \(rows.written) written")
         noteUnread()
-        return StoreOutcome(answer, effects, rows: rows)
+        return StoreOutcome(answer: answer, effects: effects, rows: rows)
     }
 
     fileprivate func carryOut(_ request: StoreRequest) throws(RuleFailure) -> StoreAnswer {

@@ -13,29 +13,6 @@ enum RuleFailure: Error {
     }
 }
 
-/// What others are told after the commit, and hooks that run at a step's end.
-struct Effects {
-    var changes = FeedChanges()
-    var ended: [EndedSession] = []
-    var challenged: [SessionKey] = []
-    var background: BackgroundWork = []
-    var hasDeliveries = false
-    var wakes = WakeEffects()
-    var audiences: [AudienceChange] = []
-    var schedule = ScheduleEffects()
-    var unreadable: [UnreadableRow] = []
-    /// For webhooks, until the step writes them down.
-    var events: [(event: WebhookEvent, app: AppID)] = []
-    var changedMessages: [MessageID: UInt64] = [:]
-
-    mutating func note(_ more: WakeEffects) {
-        wakes += more
-        if more.isDue { background.insert(.pushes) }
-    }
-
-    mutating func note(_ change: FeedChange) { changes.note(change) }
-}
-
 /// One request on an open transaction. The extensions of this class are the rules, by concern.
 ///
 /// A rule checks before it writes; where a later check fails, the step's savepoint undoes it.
@@ -44,7 +21,9 @@ final class Work {
     let now: Timestamp
     let limits: RuleLimits
     let zones: any ZoneClock
-    var effects = Effects()
+    var effects: Effects
+    /// For webhooks, until the step writes them down.
+    var events: [(event: WebhookEvent, app: AppID)] = []
     /// The object that was last appended to a feed, as its entries show it; `nil` there: not
     /// without a read.
     var tailState: (object: TailIdentity, state: TailState?)?
@@ -59,7 +38,7 @@ final class Work {
         self.now = now
         self.limits = limits
         self.zones = zones
-        effects.changes = FeedChanges(limits: limits.tail)
+        effects = Effects(limits: limits.tail)
     }
 
     /// Whether the request has used up what one turn may take: what is left of it waits for the
@@ -158,7 +137,7 @@ final class Work {
     func savepoint<Value>(
         _ body: () throws(RuleFailure) -> Value
     ) throws(RuleFailure) -> Value {
-        let before = effects
+        let before = (effects, events)
         var ending: Result<Value, RuleFailure>?
         do throws(StoreError) {
             try transaction.savepoint { () throws(StoreError) in
@@ -171,7 +150,7 @@ final class Work {
                 }
             }
         } catch {
-            effects = before
+            (effects, events) = before
             if case .failure(let failure) = ending { throw failure }
             throw .store(error)
         }

@@ -4,14 +4,14 @@ import Wire
 // The outbox: what happened, numbered, in the transaction in which it happens.
 extension Work {
     /// The event is written down at the end of the step.
-    func note(_ event: WebhookEvent, _ app: AppID) { effects.events.append((event, app)) }
+    func note(_ event: WebhookEvent, _ app: AppID) { events.append((event, app)) }
 
     /// Writes the step's events down. An app's outbox is one row for all that happens in it: it is
     /// locked last, and after every row that the step looks at.
     func writeEvents() throws(RuleFailure) {
-        let events = effects.events
-        effects.events = []
-        for (event, app) in events { try write(event, app) }
+        let noted = events
+        events = []
+        for (event, app) in noted { try write(event, app) }
     }
 
     /// If a webhook of the app asks for it.
