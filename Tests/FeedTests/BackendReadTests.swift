@@ -75,7 +75,7 @@ struct BackendReadTests {
             BackendQuery.conversation(id), .participants(id, after: nil, limit: 9),
             .messages(id, range()), .message(message.message),
             .receipts(id, after: nil, limit: 9), .user(UserID("anna")),
-            .conversations(UserID("anna"), after: nil, limit: 9),
+            .conversations(UserID("anna"), after: nil, limit: 9, bytes: 1 << 20),
         ] {
             #expect(try read(query, other) == nil)
             #expect(try read(query) != nil)
@@ -195,12 +195,91 @@ struct BackendReadTests {
         repeat {
             guard
                 case .conversations(let piece, let next) = try read(
-                    .conversations(UserID("anna"), after: after, limit: 2))
+                    .conversations(UserID("anna"), after: after, limit: 2, bytes: 1 << 20))
             else { throw Unexpected(answer: .done) }
             found += piece.map(\.conversation.conversation)
             after = next
         } while after != nil
         #expect(found == ids)
+    }
+
+    /// How many messages of a conversation are unread for a user, and the newest one's text.
+    private struct Row: Equatable {
+        var unread: UInt64
+        var newest: String?
+    }
+
+    private func inbox(
+        _ user: String, limit: Int = 100, bytes: Int = 1 << 20
+    ) throws -> (rows: [ConversationID: Row], pieces: [Int]) {
+        var rows: [ConversationID: Row] = [:]
+        var pieces: [Int] = []
+        var after: ConversationID?
+        repeat {
+            let query = BackendQuery.conversations(
+                UserID(user), after: after, limit: limit, bytes: bytes)
+            guard case .conversations(let piece, let next) = try read(query) else {
+                throw Unexpected(answer: .done)
+            }
+            for row in piece {
+                let isNew = rows.updateValue(
+                    Row(unread: row.participant.unread, newest: row.newest?.pushBody),
+                    forKey: row.conversation.conversation)
+                #expect(isNew == nil, "no conversation is listed twice")
+            }
+            pieces.append(piece.count)
+            after = next
+        } while after != nil
+        return (rows, pieces)
+    }
+
+    @Test func aUsersListSaysWhatIsUnreadAndWhatCameLast() throws {
+        let id = try world.converse(["anna", "bert"])
+        let empty = try world.converse(["anna"])
+        let anna = try world.login("anna", DeviceID(high: 5, low: 1)).session
+        try world.publish("one", to: id, from: "bert")
+        let second = try world.publish("two", to: id, from: "bert")
+        var rows = try inbox("anna").rows
+        #expect(rows[id] == Row(unread: 2, newest: "two"))
+        #expect(rows[empty] == Row(unread: 0, newest: nil))
+        #expect(try inbox("bert").rows[id]?.unread == 0, "one's own are read")
+        // Gone for anna alone: bert's list still has it.
+        _ = try world.mutate(
+            anna, 1, .deleteMessage(DeleteMessage(message: second.message)))
+        rows = try inbox("anna").rows
+        #expect(rows[id] == Row(unread: 1, newest: "one"))
+        #expect(try inbox("bert").rows[id]?.newest == "two")
+        // What a block keeps away is not shown either.
+        _ = try world.mutate(anna, 2, .blockUser(BlockUser(user: "bert", blocked: true)))
+        try world.publish("three", to: id, from: "bert")
+        #expect(try inbox("anna").rows[id]?.newest == "one")
+        try world.publish("four", to: id)
+        #expect(try inbox("anna").rows[id]?.newest == "four")
+        // Who comes later sees nothing of before.
+        _ = try world.add(["carl"], to: id)
+        #expect(try inbox("carl").rows[id] == Row(unread: 0, newest: nil))
+    }
+
+    @Test func aListOfConversationsLooksAtFewMessagesAndIsCutByItsBytes() throws {
+        let id = try world.converse(["anna", "bert"])
+        let anna = try world.login("anna", DeviceID(high: 5, low: 1)).session
+        for number in 1...18 {
+            let message = try world.publish("\(number)", to: id, from: "bert")
+            guard number > 2 else { continue }
+            _ = try world.mutate(
+                anna, UInt64(number - 2), .deleteMessage(DeleteMessage(message: message.message)))
+        }
+        #expect(try inbox("anna").rows[id] == Row(unread: 2, newest: nil), "the newest 16 are gone")
+        try world.publish(String(repeating: "x", count: 1_000), to: id, from: "bert")
+        for _ in 1...4 {
+            let other = try world.converse(["anna"])
+            try world.publish(String(repeating: "x", count: 1_000), to: other)
+        }
+        // Parts and push text: 2,000 bytes and a little each.
+        #expect(try inbox("anna").pieces == [5])
+        #expect(try inbox("anna", bytes: 4_500).pieces == [2, 2, 1])
+        #expect(try inbox("anna", bytes: 1).pieces == [1, 1, 1, 1, 1])
+        #expect(try inbox("anna", limit: 3, bytes: 4_500).rows.count == 5)
     }
 
     @Test func whatIsGoneIsNotListed() throws {
@@ -217,7 +296,7 @@ struct BackendReadTests {
                 app: World.app, RemoveParticipants(conversation: id, users: ["anna", "bert"]),
                 idempotency: nil))
         #expect(
-            try read(.conversations(UserID("bert"), after: nil, limit: 9))
+            try read(.conversations(UserID("bert"), after: nil, limit: 9, bytes: 1 << 20))
                 == .conversations([], next: nil))
         // Those who left take no room of a list.
         for after in [nil, UserID("anna"), UserID("bert")] {

@@ -167,7 +167,7 @@ struct FeedIntegrityTests {
                 ConversationRecord.self, [.app(World.app), .identifier(id)])
         }
         let reading = try world.read(
-            .backend(World.app, .conversations(UserID("a"), after: nil, limit: 10)))
+            .backend(World.app, .conversations(UserID("a"), after: nil, limit: 10, bytes: 1 << 20)))
         guard case .backend(.conversations(let found, next: _)) = reading else {
             return #expect(Bool(false))
         }

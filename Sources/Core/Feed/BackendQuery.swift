@@ -12,8 +12,9 @@ public enum BackendQuery: Equatable, Sendable {
     /// How far each participant got, by name.
     case receipts(ConversationID, after: UserID?, limit: Int)
     case user(UserID)
-    /// The conversations a user takes part in, by id.
-    case conversations(UserID, after: ConversationID?, limit: Int)
+    /// The conversations a user takes part in, by id; `bytes`: of content a piece should not
+    /// exceed, while one conversation is always given.
+    case conversations(UserID, after: ConversationID?, limit: Int, bytes: Int)
     /// All of them, by id.
     case webhooks
     case webhook(WebhookID)
@@ -104,9 +105,14 @@ public struct UserView: Equatable, Sendable {
 public struct UserConversation: Equatable, Sendable {
     public var conversation: ConversationRecord
     public var participant: ParticipantRecord
+    /// The newest message that the user is shown; `nil`: there is none among the newest.
+    public var newest: MessageRecord?
 
-    public init(conversation: ConversationRecord, participant: ParticipantRecord) {
+    public init(
+        conversation: ConversationRecord, participant: ParticipantRecord, newest: MessageRecord?
+    ) {
         self.conversation = conversation
         self.participant = participant
+        self.newest = newest
     }
 }

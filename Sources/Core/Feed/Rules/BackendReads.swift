@@ -32,9 +32,9 @@ extension PageReader {
             for participant in rows { all.append(try progress(of: participant)) }
             return .receipts(all, next: next)
         case .user(let user): return try view(of: user, app, limits).map { .user($0) }
-        case .conversations(let user, let after, let limit):
+        case .conversations(let user, let after, let limit, let bytes):
             return try conversations(
-                of: user, app, after: after, min(limit, limits.listRows))
+                of: user, app, after: after, min(limit, limits.listRows), bytes: bytes)
         case .webhooks:
             return .webhooks(
                 try snapshot.records(
@@ -176,7 +176,7 @@ extension PageReader {
     }
 
     private func conversations(
-        of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int
+        of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int, bytes bytesMax: Int
     ) throws(StoreError) -> BackendReading? {
         let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
         guard let known, known.deletingSince == nil else { return nil }
@@ -188,6 +188,7 @@ extension PageReader {
                     after: after.map { [.identifier($0)] }, limit: limit + 1)),
             to: limit)
         var all: [UserConversation] = []
+        var bytes = 0
         for participant in rows where participant.leftRevision == nil {
             let conversation = try readable(app, user, participant.conversation) {
                 () throws(StoreError) in
@@ -196,9 +197,37 @@ extension PageReader {
                     [.app(app), .identifier(participant.conversation)])
             }
             guard let conversation, conversation.deletedAt == nil else { continue }
-            all.append(UserConversation(conversation: conversation, participant: participant))
+            let newest = try newestMessage(
+                in: HistoryReach(conversation: conversation, participant: participant))
+            bytes += newest?.contentBytes ?? 0
+            if bytes > bytesMax, let last = all.last {
+                return .conversations(all, next: last.conversation.conversation)
+            }
+            all.append(
+                UserConversation(
+                    conversation: conversation, participant: participant, newest: newest))
         }
         return .conversations(all, next: last?.conversation)
+    }
+
+    /// Messages looked at for one that the user is shown: many that were deleted on the own devices
+    /// alone must not hold up the list.
+    private static let newestLookedAt = 16
+
+    private func newestMessage(in reach: HistoryReach) throws(StoreError) -> MessageRecord? {
+        var through = reach.through
+        // Nearly always it is the first.
+        for limit in [1, Self.newestLookedAt - 1] {
+            guard reach.above < through, !reach.participant.isGone else { return nil }
+            let rows = try messages(
+                of: reach, above: reach.above, through: through, ascending: false, limit: limit)
+            for (message, isShown) in zip(rows, try shown(rows, in: reach)) where isShown {
+                if try readableEntry(of: message, in: reach) != nil { return message }
+            }
+            guard rows.count == limit, let last = rows.last else { return nil }
+            through = last.position - 1
+        }
+        return nil
     }
 }
 

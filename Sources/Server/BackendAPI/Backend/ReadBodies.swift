@@ -179,8 +179,12 @@ struct UserConversationBody: Encodable {
     let position: UInt64
     /// The user sees the messages above it.
     let joinedPosition: UInt64
+    /// Of this conversation, muted or not.
+    let unread: UInt64
+    /// Left out if there is none, or none that the user is shown among the newest.
+    let lastMessage: FullMessageBody?
 
-    init(_ entry: UserConversation) {
+    init(_ entry: UserConversation) throws(Problem) {
         id = entry.conversation.conversation.description
         createdAt = entry.conversation.createdAt.text
         participantCount = entry.conversation.participants
@@ -188,5 +192,7 @@ struct UserConversationBody: Encodable {
         receiptsOff = entry.conversation.receiptsOff
         position = entry.conversation.position
         joinedPosition = entry.participant.joinedPosition
+        unread = entry.participant.unread
+        lastMessage = if let newest = entry.newest { try FullMessageBody(newest) } else { nil }
     }
 }

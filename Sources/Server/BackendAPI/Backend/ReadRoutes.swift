@@ -125,14 +125,14 @@ enum ReadRoutes {
     static func conversations(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         let query = BackendQuery.conversations(
             try call.user(), after: try call.conversationCursor(.conversations),
-            limit: try rows(call))
+            limit: try rows(call), bytes: messagesBytes)
         return read(app, query, orNo: "user") { reading throws(Problem) in
             guard case .conversations(let all, let next) = reading else { return nil }
             let cursor = next.map { PageCursor(.conversations, $0.bytes).text }
+            var bodies: [UserConversationBody] = []
+            for conversation in all { bodies.append(try UserConversationBody(conversation)) }
             return .json(
-                200,
-                UserConversationListBody(
-                    conversations: all.map { UserConversationBody($0) }, next: cursor))
+                200, UserConversationListBody(conversations: bodies, next: cursor))
         }
     }
 
