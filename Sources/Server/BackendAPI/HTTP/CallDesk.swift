@@ -36,6 +36,8 @@ final class CallDesk {
     private struct Ticket {
         let method: String
         let template: String
+        /// What the answer and the log call the request.
+        let request: String
         let started: UInt64
         /// Whose key it came with.
         var app: AppID?
@@ -77,15 +79,16 @@ final class CallDesk {
     /// Answers through `respond`, once, now or later on this loop.
     func take(_ request: HTTPRequest, respond: @escaping (HTTPResponse) -> Void) {
         let started = SystemClock.monotonicMilliseconds()
+        let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+        let name = RequestName.of(request, at: now)
         openCalls += 1
         do throws(Problem) {
             let (route, parameters) = try table.find(request)
             let ticket = Ticket(
-                method: route.method, template: route.template, started: started,
+                method: route.method, template: route.template, request: name, started: started,
                 respond: respond)
             let call = Call(
-                request: request, parameters: parameters, surroundings: surroundings,
-                now: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
+                request: request, parameters: parameters, surroundings: surroundings, now: now)
             if isOneAtATime && isBusy {
                 queue.append((call, route, ticket))
             } else {
@@ -93,9 +96,22 @@ final class CallDesk {
             }
         } catch {
             let ticket = Ticket(
-                method: "other", template: "other", started: started, respond: respond)
+                method: "other", template: "other", request: name, started: started,
+                respond: respond)
             finish(ticket, error.response)
         }
+    }
+
+    /// What the HTTP server refused by itself.
+    func refused(_ refusal: HTTPRefusal) -> HTTPResponse {
+        let name = RequestName.fresh(at: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
+        log.limited(
+            .debug, "api.refused",
+            [
+                LogField("request", name), LogField("status", refusal.status),
+                LogField("reason", refusal.reason),
+            ])
+        return Problem(refusal).response.named(name)
     }
 
     private func begin(_ call: Call, _ route: Route, _ ticket: Ticket) {
@@ -198,7 +214,10 @@ final class CallDesk {
         case (.failed(let error), _):
             log.warning(
                 "api.store_failed",
-                [LogField("route", waited.ticket.template), LogField("error", "\(error)")])
+                [
+                    LogField("request", waited.ticket.request),
+                    LogField("route", waited.ticket.template), LogField("error", "\(error)"),
+                ])
             throw Problem(error)
         case (.committed, .read), (.read, .commit):
             preconditionFailure("a reply of the other kind than the question")
@@ -217,11 +236,12 @@ final class CallDesk {
         // Templates, not paths: these hold names of users.
         log.debug(
             "api.answered",
-            [
-                LogField("method", ticket.method), LogField("route", ticket.template),
-                LogField("status", response.status), LogField("ms", elapsed),
-            ])
-        ticket.respond(response)
+            [LogField("request", ticket.request)]
+                + (ticket.app.map { [LogField("app", $0)] } ?? []) + [
+                    LogField("method", ticket.method), LogField("route", ticket.template),
+                    LogField("status", response.status), LogField("ms", elapsed),
+                ])
+        ticket.respond(response.named(ticket.request))
         isBusy = false
         if isOneAtATime, !queue.isEmpty {
             let (call, route, next) = queue.removeFirst()

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTP1
+import Model
 import Wire
 
 /// An `HTTPServer` on a loop, in front of a desk. Loop-confined.
@@ -23,12 +24,13 @@ final class HTTPDoor {
         let handler: (HTTPRequest, Responder) -> Void = { request, responder in
             if gate.isRefusing {
                 let problem = Problem(.unavailable, "the server is stopping; try again")
-                responder.respond(problem.response)
+                let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+                responder.respond(problem.response.named(RequestName.of(request, at: now)))
             } else {
                 desk.take(request, respond: responder.respond)
             }
         }
-        server = try make({ Problem($0).response }, handler)
+        server = try make({ desk.refused($0) }, handler)
         self.gate = gate
         watch = try DescriptorWatch(loop: loop, descriptor: server.descriptor) { _ in
             self.server.run()
