@@ -90,6 +90,8 @@ let package = Package(
         system("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+        // No library: the backend API's description, so that the server can tell it.
+        .target(name: "CDescription", path: "Sources/System/CDescription"),
 
         core("Model"),
         core("Wire", ["Model"]),
@@ -136,8 +138,8 @@ let package = Package(
         server(
             "BackendAPI",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "Feed", "Wake", "Wire",
-                "Model",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "CDescription", "Feed",
+                "Wake", "Wire", "Model",
             ]),
         server(
             "RouseServer",

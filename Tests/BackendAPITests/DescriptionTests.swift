@@ -3,8 +3,50 @@ import Glibc
 import Model
 import Testing
 
-/// What the server tells of itself: what it calls a request.
+/// What the server tells of itself: its description, and what it calls a request.
 @Suite struct DescriptionTests {
+    static let root = SpecificationTests.root
+
+    private func text(_ path: String) throws -> String {
+        try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
+    }
+
+    @Test("the description that is served is the file that clients are made from")
+    func file() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let answer = try server.send("GET", "/openapi.yaml")
+        #expect(answer.headers["content-type"] == "application/yaml")
+        #expect(answer.body == (try text("Protocol/backend-api.yaml")))
+    }
+
+    @Test("the page that is served says the same, and a browser fetches and runs nothing for it")
+    func page() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let answer = try server.send("GET", "/docs")
+        #expect(answer.headers["content-type"] == "text/html; charset=utf-8")
+        let policy = try #require(answer.headers["content-security-policy"])
+        #expect(policy.hasPrefix("default-src 'none'; "))
+        #expect(answer.body == (try text("Protocol/backend-api.html")))
+        for word in ["<script", "<link", "<img", "<iframe", "src=", "@import", "url(", "onload"] {
+            #expect(!answer.body.contains(word), "\(word)")
+        }
+        for route in ["publishMessage", "createConversation", "listUserConversations"] {
+            #expect(answer.body.contains("<article id=\"\(route)\">"))
+        }
+    }
+
+    @Test("the page is the one that Deploy/api-page makes of the description")
+    func pageIsMade() throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = [Self.root.appendingPathComponent("Deploy/api-page").path, "--check"]
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0, "run Deploy/api-page")
+    }
+
     @Test("an answer names its request, as the log does")
     func requestNames() throws {
         var ends = [Int32](repeating: 0, count: 2)

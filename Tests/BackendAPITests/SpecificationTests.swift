@@ -182,7 +182,7 @@ import Wire
         for path in Self.bare + [Self.bare[0] + "?reauthenticate=true"] {
             #expect(try server.send("POST", path, key: key).status == 204)
         }
-        for path in ["/livez", "/readyz", "/metrics"] {
+        for path in ["/livez", "/readyz", "/metrics", "/openapi.yaml", "/docs"] {
             #expect(try server.send("GET", path).status == 200)
         }
     }
@@ -558,7 +558,7 @@ import Wire
         let stop = Background { api.stop(milliseconds: 60_000) }
         // Begun on another thread; until then the door is open.
         try wait { try HTTPClient.send("GET", "/livez", to: .port(port)).status == 503 }
-        for path in gets + ["/livez", "/readyz", "/metrics"] {
+        for path in gets + ["/livez", "/readyz", "/metrics", "/openapi.yaml", "/docs"] {
             #expect(try server.send("GET", path, key: key).status == 503)
         }
         held.open.arrive()

@@ -116,7 +116,7 @@ public final class BackendAPI: Sendable {
             + UserRoutes.all + ReadRoutes.all
             + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
             + ExplainRoutes.all + CampaignRoutes.keyed
-            + HealthRoutes.all)
+            + HealthRoutes.all + DescriptionRoutes.all)
     static let adminRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all
             + AdminAccessRoutes.all + WebhookRoutes.admin + CampaignRoutes.admin)
