@@ -6,6 +6,8 @@ import Testing
 struct Exchange: Codable {
     /// Sent as bytes that the server refuses before it looks for a route.
     var isRaw = false
+    /// Its body is refused for its form, which the description forbids, too.
+    var isMisshapen = false
     var method: String
     var path: String
     var requestHeaders: [String: String]

@@ -293,10 +293,52 @@ import Wire
         }
     }
 
+    /// Bodies that are refused for their form: the file must say so, too.
+    private static var misshapen: [(write: Int, body: String)] {
+        var all = [
+            (0, "{}"), (0, #"{"participants":"anna"}"#),
+            (0, #"{"participants":["anna"],"distinct":"yes"}"#),
+            (4, #"{"users":["anna"],"parts":[{"mime_type":"a/b","text":""}],"urgency":"now"}"#),
+        ]
+        let digest = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="
+        let reference = #"{"url":"https://example.org/1","size":9,"digest":"\#(digest)"}"#
+        let parts = [
+            #"{"mime_type":"text/plain"}"#, #"{"text":"hi"}"#,
+            #"{"mime_type":"text/plain","text":1}"#,
+            #"{"mime_type":"text/plain","text":"hi","content":"aGk="}"#,
+            #"{"mime_type":"text/plain","text":"hi","reference":\#(reference)}"#,
+        ]
+        for part in parts {
+            let body = #"{"parts":[\#(part)]}"#
+            all += [(2, body), (6, body)]
+        }
+        let members = [
+            #""zone":"UTC""#, #""loc_args":["a"]"#, #""title_loc_args":[]"#, #""sound":1"#,
+            #""sound":{"critical":false}"#, #""sound":{"name":"a.caf"}"#,
+            #""texts":{"de":{"x":""}}"#, #""interruption_level":"loud""#, #""ttl_seconds":0"#,
+            #""bdy":"hi""#,
+        ]
+        for member in members {
+            let push = #"{"body":"hi",\#(member)}"#
+            all.append((2, #"{"parts":[{"mime_type":"a/b","text":""}],"push":\#(push)}"#))
+        }
+        let changes = [
+            #"{"path":["a"]}"#, #"{"path":["a"],"value":"b","removed":true}"#,
+            #"{"path":["a"],"removed":false}"#, #"{"value":"b"}"#,
+        ]
+        for change in changes { all.append((3, #"{"changes":[\#(change)]}"#)) }
+        return all
+    }
+
     private func refuse(
         _ server: TestServer, _ key: String, _ gets: [String], other: String
     ) throws {
         try refuseDeletions(server, key, other: other)
+        for (write, body) in Self.misshapen {
+            let (method, path) = (Self.writes[write].method, Self.writes[write].path)
+            let answer = try server.send(method, path, key: key, isMisshapen: true, body)
+            #expect(answer.status == 400, "\(body)")
+        }
         for write in Self.writes {
             func send(
                 _ body: String, key: String? = key, path: String = write.path,

@@ -91,15 +91,16 @@ final class TestServer {
     @discardableResult
     func send(
         _ method: String, _ path: String, key: String? = nil, headers: [String: String] = [:],
-        _ body: String = ""
+        isMisshapen: Bool = false, _ body: String = ""
     ) throws -> Exchange {
         var headers = headers
         if let key { headers["authorization"] = "Bearer \(key)" }
         if !body.isEmpty, headers["content-type"] == nil {
             headers["content-type"] = "application/json"
         }
-        let exchange = try HTTPClient.send(
+        var exchange = try HTTPClient.send(
             method, path, headers: headers, body: body, to: .port(api.port))
+        exchange.isMisshapen = isMisshapen
         transcript.append(exchange)
         return exchange
     }

@@ -4,9 +4,15 @@ usage: check_openapi.py backend-api.yaml transcript.json
 
 Every documented (method, path, status) must occur in the transcript, and every exchange must be
 documented: status, media type, headers, and the body by its schema. Bodies of requests that
-were answered 2xx must fit the request's schema, and so must the examples.
+were answered 2xx must fit the request's schema, and so must the examples; bodies that are noted as
+misshapen must have been refused, and must not fit it.
+
+Schemas of answers are open, so that clients made from them take fields of later versions; here
+they are closed: what the server says must be in the file. The file must also be one that
+generators of clients understand.
 """
 
+import copy
 import json
 import re
 import sys
@@ -20,6 +26,10 @@ METHODS = ("get", "put", "post", "delete", "patch")
 class Checker:
     def __init__(self, document):
         self.document = document
+        self.closed = copy.deepcopy(document["components"])
+        for schema in schemas_in(self.closed):
+            if "properties" in schema:
+                schema.setdefault("additionalProperties", False)
         self.problems = []
         self.missing = set()
         self.templates = []
@@ -41,12 +51,55 @@ class Checker:
             value = here
         return value
 
+    def errors(self, instance, schema):
+        schema = copy.deepcopy(schema)
+        for one in schemas_in(schema):
+            if "properties" in one:
+                one.setdefault("additionalProperties", False)
+        whole = {**schema, "components": self.closed}
+        return list(jsonschema.Draft202012Validator(whole).iter_errors(instance))
+
     def validate(self, instance, schema, where):
-        whole = {**schema, "components": self.document["components"]}
-        validator = jsonschema.Draft202012Validator(whole)
-        for error in validator.iter_errors(instance):
+        for error in self.errors(instance, schema):
             place = "/".join(str(part) for part in error.absolute_path)
             self.problems.append(f"{where}: {place or 'the body'}: {error.message}")
+
+    def reached(self, value, names):
+        """Adds the names of the schemas that a part of the file refers to."""
+        for schema in schemas_in(value):
+            name = schema.get("$ref", "").removeprefix("#/components/schemas/")
+            if name in self.document["components"]["schemas"] and name not in names:
+                names.add(name)
+                self.reached(self.document["components"]["schemas"][name], names)
+            elif schema.get("$ref", "").startswith("#/components/responses/"):
+                self.reached(self.resolve(schema), names)
+
+    def clients(self):
+        """What generators of clients need of the file, and what their clients need of it later."""
+        schemas = self.document["components"]["schemas"]
+        asked, answered = set(), set()
+        for _, _, item in self.templates:
+            for method in METHODS:
+                operation = item.get(method, {})
+                self.reached(operation.get("requestBody", {}), asked)
+                self.reached(operation.get("responses", {}), answered)
+        for name in schemas:
+            if name.removeprefix("New") in schemas and name.startswith("New"):
+                self.problems.append(f"{name}: in Go the name of a function that makes another")
+        for name in asked:
+            for schema in schemas_in(schemas[name]):
+                if "properties" in schema and schema.get("additionalProperties") is not False:
+                    self.problems.append(f"{name}: a request takes fields that it does not name")
+        for name in answered - asked:
+            for schema in schemas_in(schemas[name]):
+                if schema.get("additionalProperties") is False:
+                    self.problems.append(f"{name}: an answer that can never get a new field")
+        for schema in schemas_in(self.document):
+            if ("enum" in schema or "const" in schema) and "type" not in schema:
+                self.problems.append(f"no type: {schema}")
+            choices = schema.get("oneOf", []) + schema.get("anyOf", [])
+            if any("type" not in choice and "$ref" not in choice for choice in choices):
+                self.problems.append(f"a choice between conditions, not types: {choices}")
 
     def examples(self):
         for _, template, item in self.templates:
@@ -77,9 +130,18 @@ class Checker:
         self.check_headers(exchange, response, where)
         if method != "HEAD":
             self.check_body(exchange, response, where)
-        if operation and exchange["status"] < 300 and exchange["requestBody"]:
+        if not operation or not exchange["requestBody"]:
+            return
+        if exchange["status"] < 300 or exchange["isMisshapen"]:
             media = self.resolve(operation["requestBody"])["content"]["application/json"]
-            self.validate(json.loads(exchange["requestBody"]), media["schema"], f"{where}: request")
+            asked = json.loads(exchange["requestBody"])
+        if exchange["isMisshapen"]:
+            if exchange["status"] != 400:
+                self.problems.append(f"{where}: a misshapen body was not refused")
+            if not self.errors(asked, media["schema"]):
+                self.problems.append(f"{where}: refused, and right by the file: {asked}")
+        elif exchange["status"] < 300:
+            self.validate(asked, media["schema"], f"{where}: request")
 
     def find(self, exchange, method, path):
         if exchange["isRaw"]:
@@ -130,12 +192,25 @@ class Checker:
         self.validate(body, media["schema"], where)
 
 
+def schemas_in(value):
+    """Every object below a value; the contents of examples are none of the file's own."""
+    if isinstance(value, dict):
+        yield value
+        for name, inner in value.items():
+            if name not in ("example", "examples"):
+                yield from schemas_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from schemas_in(inner)
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         checker = Checker(yaml.safe_load(file))
     with open(sys.argv[2], encoding="utf-8") as file:
         transcript = json.load(file)
     checker.examples()
+    checker.clients()
     for exchange in transcript:
         checker.exchange(exchange)
     for method, path, status in sorted(checker.missing):
