@@ -1,0 +1,182 @@
+"""Sends the requests: one connection a thread, repetition by the API's retry classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import json
+import random
+import select
+import threading
+import time
+import urllib.parse
+import uuid
+from collections.abc import Callable, Iterator
+from email.message import Message
+from typing import Any
+
+from .operations import Operations
+from .problems import Problem, Refused, Unreachable, refused
+
+#: Of the registry's codes, those of the classes `retry` and `retry_after`: 10xx is temporary. A
+#: balancer's own 502, 503 and 504 have no code.
+_TEMPORARY = (429, 500, 502, 503, 504, 507)
+#: Whatever is repeated of these has the effect of one (RFC 9110, 9.2.2).
+_IDEMPOTENT = ("GET", "PUT", "DELETE")
+_ANSWER_BYTES_MAX = 64 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Retries:
+    """How often and how long a request is tried."""
+
+    #: Tries in all; 1: none is repeated.
+    tries: int = 6
+    #: The pause before the second try is up to so many seconds, and doubles with each.
+    first_pause: float = 0.2
+    longest_pause: float = 5.0
+    #: No try begins later than so many seconds after the first.
+    within: float = 30.0
+
+    def pause(self, tried: int, asked: float | None, chance: float) -> float:
+        """Seconds until the next try: by chance, so that many callers do not come back at once,
+        and never before the server asks for it."""
+        most = min(self.longest_pause, self.first_pause * 2.0 ** (tried - 1))
+        return max(most * chance, asked or 0.0)
+
+
+class Client(Operations):
+    """Rouse's backend API, as one app.
+
+        client = Client("http://127.0.0.1:7480", api_key)
+        room = client.create_conversation({"participants": ["anna", "ben"]})
+        client.publish_message(room["id"], {
+            "sender": "anna",
+            "parts": [{"mime_type": "text/plain", "text": "Dinner at eight?"}],
+            "push": {"title": "Anna", "body": "Dinner at eight?"},
+        })
+
+    Every request that takes an `Idempotency-Key` gets one, the same for each of its tries: however
+    often it is tried, it has one effect. Give your own `idempotency_key` (a job's id, say) where
+    your program may itself begin again. What fails raises a `Problem`. Any number of threads may
+    use one client.
+    """
+
+    def __init__(
+        self, url: str, api_key: str, *, timeout: float = 10.0, retries: Retries = Retries(),
+    ) -> None:
+        """`timeout`: seconds without a byte of an answer until a try counts as lost."""
+        place = urllib.parse.urlsplit(url)
+        if place.scheme not in ("http", "https") or not place.hostname or place.query:
+            raise ValueError(f"not the address of a server: {url}")
+        self._is_secure = place.scheme == "https"
+        self._host, self._port = place.hostname, place.port
+        self._base = place.path.rstrip("/")
+        self._key, self._timeout, self._retries = api_key, timeout, retries
+        self._own = threading.local()
+
+    def __repr__(self) -> str:
+        return f"Client({self._host!r})"
+
+    def every(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[Any]:
+        """All rows of a list, piece by piece: `every(client.list_messages, room)`."""
+        cursor: str | None = None
+        while True:
+            piece = method(*arguments, cursor=cursor, **named)
+            yield from next(rows for rows in piece.values() if isinstance(rows, list))
+            cursor = piece.get("next")
+            if cursor is None:
+                return
+
+    def close(self) -> None:
+        """Ends this thread's connection; the next request opens another."""
+        connection = getattr(self._own, "connection", None)
+        if connection is not None:
+            connection.close()
+
+    def _ask(
+        self, method: str, path: str, places: dict[str, str] = {}, *,
+        query: dict[str, Any] = {}, body: Any = None, is_keyed: bool = False,
+        key: str | None = None,
+    ) -> Any:
+        for name, value in places.items():
+            path = path.replace("{" + name + "}", urllib.parse.quote(value, safe=""))
+        asked = {name: _word(value) for name, value in query.items() if value is not None}
+        target = self._base + path + ("?" + urllib.parse.urlencode(asked) if asked else "")
+        headers = {"Authorization": f"Bearer {self._key}"}
+        data = None
+        if body is not None:
+            data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            headers["Content-Type"] = "application/json"
+        if is_keyed:
+            key = key or str(uuid.uuid4())
+            headers["Idempotency-Key"] = key
+        may_repeat = is_keyed or method in _IDEMPOTENT
+        return self._try(method, target, data, headers, key, may_repeat)
+
+    def _try(
+        self, method: str, target: str, data: bytes | None, headers: dict[str, str],
+        key: str | None, may_repeat: bool,
+    ) -> Any:
+        start, tried = time.monotonic(), 0
+        while True:
+            tried += 1
+            problem: Problem
+            try:
+                status, told, answer = self._send(method, target, data, headers, key)
+            except Unreachable as error:
+                problem, again, asked = error, may_repeat or error.is_carried_out is False, None
+            else:
+                if 200 <= status < 300:
+                    return _value(told.get("content-type", ""), answer)
+                refusal: Refused = refused(status, told, answer, key)
+                # 429 is said before anything is carried out.
+                again = status == 429 or (may_repeat and status in _TEMPORARY)
+                problem, asked = refusal, refusal.retry_after
+            pause = self._retries.pause(tried, asked, random.random())
+            late = time.monotonic() - start + pause > self._retries.within
+            if not again or late or tried >= self._retries.tries:
+                raise problem
+            time.sleep(pause)
+
+    def _send(
+        self, method: str, target: str, data: bytes | None, headers: dict[str, str],
+        key: str | None,
+    ) -> tuple[int, Message, bytes]:
+        connection = self._connection()
+        is_sent = False
+        try:
+            if connection.sock is None:
+                connection.connect()
+            is_sent = True
+            connection.request(method, target, data, headers)
+            answer = connection.getresponse()
+            body = answer.read(_ANSWER_BYTES_MAX + 1)
+            if len(body) > _ANSWER_BYTES_MAX:
+                raise http.client.HTTPException("the answer is too long")
+            return answer.status, answer.headers, body
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            text = f"{method} {target.split('?')[0]}: {error or type(error).__name__}"
+            raise Unreachable(text, None if is_sent else False, key) from error
+
+    def _connection(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
+            connection = kind(self._host, self._port, timeout=self._timeout)
+            self._own.connection = connection
+        elif connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+            # Nothing was asked, so there is nothing to read but its end: the server closed it.
+            connection.close()
+        return connection
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value(kind: str, body: bytes) -> Any:
+    if not body:
+        return None
+    return json.loads(body) if kind.startswith("application/json") else body.decode()

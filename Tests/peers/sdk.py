@@ -1,0 +1,215 @@
+"""Publishes with the Python client of Deploy/sdk/python, over connections that fail.
+
+usage: sdk.py --api PORT --api-key KEY [and what other peers take]
+
+Between the client and the server stands a door that does with each request what it is told: lets
+it through, breaks off before or after the server had it, or answers in the server's place. What
+came of each is read past the door. Prints a line a fact, and `all is well` at the end.
+"""
+
+import argparse
+import socket
+import threading
+import time
+
+from rouse_backend import (
+    Client, Conflict, NotFound, Refused, Retries, TryLater, Unauthorized, Unreachable)
+
+QUICK = Retries(tries=4, first_pause=0.01, longest_pause=0.05, within=120)
+
+
+class Door:
+    """Takes one request a connection, as HTTP/1.1 with lengths, and obeys `orders` in turn."""
+
+    def __init__(self, server):
+        self.server = server
+        self.orders = []
+        #: Heads of the requests that came, and how many went through to the server.
+        self.heads, self.through = [], 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            peer, _ = self.listener.accept()
+            with peer:
+                try:
+                    self.one(peer)
+                except OSError:
+                    pass
+
+    def one(self, peer):
+        head, body = read(peer)
+        if not head:
+            return
+        self.heads.append(head)
+        order = self.orders.pop(0) if self.orders else "pass"
+        if order == "cut before":
+            return
+        if order.isdigit():
+            status = int(order)
+            peer.sendall(
+                f"HTTP/1.1 {status} Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+                "Connection: close\r\n\r\n".encode())
+            return
+        with socket.create_connection(("127.0.0.1", self.server)) as server:
+            server.sendall(head.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) + body)
+            answer = b""
+            while piece := server.recv(65536):
+                answer += piece
+        self.through += 1
+        if order == "pass":
+            peer.sendall(answer)
+
+
+def read(peer):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = peer.recv(65536)
+        if not piece:
+            return b"", b""
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = 0
+    for line in head.split(b"\r\n"):
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    while len(body) < length:
+        body += peer.recv(65536)
+    return head + b"\r\n\r\n", body
+
+
+def key_of(head):
+    for line in head.decode().split("\r\n"):
+        if line.lower().startswith("idempotency-key:"):
+            return line.split(":", 1)[1].strip()
+    return None
+
+
+def text(words, push=True):
+    message = {"sender": "anna", "parts": [{"mime_type": "text/plain", "text": words}]}
+    if push:
+        message["push"] = {"title": "Anna", "body": words}
+    return message
+
+
+def expect(fact, name):
+    if not fact:
+        raise SystemExit(f"FAILED: {name}")
+    print("ok", name)
+
+
+def raises(kind, call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except kind as problem:
+        return problem
+    raise SystemExit(f"FAILED: {kind.__name__} was expected")
+
+
+def once(straight, door, client):
+    """However a try ends, the message is there once."""
+    room = straight.create_conversation({"participants": ["anna", "ben"]})["id"]
+    for number, orders in enumerate((
+        ["cut after"], ["cut before"], ["503"], ["429"], ["507"], ["502"],
+        ["cut after", "cut after", "503"],
+    )):
+        words = f"message {number}"
+        door.orders, door.heads, before = list(orders), [], door.through
+        start = time.monotonic()
+        message = client.publish_message(room, text(words))
+        took = time.monotonic() - start
+        expect(len(door.heads) == len(orders) + 1, f"{orders}: {len(orders) + 1} tries")
+        expect(len({key_of(head) for head in door.heads}) == 1 and key_of(door.heads[0]),
+               f"{orders}: one key")
+        expect(door.through - before == orders.count("cut after") + 1, f"{orders}: went through")
+        expect(took >= orders.count("503") * 1.0, f"{orders}: not before Retry-After")
+        stored = [
+            one for one in straight.every(straight.list_messages, room, limit=3)
+            if one["parts"][0]["text"] == words]
+        expect([one["id"] for one in stored] == [message["id"]], f"{orders}: applied once")
+    # Given up, and asked again by the program with the same key.
+    door.orders = ["cut after"] * QUICK.tries
+    problem = raises(Unreachable, client.publish_message, room, text("last"), idempotency_key="j1")
+    expect(problem.is_carried_out is None and problem.idempotency_key == "j1", "nobody knows")
+    message = client.publish_message(room, text("last"), idempotency_key="j1")
+    rows = list(straight.every(straight.list_messages, room, limit=3))
+    expect(len(rows) == 8 and rows[0]["id"] == message["id"], "8 messages, each once")
+    raises(Conflict, client.publish_message, room, text("other"), idempotency_key="j1")
+    return room
+
+
+def unkeyed(door, client):
+    """What has no key and is not idempotent is tried again only if it was not carried out."""
+    door.orders, door.heads = ["cut after"], []
+    problem = raises(Unreachable, client.create_webhook, {"url": "https://example.org/hook"})
+    expect(problem.is_carried_out is None and len(door.heads) == 1, "a webhook is not made twice")
+    door.orders, door.heads = ["429"], []
+    hook = client.create_webhook({"url": "https://example.org/other"})
+    expect(len(door.heads) == 2 and hook["secret"], "429 was said before anything was done")
+    door.orders, door.heads = ["503"], []
+    raises(TryLater, client.suspend_user, "ben")
+    expect(len(door.heads) == 1, "503 may come after it was done")
+    expect(len(client.list_webhooks()["webhooks"]) == 2, "two webhooks")
+
+
+def refusals(straight, client, port):
+    nowhere = "0190a1b2-c3d4-7123-8456-000000000000"
+    problem = raises(NotFound, client.publish_message, nowhere, text("hi"))
+    expect((problem.status, problem.name, problem.code) == (404, "not_found", 4004), "not found")
+    expect(problem.request_id and problem.detail, "a refusal has words and the request's name")
+    raises(Unauthorized, Client(f"http://127.0.0.1:{port}", "rk_wrong").list_webhooks)
+    problem = raises(Refused, straight.create_conversation, {"participants": "anna"})
+    expect(problem.status == 400 and "participants" in problem.detail, "the field is named")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        closed = free.getsockname()[1]
+    gone = Client(f"http://127.0.0.1:{closed}", "rk", retries=QUICK)
+    problem = raises(Unreachable, gone.suspend_user, "ben")
+    expect(problem.is_carried_out is False, "where nobody listens nothing was done")
+
+
+def lists(straight, room):
+    names = [f"user {number} ü/?" for number in range(7)]
+    straight.add_participants(room, {"users": names})
+    found = [one["user"] for one in straight.every(straight.list_participants, room, limit=2)]
+    expect(found == sorted(["anna", "ben", *names]), "a list in pieces, with names of any kind")
+    inbox = straight.list_user_conversations("ben")["conversations"]
+    mine = next(one for one in inbox if one["id"] == room)
+    expect(mine["unread"] == 8, "8 unread")
+    expect(mine["last_message"]["parts"][0]["text"] == "last", "the last message")
+    expect(straight.show_user(names[0])["user"] == names[0], "a user with a slash")
+    straight.delete_conversation(room)
+    expect("openapi: 3.1.0" in straight.show_description(), "the description")
+
+
+def idle(port, key):
+    """A connection that the server closed meanwhile is opened anew, before anything is asked."""
+    client = Client(f"http://127.0.0.1:{port}", key, retries=Retries(tries=1))
+    client.list_webhooks()
+    sock = client._connection().sock  # noqa: SLF001, to end it as the server would
+    expect(sock is not None, "the connection is kept")
+    sock.shutdown(socket.SHUT_RD)
+    client.revoke_sessions("anna")
+    print("ok asked over another connection")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--api", type=int, required=True)
+    parser.add_argument("--api-key", required=True)
+    given, _ = parser.parse_known_args()
+    door = Door(given.api)
+    straight = Client(f"http://127.0.0.1:{given.api}", given.api_key, timeout=60)
+    client = Client(
+        f"http://127.0.0.1:{door.port}", given.api_key, timeout=60, retries=QUICK)
+    room = once(straight, door, client)
+    unkeyed(door, client)
+    refusals(straight, client, given.api)
+    lists(straight, room)
+    idle(given.api, given.api_key)
+    print("all is well")
+
+
+if __name__ == "__main__":
+    main()
