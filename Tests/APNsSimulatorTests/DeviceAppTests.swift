@@ -1,6 +1,7 @@
 import APNsSimulator
 import Crypto
 import EventLoop
+import Foundation
 import Model
 import Testing
 
@@ -149,6 +150,26 @@ struct DeviceAppTests {
         request.port = 1
         request.trust = "/nonexistent/ca.pem"
         #expect(throws: SimulatorClientError.refused("cannot read /nonexistent/ca.pem")) {
+            try harness.client.call(request)
+        }
+        let trust = URL(fileURLWithPath: harness.directory).appendingPathComponent("ca.pem")
+        let authority = try #require(SimulatorHarness.certificates).authorityPEM
+        try Data(authority.utf8).write(to: trust)
+        request.trust = trust.path
+        #expect(throws: SimulatorClientError.refused("`issuerKid` is missing")) {
+            try harness.client.call(request)
+        }
+        let form = "`identityURL` must be like http://127.0.0.1:8700/identity"
+        for text in ["", "127.0.0.1:8700", "https://localhost/identity", "http://a:99999/"] {
+            request.identityURL = text
+            #expect(throws: SimulatorClientError.refused(form), "\(text)") {
+                try harness.client.call(request)
+            }
+        }
+        request.identityURL = "http://127.0.0.1:1/identity"
+        request.issuerKey = "issuer.pem"
+        let both = "`identityURL` and `issuerKey` are two ways to a token"
+        #expect(throws: SimulatorClientError.refused(both)) {
             try harness.client.call(request)
         }
         #expect(try harness.client.call(ControlRequest(.devices)).devices == [])

@@ -27,20 +27,13 @@ final class DeviceAppFactory {
     func parse(_ request: ControlRequest, id: DeviceID) throws -> Make? {
         guard let user = request.user else { return nil }
         guard let directory else { throw Problem.invalid("the simulator has no --directory") }
-        func need<Value>(_ value: Value?, _ name: String) throws -> Value {
-            guard let value else { throw Problem.invalid("`\(name)` is missing") }
-            return value
-        }
         let app = try need(request.app, "app")
         let host = try need(request.host, "host")
         let endpoint = SyncEndpoint(
             host: host, port: try need(request.port, "port"),
             serverName: request.serverName ?? host, sourceAddress: Self.source(for: host, id))
         let tls = try context(try need(request.trust, "trust"))
-        let issuer = IdentityIssuer(
-            issuer: request.issuer ?? "\(app)-backend",
-            keyID: try need(request.issuerKid, "issuerKid"),
-            key: try key(try need(request.issuerKey, "issuerKey")), app: app)
+        let identity = try identity(request, app: app)
         let topic = try need(request.topic, "topic")
         let environment: PushEnvironment =
             request.environment == .development ? .development : .production
@@ -53,10 +46,32 @@ final class DeviceAppFactory {
             return SyncDeviceApp(
                 loop: loop,
                 configuration: SyncDeviceApp.Configuration(
-                    user: user, client: client, endpoint: endpoint, tls: tls, issuer: issuer,
+                    user: user, client: client, endpoint: endpoint, tls: tls, identity: identity,
                     path: "\(directory)/\(id).sqlite"),
                 hooks: hooks)
         }
+    }
+
+    private func need<Value>(_ value: Value?, _ name: String) throws -> Value {
+        guard let value else { throw Problem.invalid("`\(name)` is missing") }
+        return value
+    }
+
+    private func identity(_ request: ControlRequest, app: String) throws -> IdentitySource {
+        if let text = request.identityURL {
+            guard request.issuerKey == nil else {
+                throw Problem.invalid("`identityURL` and `issuerKey` are two ways to a token")
+            }
+            guard let address = IdentityAddress(text) else {
+                throw Problem.invalid("`identityURL` must be like http://127.0.0.1:8700/identity")
+            }
+            return .address(address)
+        }
+        return .issuer(
+            IdentityIssuer(
+                issuer: request.issuer ?? "\(app)-backend",
+                keyID: try need(request.issuerKid, "issuerKid"),
+                key: try key(try need(request.issuerKey, "issuerKey")), app: app))
     }
 
     /// A source address has 28,000 ports, and each stays taken for a minute after its connection:

@@ -17,7 +17,7 @@ final class SyncDeviceApp: DeviceApp {
         var client: ClientConfiguration
         var endpoint: SyncEndpoint
         var tls: TLSContext
-        var issuer: IdentityIssuer
+        var identity: IdentitySource
         /// The file of the local store.
         var path: String
     }
@@ -246,9 +246,8 @@ final class SyncDeviceApp: DeviceApp {
         if let client { return client }
         var events = SyncClientEvents { [weak self] nonce, answer in
             guard let self else { return answer(nil) }
-            let now = SystemClock.wallMilliseconds() / 1_000
-            let user = self.configuration.user
-            answer(self.configuration.issuer.token(for: user, nonce: nonce, now: now))
+            self.configuration.identity.token(
+                for: self.configuration.user, nonce: nonce, loop: self.loop, answer: answer)
         }
         events.reported = { [weak self] in self?.reported($0) }
         events.applied = { [weak self] in self?.applied($0) }

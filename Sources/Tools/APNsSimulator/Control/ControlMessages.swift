@@ -93,6 +93,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var issuer: String?
     public var issuerKid: String?
     public var issuerKey: String?
+    public var identityURL: String?
 
     public var on: Bool?
     public var rules: DeviceRules?
