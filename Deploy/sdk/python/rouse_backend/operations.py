@@ -72,9 +72,9 @@ class Operations:
     ) -> Conversation:
         """Create a conversation.
 
-        Its participants see it, each other, its metadata, and every later message. With
-        `distinct` there is one conversation for the same participants: if there is one
-        already, it is the answer, and its `id` may differ from the one asked for.
+        Its participants see it, each other (256 of them at most), its metadata, and every
+        later message. With `distinct` there is one conversation for the same participants: if
+        there is one already, it is the answer, and its `id` may differ from the one asked for.
         """
         answer: Conversation = self._ask(
             'POST',
