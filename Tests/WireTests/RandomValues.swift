@@ -79,6 +79,17 @@ struct RandomValues {
     }
     mutating func digestSum() -> DigestSum { DigestSum(count: u64(), hash: u64()) }
     mutating func pushText() -> PushText { PushText(title: text(), body: text()) }
+    mutating func localized() -> LocalizedText {
+        LocalizedText(key: text(), arguments: list { $0.text() })
+    }
+    mutating func hints() -> PushHints {
+        PushHints(
+            subtitle: text(), titleKey: maybe { $0.localized() },
+            subtitleKey: maybe { $0.localized() }, bodyKey: maybe { $0.localized() },
+            sound: maybe { PushSound(kind: $0.some(), name: $0.text(), volume: $0.u32()) },
+            thread: text(), category: text(), interruptionLevel: some(), relevance: u32(),
+            targetContent: text(), event: text(), object: text(), data: text())
+    }
 
     mutating func appState() -> AppState {
         AppState(
@@ -142,7 +153,8 @@ struct RandomValues {
             .message(
                 MessageState(
                     position: u64(), sender: text(), sentMs: u64(), parts: list { $0.part() },
-                    push: maybe { $0.pushText() }, editedMs: u64())),
+                    push: maybe { $0.pushText() }, editedMs: u64(),
+                    hints: maybe { $0.hints() })),
             .receipt(ReceiptState(user: text(), deliveredThrough: u64(), readThrough: u64())),
             .readMark(ReadMarkState(through: u64(), ranges: list { $0.range() })),
             .tombstone(
@@ -155,7 +167,7 @@ struct RandomValues {
             .announcement(
                 AnnouncementState(
                     sentMs: u64(), parts: list { $0.part() }, push: maybe { $0.pushText() },
-                    read: flag())),
+                    read: flag(), hints: maybe { $0.hints() })),
             .conversationSettings(ConversationSettings(muted: flag(), mutedUntilMs: u64())),
             .block(BlockState(user: text(), blocked: flag())),
         ]

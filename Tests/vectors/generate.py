@@ -130,6 +130,20 @@ MESSAGE = {
         "push": {"title": "Mira", "body": "Grüße ☕"}},
 }
 
+HINTED = {
+    "seq": "1051", "conversation": text(ident(1)), "object": text(ident(6)), "version": "1",
+    "message": {
+        "position": "19", "sentMs": "1760000000000",
+        "parts": [{"mimeType": "text/plain", "content": text(b"It is on its way")}],
+        "push": {"title": "Shop", "body": "It is on its way"},
+        "hints": {
+            "subtitle": "Order 42", "bodyKey": {"key": "ORDER_SENT", "arguments": ["42", "2"]},
+            "sound": {"kind": "SOUND_KIND_NAMED", "name": "van.caf"}, "thread": "orders",
+            "category": "ORDER", "interruptionLevel": "INTERRUPTION_LEVEL_TIME_SENSITIVE",
+            "relevance": 701, "targetContent": "orders", "event": "order", "object": "42",
+            "data": "{\"shop\":{\"id\":7}}"}},
+}
+
 OCCURRING = {
     "HELLO": [
         ("first login", {
@@ -202,6 +216,12 @@ OCCURRING = {
             {"seq": "1048", "conversation": text(ident(1)), "conversationSettings": {
                 "muted": True, "mutedUntilMs": "1760003600000"}},
             {"seq": "1049", "block": {"user": "kim", "blocked": True}}]}),
+        ("push hints", {"entries": [HINTED, {
+            "seq": "1052", "object": text(ident(5)), "announcement": {
+                "sentMs": "1760000000000",
+                "parts": [{"mimeType": "text/plain", "content": text(b"hello")}],
+                "hints": {"event": "news", "object": "7",
+                          "sound": {"kind": "SOUND_KIND_NONE"}}}}]}),
         ("the last page", {"to": CURSOR, "head": "1041", "unread": 3, "digestWanted": True}),
         ("reset", {"reset": {"reason": "RESET_REASON_EPOCH_CHANGED", "retryAfterMs": 5000}}),
     ],

@@ -27,9 +27,10 @@ extension Entry {
         switch body {
         case .message(let message):
             96 + message.sender.utf8.count + message.partsApproximateBytes
-                + (message.push?.bytes ?? 0)
+                + (message.push?.bytes ?? 0) + (message.hints?.approximateBytes ?? 0)
         case .announcement(let announcement):
             96 + announcement.parts.approximateBytes + (announcement.push?.bytes ?? 0)
+                + (announcement.hints?.approximateBytes ?? 0)
         case .metadata(let metadata):
             metadata.values.reduce(96) { sum, value in
                 sum + 16 + value.value.utf8.count
@@ -48,6 +49,24 @@ extension Entry {
 
 extension PushText {
     fileprivate var bytes: Int { title.utf8.count + body.utf8.count }
+}
+
+extension PushHints {
+    /// Encoded size, a little overestimated: tags, lengths and numbers count as 96 bytes, and as
+    /// 4 more for each argument.
+    public var approximateBytes: Int {
+        let texts = [titleKey, subtitleKey, bodyKey].reduce(0) { sum, text in
+            guard let text else { return sum }
+            return text.arguments.reduce(sum + text.key.utf8.count) { $0 + 4 + $1.utf8.count }
+        }
+        return [subtitle, sound?.name ?? "", thread, category, targetContent, event, object, data]
+            .reduce(96 + texts) { $0 + $1.utf8.count }
+    }
+
+    /// Elements of repeated fields.
+    public var elements: Int {
+        [titleKey, subtitleKey, bodyKey].reduce(0) { $0 + ($1?.arguments.count ?? 0) }
+    }
 }
 
 extension [MetadataChange] {

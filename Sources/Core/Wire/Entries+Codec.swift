@@ -156,6 +156,7 @@ extension MessageState {
         case 4: try reader.messages(tag, &parts)
         case 5: try reader.message(tag, &push)
         case 6: try reader.uint64(tag, &editedMs)
+        case 7: try reader.message(tag, &hints)
         default: try reader.skip(tag)
         }
     }
@@ -167,6 +168,7 @@ extension MessageState {
         content.write(to: &writer)
         writer.message(5, push)
         writer.uint64(6, editedMs)
+        writer.message(7, hints)
     }
 }
 

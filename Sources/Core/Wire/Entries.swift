@@ -140,11 +140,23 @@ public struct MessageState: WireMessage {
     public var push: PushText?
     /// When it was edited last, in milliseconds since 1970; 0: it is as it was sent.
     public var editedMs: UInt64
+    /// What else the backend said of its push.
+    public var hints: PushHints? {
+        get { heldHints?.hints }
+        _modify {
+            var hints = heldHints?.hints
+            // Held once, so that a change copies nothing.
+            heldHints = nil
+            defer { heldHints = HeldHints(hints) }
+            yield &hints
+        }
+    }
+    private var heldHints: HeldHints?
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         position: UInt64 = 0, sender: String = "", sentMs: UInt64 = 0, parts: [Part] = [],
-        push: PushText? = nil, editedMs: UInt64 = 0
+        push: PushText? = nil, editedMs: UInt64 = 0, hints: PushHints? = nil
     ) {
         self.position = position
         self.sender = sender
@@ -152,6 +164,7 @@ public struct MessageState: WireMessage {
         content = .values(parts)
         self.push = push
         self.editedMs = editedMs
+        heldHints = HeldHints(hints)
     }
 }
 

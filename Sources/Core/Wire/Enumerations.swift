@@ -117,3 +117,24 @@ public enum DrainPlace: UInt32, WireEnumeration, CaseIterable {
     /// The same address, at the slot.
     case sameAddressAtSlot = 2
 }
+
+/// Where the sound of a notification is from.
+public enum SoundKind: UInt32, WireEnumeration, CaseIterable {
+    /// The system.
+    case unspecified = 0
+    /// There is none.
+    case none = 1
+    /// A file of the app.
+    case named = 2
+    /// A file of the app that is heard although the device is muted.
+    case critical = 3
+}
+
+/// How much a notification may disturb, in Apple's words.
+public enum InterruptionLevel: UInt32, WireEnumeration, CaseIterable {
+    case unspecified = 0
+    case passive = 1
+    case active = 2
+    case timeSensitive = 3
+    case critical = 4
+}

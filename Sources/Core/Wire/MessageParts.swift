@@ -91,7 +91,7 @@ extension MessageState: CustomReflectable {
             self,
             children: [
                 "position": position, "sender": sender, "sentMs": sentMs, "parts": parts,
-                "push": push as Any, "editedMs": editedMs,
+                "push": push as Any, "editedMs": editedMs, "hints": hints as Any,
             ], displayStyle: .struct)
     }
 }

@@ -83,6 +83,7 @@ extension AnnouncementState {
         case 2: try reader.messages(tag, &parts)
         case 3: try reader.message(tag, &push)
         case 4: try reader.bool(tag, &read)
+        case 5: try reader.message(tag, &hints)
         default: try reader.skip(tag)
         }
     }
@@ -92,6 +93,7 @@ extension AnnouncementState {
         writer.messages(2, parts)
         writer.message(3, push)
         writer.bool(4, read)
+        writer.message(5, hints)
     }
 }
 

@@ -86,15 +86,41 @@ public struct AnnouncementState: WireMessage {
     public var push: PushText?
     /// Whether this user has read it.
     public var read: Bool
+    /// What else the backend said of its push.
+    public var hints: PushHints? {
+        get { heldHints?.hints }
+        _modify {
+            var hints = heldHints?.hints
+            // Held once, so that a change copies nothing.
+            heldHints = nil
+            defer { heldHints = HeldHints(hints) }
+            yield &hints
+        }
+    }
+    private var heldHints: HeldHints?
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
-        sentMs: UInt64 = 0, parts: [Part] = [], push: PushText? = nil, read: Bool = false
+        sentMs: UInt64 = 0, parts: [Part] = [], push: PushText? = nil, read: Bool = false,
+        hints: PushHints? = nil
     ) {
         self.sentMs = sentMs
         self.parts = parts
         self.push = push
         self.read = read
+        heldHints = HeldHints(hints)
+    }
+}
+
+extension AnnouncementState: CustomReflectable {
+    /// The fields of the schema, however the hints are held.
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "sentMs": sentMs, "parts": parts, "push": push as Any, "read": read,
+                "hints": hints as Any,
+            ], displayStyle: .struct)
     }
 }
 

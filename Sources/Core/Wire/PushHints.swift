@@ -1,0 +1,100 @@
+/// What a backend said of a push beside its text (message `PushHints`): how the notification shows
+/// itself, and what it is about in the app's own words.
+public struct PushHints: WireMessage {
+    /// Between title and body.
+    public var subtitle: String
+    /// In place of the title, from the app's own string table.
+    public var titleKey: LocalizedText?
+    /// In place of the subtitle.
+    public var subtitleKey: LocalizedText?
+    /// In place of the body.
+    public var bodyKey: LocalizedText?
+    /// `nil`: the system's.
+    public var sound: PushSound?
+    /// With which other notifications it stands together; empty: those of the conversation.
+    public var thread: String
+    /// Which actions it offers.
+    public var category: String
+    /// How much it may disturb.
+    public var interruptionLevel: InterruptionLevel
+    /// In thousandths, plus 1; 0: not said.
+    public var relevance: UInt32
+    /// Which of the app's windows a tap brings to the front.
+    public var targetContent: String
+    /// What it is about: a type of the app's own.
+    public var event: String
+    /// Which one of that type.
+    public var object: String
+    /// The app's own data, the text of a JSON object; empty: none.
+    public var data: String
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(
+        subtitle: String = "", titleKey: LocalizedText? = nil,
+        subtitleKey: LocalizedText? = nil, bodyKey: LocalizedText? = nil,
+        sound: PushSound? = nil, thread: String = "", category: String = "",
+        interruptionLevel: InterruptionLevel = .unspecified, relevance: UInt32 = 0,
+        targetContent: String = "", event: String = "", object: String = "", data: String = ""
+    ) {
+        self.subtitle = subtitle
+        self.titleKey = titleKey
+        self.subtitleKey = subtitleKey
+        self.bodyKey = bodyKey
+        self.sound = sound
+        self.thread = thread
+        self.category = category
+        self.interruptionLevel = interruptionLevel
+        self.relevance = relevance
+        self.targetContent = targetContent
+        self.event = event
+        self.object = object
+        self.data = data
+    }
+}
+
+/// A text of the app's own string table.
+public struct LocalizedText: WireMessage {
+    /// Its name there.
+    public var key: String
+    /// What is put into it, in order.
+    public var arguments: [String]
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(key: String = "", arguments: [String] = []) {
+        self.key = key
+        self.arguments = arguments
+    }
+}
+
+/// What a notification is heard as.
+public struct PushSound: WireMessage {
+    /// Where it is from; unspecified: the system's.
+    public var kind: SoundKind
+    /// A file of the app.
+    public var name: String
+    /// Of a critical one, in hundredths of the loudest.
+    public var volume: UInt32
+
+    /// A body with these fields; those left out keep their proto3 default.
+    public init(kind: SoundKind = .unspecified, name: String = "", volume: UInt32 = 0) {
+        self.kind = kind
+        self.name = name
+        self.volume = volume
+    }
+}
+
+/// Hints held apart: few messages have any, and every entry would have to have room for them.
+indirect enum HeldHints: Equatable, Sendable {
+    case held(PushHints)
+
+    init?(_ hints: PushHints?) {
+        guard let hints else { return nil }
+        self = .held(hints)
+    }
+
+    var hints: PushHints {
+        switch self {
+        case .held(let hints): hints
+        }
+    }
+}
