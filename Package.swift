@@ -170,8 +170,8 @@ let package = Package(
             "Scenario",
             [
                 "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
-                "SQLiteStore", "EventLoop", "Crypto", "SyncClient", "Feed", "Wake", "Wire",
-                "Model",
+                "RouseClient", "AppLife", "SQLiteStore", "EventLoop", "Crypto", "SyncClient",
+                "Feed", "Wake", "Wire", "Model",
             ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
         tool(

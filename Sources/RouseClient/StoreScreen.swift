@@ -1,7 +1,7 @@
 public import AppLife
 public import Model
 public import SyncClient
-import Wire
+public import Wire
 
 // What a store says of the notifications that stand, and which it owes its user.
 extension TableLocalStore {
@@ -23,7 +23,9 @@ extension TableLocalStore {
                 AppScreen.Delivered(identifier: shown.identifier, standing: standing))
         }
         for owed in try owed() {
-            let notice = owed.entry.flatMap { AppNotice(owed, $0) }
+            let notice = owed.entry.flatMap {
+                AppNotice($0, object: owed.object, conversation: owed.conversation)
+            }
             screen.owed.append(
                 AppScreen.Owed(
                     notice
@@ -40,20 +42,25 @@ extension TableLocalStore {
 }
 
 extension AppNotice {
-    /// `nil`: it has no text for alerts, and is shown inside the app only (MSG-3).
-    fileprivate init?(_ owed: OwedEntry, _ entry: Entry) {
+    /// The notification of a message or announcement. `nil`: it has no text for alerts, and is
+    /// shown inside the app only (MSG-3).
+    public init?(_ entry: Entry) {
+        guard let object = MessageID(entry.object) else { return nil }
+        self.init(entry, object: object, conversation: entry.conversation)
+    }
+
+    fileprivate init?(_ entry: Entry, object: MessageID, conversation: ConversationID?) {
+        let (push, hints): (PushText?, PushHints?)
         switch entry.body {
-        case .message(let message):
-            guard let push = message.push else { return nil }
-            self.init(
-                object: owed.object, conversation: owed.conversation,
-                title: push.title.isEmpty ? message.sender : push.title, body: push.body)
+        case .message(let message): (push, hints) = (message.push, message.hints)
         case .announcement(let announcement):
-            guard let push = announcement.push else { return nil }
-            self.init(
-                object: owed.object, conversation: nil, title: push.title, body: push.body)
+            (push, hints) = (announcement.push, announcement.hints)
         default: return nil
         }
+        guard let push else { return nil }
+        self.init(
+            object: object, conversation: conversation, title: push.title, body: push.body,
+            hints: hints ?? PushHints())
     }
 }
 

@@ -122,6 +122,9 @@ enum ClientExpectations {
         Mutant(
             "refused-sent-at-once", "does not wait after a refusal", ["messaging.client-temporary"]),
         Mutant("read-told-once", "tells a receipt once", ["messaging.client-read"]),
+        Mutant(
+            "hints-dropped", "shows the text of a push and nothing else of it",
+            ["push.client-notice"]),
         Mutant("sleeps-without-a-word", "closes without CLOSE", ["connection.client-sleep"]),
         Mutant(
             "logs-in-after-logout", "takes 2004 for nothing but a lost login",

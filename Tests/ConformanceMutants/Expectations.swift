@@ -36,6 +36,10 @@ enum Expectations {
             "sync.order",
             "sync.peek-more",
         ],
+        "hints-forgotten": [
+            "messaging.hints",
+            "messaging.hints-language",
+        ],
         "peek-moves-the-cursor": [
             "sync.peek"
         ],

@@ -135,6 +135,13 @@ struct Mutant: Sendable {
         delta("results-left-out", "results of mutations inside a SYNC are left out") { delta in
             delta.results = []
         },
+        delta("hints-forgotten", "what a backend said of a push stays behind") { delta in
+            for index in delta.entries.indices {
+                guard case .message(var message) = delta.entries[index].body else { continue }
+                message.hints = nil
+                delta.entries[index].body = .message(message)
+            }
+        },
         says("page-with-a-hole", "a PAGE lacks one of the positions it is complete for") {
             frame, _ in
             guard case .page(var page) = frame.body, page.entries.count > 2 else { return nil }

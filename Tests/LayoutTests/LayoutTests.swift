@@ -82,8 +82,8 @@ import Testing
             "Tools/Scenario",
             [
                 "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
-                "SQLiteStore", "EventLoop", "Crypto", "SyncClient", "Feed", "Wake", "Wire",
-                "Model",
+                "RouseClient", "AppLife", "SQLiteStore", "EventLoop", "Crypto", "SyncClient",
+                "Feed", "Wake", "Wire", "Model",
                 "Foundation", "Glibc",
             ]
         ),

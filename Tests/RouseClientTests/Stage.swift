@@ -67,6 +67,7 @@ final class FakePhone: RousePhone {
         var screen: [DeliveredNotification] = []
         var icon: UInt32 = 0
         var log: [String] = []
+        var notices: [AppNotice] = []
     }
 
     private let state = Mutex(State())
@@ -87,6 +88,8 @@ final class FakePhone: RousePhone {
     var screen: [UInt64] { state.withLock { $0.screen.map { $0.object?.low ?? 0 } } }
     var icon: UInt32 { state.withLock { $0.icon } }
     var log: [String] { state.withLock { $0.log } }
+    /// Everything that was shown.
+    var notices: [AppNotice] { state.withLock { $0.notices } }
 
     func note(_ words: String) { state.withLock { $0.log.append(words) } }
 
@@ -111,6 +114,7 @@ final class FakePhone: RousePhone {
                     identifier: notice.identifier, object: notice.object,
                     conversation: notice.conversation))
             state.log.append("show \(notice.title): \(notice.body)")
+            state.notices.append(notice)
         }
     }
 

@@ -226,6 +226,17 @@ class Driver:
         if self.is_open:
             self.send(pb.Fetch(conversation=raw_id(conversation)), self.request())
 
+    def notice(self, message, conversation):
+        """What it would show of a message (PSH-12)."""
+        hints = message.hints
+        sound = {pb.SOUND_KIND_NONE: "", pb.SOUND_KIND_UNSPECIFIED: "default"}
+        shown = {
+            "title": message.push.title, "subtitle": hints.subtitle, "body": message.push.body,
+            "sound": sound.get(hints.sound.kind, hints.sound.name),
+            "thread": hints.thread or conversation, "category": hints.category,
+            "event": hints.event, "object": hints.object, "data": hints.data}
+        return {name: text for name, text in shown.items() if text}
+
     def do_state(self):
         held = self.store.held
         now = time.monotonic()
@@ -243,9 +254,12 @@ class Driver:
             elif kind == "message":
                 state = entry.tombstone if is_tombstone else entry.message
                 text = "" if is_tombstone else state.parts[0].content.decode()
-                place["messages"].append({
+                told = {
                     "id": text_id(entry.object), "position": state.position, "text": text,
-                    "deleted": is_tombstone})
+                    "deleted": is_tombstone}
+                if not is_tombstone and state.HasField("push"):
+                    told["notice"] = self.notice(state, text_id(entry.conversation))
+                place["messages"].append(told)
         self.signals = {k: until for k, until in self.signals.items() if until > now}
         cursor = held["cursor"]
         return {

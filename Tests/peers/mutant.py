@@ -304,6 +304,13 @@ class SleepsWithoutAWord(Driver):
         super().do_sleep()
 
 
+@mutant("hints-dropped")
+class HintsDropped(Driver):
+    def notice(self, message, conversation):
+        message.ClearField("hints")
+        return super().notice(message, conversation)
+
+
 @mutant("logs-in-after-logout")
 class LogsInAfterLogout(Driver):
     def is_logout(self, mutation):

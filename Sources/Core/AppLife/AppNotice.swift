@@ -1,29 +1,68 @@
 public import Model
+public import Wire
 
-/// A notification that an app shows of its own.
+/// A notification that an app shows of its own: what an alert of the same message would have
+/// shown (PSH-12).
 public struct AppNotice: Equatable, Sendable {
     /// The message or announcement. Its text is the notification's identifier, as it is the
     /// collapse id of an alert about it (PSH-4): either takes the other's place.
     public var object: MessageID
     /// `nil`: an announcement.
     public var conversation: ConversationID?
+    /// Empty, or with a key among the hints that takes its place: none is shown.
     public var title: String
     public var body: String
+    /// What else the backend said of the push.
+    public var hints: PushHints
     /// It takes the place of one that stands, and adds no sound.
     public var isQuiet: Bool
 
     public init(
         object: MessageID, conversation: ConversationID?, title: String, body: String,
-        isQuiet: Bool = false
+        hints: PushHints = PushHints(), isQuiet: Bool = false
     ) {
         self.object = object
         self.conversation = conversation
         self.title = title
         self.body = body
+        self.hints = hints
         self.isQuiet = isQuiet
     }
 
     public var identifier: String { object.description }
+
+    /// With which others it stands together; `nil`: with none.
+    public var thread: String? {
+        hints.thread.isEmpty ? conversation?.description : hints.thread
+    }
+
+    /// `nil`: it is not heard.
+    public var sound: NoticeSound? {
+        guard !isQuiet else { return nil }
+        guard let sound = hints.sound else { return .standard }
+        switch sound.kind {
+        case .unspecified: return .standard
+        case .none: return nil
+        case .named: return .named(sound.name)
+        case .critical:
+            return .critical(name: sound.name, volume: Double(min(sound.volume, 100)) / 100)
+        }
+    }
+
+    /// From 0 to 1; `nil`: nothing was said.
+    public var relevance: Double? {
+        hints.relevance == 0 ? nil : Double(min(hints.relevance - 1, 1_000)) / 1_000
+    }
+}
+
+/// What a notification is heard as.
+public enum NoticeSound: Equatable, Sendable {
+    /// The system's.
+    case standard
+    /// A file of the app.
+    case named(String)
+    /// A file of the app, heard although the device is muted; `volume` from 0 to 1.
+    case critical(name: String, volume: Double)
 }
 
 /// What an app sees when it looks at the system's list of its notifications and into its store.

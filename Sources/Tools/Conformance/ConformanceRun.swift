@@ -44,7 +44,7 @@ public struct ListedCase: Codable, Sendable {
 public enum Conformance {
     static let suite: [ConformanceCase] =
         framingCases + sessionCases + syncCases + historyCases + messagingCases + signalCases
-        + connectionCases + backendCases
+        + connectionCases + backendCases + hintCases
 
     /// Every case, in order.
     public static var cases: [ListedCase] {

@@ -1,10 +1,12 @@
 import APNsSimulator
+import AppLife
 import Client
 import Crypto
 import EventLoop
 public import Foundation
 import Glibc
 import Model
+import RouseClient
 import SQLiteStore
 import SyncClient
 import Wire
@@ -92,11 +94,31 @@ private final class LineInput {
     }
 }
 
+extension DrivenDevice.Answer.Notice {
+    fileprivate init(_ notice: AppNotice) {
+        func present(_ text: String) -> String? { text.isEmpty ? nil : text }
+        title = present(notice.title)
+        subtitle = present(notice.hints.subtitle)
+        body = present(notice.body)
+        sound =
+            switch notice.sound {
+            case nil: nil
+            case .standard: "default"
+            case .named(let name), .critical(let name, _): name
+            }
+        thread = notice.thread
+        category = present(notice.hints.category)
+        event = present(notice.hints.event)
+        object = present(notice.hints.object)
+        data = present(notice.hints.data)
+    }
+}
+
 /// The device a driver stands for: the client, its store, and what it has told. Loop-confined.
 private final class DrivenDevice {
     private struct Problem: Error { let text: String }
 
-    private struct Answer: Encodable {
+    fileprivate struct Answer: Encodable {
         struct Place: Encodable {
             var epoch: String
             var seq: UInt64
@@ -107,6 +129,19 @@ private final class DrivenDevice {
             var position: UInt64
             var text: String
             var deleted: Bool
+            var notice: Notice?
+        }
+
+        struct Notice: Encodable {
+            var title: String?
+            var subtitle: String?
+            var body: String?
+            var sound: String?
+            var thread: String?
+            var category: String?
+            var event: String?
+            var object: String?
+            var data: String?
         }
 
         struct Conversation: Encodable {
@@ -314,7 +349,8 @@ private final class DrivenDevice {
             case .message(let message):
                 let text = String(decoding: message.parts.first?.content ?? [], as: UTF8.self)
                 return Answer.Message(
-                    id: id, position: message.position, text: text, deleted: false)
+                    id: id, position: message.position, text: text, deleted: false,
+                    notice: AppNotice(entry).map { Answer.Notice($0) })
             case .tombstone(let tombstone):
                 return Answer.Message(
                     id: id, position: tombstone.position, text: "", deleted: true)

@@ -298,9 +298,11 @@ extension StoreSnapshot {
 }
 
 extension PageReader {
-    /// - Parameter version: of the entry in the feed it is for: it says whether it was read.
+    /// - Parameters:
+    ///   - version: of the entry in the feed it is for: it says whether it was read.
+    ///   - language: of the device that gets it by its feed.
     func entry(
-        of record: AnnouncementRecord, version: UInt64
+        of record: AnnouncementRecord, version: UInt64, in language: DeviceLanguage? = nil
     ) throws(StoreError) -> SizedEntry {
         var state: AnnouncementState
         do throws(WireError) {
@@ -309,14 +311,16 @@ extension PageReader {
             throw .corrupt("announcement: parts: \(error)")
         }
         state.sentMs = record.sentAt.milliseconds
-        if !(record.pushTitle.isEmpty && record.pushBody.isEmpty) {
-            state.push = PushText(title: record.pushTitle, body: record.pushBody)
-        }
+        let push = try PushState(
+            title: record.pushTitle, body: record.pushBody, options: record.pushOptions,
+            in: language)
+        state.push = push.text
+        state.hints = push.hints
         state.read = version > 1
         return SizedEntry(
             Entry(
                 object: record.announcement.bytes, version: version, body: .announcement(state)),
-            bytes: record.parts.count + record.pushTitle.utf8.count + record.pushBody.utf8.count)
+            bytes: record.parts.count + push.bytes)
     }
 }
 

@@ -43,7 +43,11 @@ extension PageReader {
     }
 
     /// The message, or its tombstone if it was deleted for everyone.
-    func entry(of record: MessageRecord) throws(StoreError) -> SizedEntry {
+    ///
+    /// - Parameter language: of the device that gets it by its feed.
+    func entry(
+        of record: MessageRecord, in language: DeviceLanguage? = nil
+    ) throws(StoreError) -> SizedEntry {
         if let deleted = record.deletedAt {
             let state = TombstoneState(
                 position: record.position, forEveryone: true, by: record.deletedBy,
@@ -64,17 +68,16 @@ extension PageReader {
         state.sender = record.sender
         state.sentMs = record.sentAt.milliseconds
         state.editedMs = record.editedAt?.milliseconds ?? 0
-        // Empty where the alert shows strings of the app's own: it counts as unread all the same
-        // (SYN-27), as a passive message does not.
-        if record.hasAlert {
-            state.push = PushText(title: record.pushTitle, body: record.pushBody)
-        }
+        let push = try PushState(
+            title: record.pushTitle, body: record.pushBody, options: record.pushOptions,
+            in: language)
+        state.push = push.text
+        state.hints = push.hints
         return SizedEntry(
             Entry(
                 conversation: record.conversation, object: record.message.bytes,
                 version: record.version, body: .message(state)),
-            bytes: record.parts.count + record.sender.utf8.count + record.pushTitle.utf8.count
-                + record.pushBody.utf8.count)
+            bytes: record.parts.count + record.sender.utf8.count + push.bytes)
     }
 
     func entry(of record: ReceiptRecord) -> SizedEntry {
@@ -137,9 +140,10 @@ extension Entry {
     /// What it adds to the repeated fields of its frame, itself included.
     var elements: Int {
         switch body {
-        case .message(let message): 1 + message.partCount
+        case .message(let message): 1 + message.partCount + (message.hints?.elements ?? 0)
         case .readMark(let mark): 1 + mark.ranges.count
-        case .announcement(let announcement): 1 + announcement.parts.count
+        case .announcement(let announcement):
+            1 + announcement.parts.count + (announcement.hints?.elements ?? 0)
         case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }
         case .conversationState, .participant, .receipt, .tombstone, .conversationSettings,
             .block, nil:

@@ -52,6 +52,7 @@ struct PageReader {
         if query.newestFirst { return try peek(query, page, of: user, limits) }
         let alerted = try AlertedMessages(query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
+        let language = DeviceLanguage(query, in: snapshot)
         var bytes = 0
         var elements = 0
         var budget = ReadBudget(limits)
@@ -70,7 +71,7 @@ struct PageReader {
                         taken: (page.entries.count, bytes))
                 }
                 after = place.seq
-                guard let row = place.entry, let sized = try shown(row, &reach) else {
+                guard let row = place.entry, let sized = try shown(row, &reach, language) else {
                     budget.passOver()
                     continue
                 }
@@ -111,6 +112,7 @@ struct PageReader {
         page.to = page.from
         let alerted = try AlertedMessages(query.app, query.user, query.device, in: snapshot)
         var reach = Reach(user: user, snapshot: snapshot)
+        let language = DeviceLanguage(query, in: snapshot)
         var room = PageRoom(bytes: query.bytes)
         var budget = ReadBudget(limits)
         var through = page.head
@@ -129,7 +131,7 @@ struct PageReader {
                         taken: (page.entries.count, query.bytes - room.bytes))
                 }
                 through = place.seq - 1
-                guard let row = place.entry, var sized = try shown(row, &reach) else {
+                guard let row = place.entry, var sized = try shown(row, &reach, language) else {
                     budget.passOver()
                     continue
                 }
@@ -182,10 +184,10 @@ struct PageReader {
     /// What the entry shows. One that cannot be read is passed over: it would keep everything
     /// above it from the user's devices for ever. `nil`: nothing, for this user.
     private func shown(
-        _ row: EntryRecord, _ reach: inout Reach
+        _ row: EntryRecord, _ reach: inout Reach, _ language: DeviceLanguage
     ) throws(StoreError) -> SizedEntry? {
         do throws(StoreError) {
-            return try join(row, &reach)
+            return try join(row, &reach, language)
         } catch {
             return try passOver(error, row.app, row.user, row.conversation, "entry \(row.seq): ")
         }
@@ -225,7 +227,7 @@ struct PageReader {
 
     /// `nil`: not for this user any more, or gone.
     private func join(
-        _ row: EntryRecord, _ reach: inout Reach
+        _ row: EntryRecord, _ reach: inout Reach, _ language: DeviceLanguage
     ) throws(StoreError) -> SizedEntry? {
         var sized: SizedEntry
         switch row.kind {
@@ -240,7 +242,7 @@ struct PageReader {
         case .message:
             let record = try found(try objects.message(row))
             guard try reach.includes(row, record) else { return nil }
-            sized = try entry(of: record)
+            sized = try entry(of: record, in: language)
             sized.entry.alerted = record.timing.isQuiet(record.sentAt, now: now)
         case .receipt:
             guard let receipt = try receipt(row) else { return nil }
@@ -256,7 +258,7 @@ struct PageReader {
         case .announcement:
             let record = try found(
                 AnnouncementRecord.self, [.app(row.app), .blob(row.object)])
-            sized = try entry(of: record, version: row.version)
+            sized = try entry(of: record, version: row.version, in: language)
             sized.entry.alerted = record.timing.isQuiet(record.sentAt, now: now)
         case .tombstone:
             guard let found = try tombstone(row, &reach) else { return nil }

@@ -14,7 +14,8 @@ import Wire
 // depends on who takes part; conversations, participants, metadata, settings and blocks are rare,
 // and who may see them is decided when a page is read (`Reach`). A feed is read, too, whose entry
 // was replaced in the same commit, and a message whose alert expires: whether the device itself
-// tells of it depends on the time.
+// tells of it depends on the time. So is one whose push has texts in several languages: which of
+// them is shown depends on the device.
 
 /// What an entry shows that no read is needed for.
 enum ShownObject {
@@ -58,13 +59,15 @@ extension Work {
         return state
     }
 
-    /// `nil`: it cannot be told without the time, or not at all.
+    /// `nil`: it cannot be told without the time or the device, or not at all.
     private func sized(_ shown: ShownObject) -> SizedEntry? {
         let reader = PageReader(snapshot: transaction, now: now) { _ in }
         switch shown {
         case .message(let message):
+            guard !PushOptions.hasTexts(message.pushOptions) else { return nil }
             return timed(try? reader.entry(of: message), message.timing)
         case .announcement(let announcement):
+            guard !PushOptions.hasTexts(announcement.pushOptions) else { return nil }
             return timed(
                 try? reader.entry(of: announcement, version: 1), announcement.timing)
         case .receipt(let receipt): return reader.entry(of: receipt)

@@ -105,6 +105,14 @@ extension PushOptions {
         return timing
     }
 
+    /// Of a row, without reading the rest: whether there are texts for devices of one language.
+    public static func hasTexts(_ encoded: [UInt8]) -> Bool {
+        guard !encoded.isEmpty, let fields = FieldBytes.fields(of: encoded[...]) else {
+            return false
+        }
+        return fields.contains { $0.0 == Tag.text.rawValue }
+    }
+
     private mutating func take(_ tag: Tag, _ bytes: ArraySlice<UInt8>) -> Bool {
         let text = String(decoding: bytes, as: UTF8.self)
         switch tag {

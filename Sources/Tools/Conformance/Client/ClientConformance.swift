@@ -26,7 +26,7 @@ public struct ClientConformanceOptions: Sendable {
 public enum ClientConformance {
     static let suite: [ClientCase] =
         clientFramingCases + clientSessionCases + clientSyncCases + clientResetCases
-        + clientMessagingCases + clientConnectionCases + clientBackoffCases
+        + clientMessagingCases + clientPushCases + clientConnectionCases + clientBackoffCases
 
     /// Every case, in order.
     public static var cases: [ListedCase] {

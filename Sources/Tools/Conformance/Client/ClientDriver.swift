@@ -16,6 +16,20 @@ final class ClientDriver {
             let position: UInt64
             let text: String
             let deleted: Bool?
+            let notice: Notice?
+        }
+
+        /// The notification that the client would show of a message.
+        struct Notice: Decodable, Equatable {
+            var title: String?
+            var subtitle: String?
+            var body: String?
+            var sound: String?
+            var thread: String?
+            var category: String?
+            var event: String?
+            var object: String?
+            var data: String?
         }
 
         struct Conversation: Decodable {

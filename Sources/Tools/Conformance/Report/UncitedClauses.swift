@@ -28,7 +28,6 @@ extension Coverage {
         "PSH-10": "notifications are the system's: CampaignTests show the push",
         "PSH-11": "notifications are the system's: LocalHistoryTests, and the simulation's screens",
         "SES-13": "what is on the disk is not on the wire: SecretTests search store and log",
-        "SES-25": "what it changes is the text and the hour of pushes: FeedTests, WakeTests",
         "SIG-6": "what may be dropped cannot be missed",
         "SYN-30": "takes 30 days: FeedTests show it on a clock of their own",
         "SYN-31": "a SHOULD about an entry that a client cannot take: SyncTests",

@@ -12,6 +12,7 @@ final class Device {
     var delivery = Delivery.whole
     var appState: AppState? = AppState(phase: .foreground)
     var push: PushRegistration?
+    var locale = ""
     /// The newest connection; there is none before `logIn`.
     var peer: Peer {
         guard let connection else { preconditionFailure("\(user) has not logged in yet") }
@@ -51,6 +52,7 @@ final class Device {
         var hello = trial.hello(id, role: role, features: features, token: sessionToken)
         hello.appState = appState
         hello.push = push
+        hello.locale = locale
         return hello
     }
 
