@@ -23,6 +23,39 @@ import Wire
         #expect(text.contains(told.message.description) && text.contains(room.description))
     }
 
+    /// PSH-2: also what the app itself calls it.
+    @Test func aSilentPushCarriesTheAppsEventAndObject() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        var options = PushOptions()
+        (options.event, options.object) = ("order", "4\"2")
+        options.custom = try CustomData(["k": .integer(7)])
+        _ = try pushes.world.ask(
+            .publish(
+                app: World.app,
+                Publication(
+                    message: pushes.world.message0("1", to: room, pushes.world.fresh()),
+                    sender: "anna", options: options), idempotency: nil))
+        #expect(try pushes.run(0) == ["silent"])
+        let text = try json(pushes.sent.last)
+        #expect(text.hasPrefix(#"{"aps":{"content-available":1},"rouse":{"e":"message","o":""#))
+        #expect(text.hasSuffix(#"","t":"order","i":"4\"2"}}"#), "\(text)")
+        try pushes.nap("bob", phone)
+        #expect(try pushes.hours(1) == [])
+        options.urgency = .passive
+        _ = try pushes.world.ask(
+            .announce(
+                app: World.app,
+                Announcement(
+                    announcement: pushes.world.fresh(), users: ["bob"],
+                    parts: [Part(mimeType: "text/plain", content: [65])],
+                    push: PushText(title: "", body: "Sale"), options: options),
+                idempotency: nil))
+        #expect(try pushes.run(0) == ["silent"])
+        let told = try json(pushes.sent.last)
+        #expect(told.contains(#""e":"announcement""#))
+        #expect(told.hasSuffix(#"","t":"order","i":"4\"2"}}"#), "\(told)")
+    }
+
     @Test func aSilentPushForAReadMarkNamesTheNewestMessageRead() throws {
         let (pushes, room) = try Pushes.sleeping()
         try pushes.say("1", in: room)

@@ -47,12 +47,13 @@ public struct PushRequest: Equatable, Sendable {
     /// Expiration 0: APNs stores one notification a device, and a stored silent push would take
     /// the place of a stored alert.
     public static func silent(
-        _ subject: PushPayload.Subject, to destination: Destination
+        _ subject: PushPayload.Subject, options: PushOptions = PushOptions(),
+        to destination: Destination
     ) -> PushRequest {
         PushRequest(
             token: destination.token, topic: destination.topic, pushType: .background,
             priority: 5, expiration: 0, collapseID: nil, id: subject.wake,
-            payload: PushPayload.silent(subject))
+            payload: PushPayload.silent(subject, options: options))
     }
 
     /// - Parameter expires: until when APNs may store it; `nil`: one attempt.

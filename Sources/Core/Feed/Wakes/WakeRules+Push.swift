@@ -129,7 +129,8 @@ extension WakeRules {
         guard step.sends == .silent else { return nil }
         let subject = PushPayload.Subject(
             of: step.row.message, in: step.row.conversation, wake: step.row.flightWake)
-        return .silent(subject, to: step.device.destination)
+        return .silent(
+            subject, options: try step.optionsOfSubject(), to: step.device.destination)
     }
 
     private static func claimAlert(
@@ -293,6 +294,18 @@ extension WakeStep {
             let content = try content(of: alert)
         else { return nil }
         return (alert, content)
+    }
+
+    /// Of the message or announcement that the wake names; none, if it is gone.
+    fileprivate func optionsOfSubject() throws(StoreError) -> PushOptions {
+        let key: [ColumnValue] = [.app(device.app), .identifier(row.message)]
+        let encoded =
+            if row.conversation == .none {
+                try transaction.record(AnnouncementRecord.self, key)?.pushOptions
+            } else {
+                try transaction.record(MessageRecord.self, key)?.pushOptions
+            }
+        return PushOptions(encoded: encoded ?? []) ?? PushOptions()
     }
 
     /// In the device's language, else in the app's.

@@ -64,7 +64,14 @@ public enum PushPayload {
     }
 
     /// Wakes the app and shows nothing: `aps` holds nothing but `content-available`.
-    public static func silent(_ subject: Subject) -> [UInt8] {
+    ///
+    /// - Parameter options: of what the subject names; only the app's own words for it are told.
+    public static func silent(
+        _ subject: Subject, options: PushOptions = PushOptions()
+    ) -> [UInt8] {
+        var subject = subject
+        subject.kind = options.event
+        subject.thing = options.object
         var json = Array(#"{"aps":{"content-available":1},"#.utf8)
         append(subject, to: &json)
         json.append(UInt8(ascii: "}"))
