@@ -23,6 +23,12 @@ struct SimulatedDeviceTests {
                 title: "Anna", body: body, badge: badge, contentAvailable: true, wake: "w2"))
     }
 
+    func local(_ identifier: String, _ title: String) -> ScreenNotification {
+        ScreenNotification(
+            identifier: identifier, title: title, body: "x", threadID: nil, shownAtMs: 0,
+            isLocal: true)
+    }
+
     @Test func aSilentPushGivesASuspendedAppThirtySeconds() {
         var device = SimulatedDevice()
         let actions = device.push(silent(), now: now)
@@ -109,7 +115,7 @@ struct SimulatedDeviceTests {
         #expect(device.screen.isEmpty)
         // Already 0: what the app showed itself stays.
         _ = device.open(now: now)
-        _ = device.showLocal(identifier: "l", title: "", body: "x", threadID: nil, now: now)
+        _ = device.showLocal(local("l", ""), now: now)
         _ = device.suspend(now: now)
         #expect(device.push(clear, now: now) == [.received(clear, .none)])
         #expect(device.screen.count == 1)
@@ -118,7 +124,7 @@ struct SimulatedDeviceTests {
     @Test func aLocalNotificationReplacesTheRemoteOneAndCanBeRemoved() {
         var device = SimulatedDevice()
         _ = device.push(alert("a", collapse: "m1"), now: now)
-        _ = device.showLocal(identifier: "m1", title: "Anna", body: "x", threadID: nil, now: now)
+        _ = device.showLocal(local("m1", "Anna"), now: now)
         #expect(device.screen.map(\.isLocal) == [true])
         #expect(device.remove(identifier: "m1", now: now) == [.removed(identifier: "m1")])
         #expect(device.remove(identifier: "m1", now: now) == [])

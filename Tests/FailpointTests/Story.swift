@@ -296,7 +296,7 @@ final class Story {
 
     // MARK: Devices
 
-    func addDevice(_ device: String, user: String) throws {
+    func addDevice(_ device: String, user: String, locale: String? = nil) throws {
         var request = ControlRequest(.deviceCreate, device: "\(name)-\(device)")
         request.topic = topic
         request.user = user
@@ -307,6 +307,7 @@ final class Story {
         request.trust = world.authorityFile
         request.issuerKey = world.issuerFile
         request.issuerKid = World.issuerKeyID
+        request.locale = locale
         devices[device] = try control.call(request).deviceId
     }
 

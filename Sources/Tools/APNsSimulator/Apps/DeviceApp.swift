@@ -58,8 +58,7 @@ public enum AppChange: Equatable, Sendable {
 public struct DeviceAppHooks {
     /// The app needs no more run time.
     public var finished: () -> Void
-    public var showNotification:
-        (_ identifier: String, _ title: String, _ body: String, _ threadID: String?) -> Void
+    public var showNotification: (ScreenNotification) -> Void
     public var removeNotification: (_ identifier: String) -> Void
     /// What stands on the screen of this app, oldest first.
     public var screen: () -> [ScreenNotification]
@@ -69,9 +68,7 @@ public struct DeviceAppHooks {
 
     public init(
         finished: @escaping () -> Void,
-        showNotification:
-            @escaping (_ identifier: String, _ title: String, _ body: String, _ threadID: String?)
-            -> Void,
+        showNotification: @escaping (ScreenNotification) -> Void,
         removeNotification: @escaping (_ identifier: String) -> Void,
         screen: @escaping () -> [ScreenNotification],
         setBadge: @escaping (UInt64) -> Void, tell: @escaping (SimulatorEvent) -> Void

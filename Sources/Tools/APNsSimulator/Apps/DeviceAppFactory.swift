@@ -37,12 +37,14 @@ final class DeviceAppFactory {
         let topic = try need(request.topic, "topic")
         let environment: PushEnvironment =
             request.environment == .development ? .development : .production
+        let locale = request.locale ?? ""
         return { [loop] token, hooks in
             let push = PushRegistration(
                 token: Hex.decode(token) ?? [], environment: environment, topic: topic)
-            let client = ClientConfiguration(
+            var client = ClientConfiguration(
                 app: app, device: id, clientName: "rouse-simulator", clientVersion: "1",
                 push: push)
+            client.locale = locale
             return SyncDeviceApp(
                 loop: loop,
                 configuration: SyncDeviceApp.Configuration(

@@ -180,9 +180,7 @@ final class SyncDeviceApp: DeviceApp {
             client?.sleep()
             if wasOnline { tellOffline("asleep") }
         case .look: look()
-        case .show(let notice):
-            hooks.showNotification(
-                notice.identifier, notice.title, notice.body, notice.conversation?.description)
+        case .show(let notice): hooks.showNotification(ScreenNotification(notice))
         case .remove(let identifier): hooks.removeNotification(identifier)
         case .badge(let count): hooks.setBadge(UInt64(count))
         case .settle(let objects):

@@ -16,6 +16,8 @@ public struct PushContent: Equatable, Sendable {
     public var object: String?
     /// `rouse.c`: the object's conversation.
     public var conversation: String?
+    /// As it came.
+    public var payload: [UInt8] = []
 
     public init(
         title: String? = nil, body: String? = nil, badge: UInt64? = nil, sound: Bool = false,
@@ -35,6 +37,15 @@ public struct PushContent: Equatable, Sendable {
     }
 
     public var showsAlert: Bool { title != nil || body != nil }
+
+    /// What else a notification of it shows. Looked for where it is shown: most pushes of a load
+    /// are for no device.
+    public var look: NotificationLook {
+        guard let object = try? JSONSerialization.jsonObject(with: Data(payload)),
+            let members = object as? [String: Any]
+        else { return NotificationLook() }
+        return NotificationLook(payload: members)
+    }
 
     /// Keys of `aps` (Apple: Generating a remote notification).
     private static let known: Set<String> = [
@@ -71,6 +82,7 @@ public struct PushContent: Equatable, Sendable {
         content.wake = own?["w"] as? String
         content.object = own?["o"] as? String
         content.conversation = own?["c"] as? String
+        content.payload = payload
         return content
     }
 }

@@ -94,6 +94,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var issuerKid: String?
     public var issuerKey: String?
     public var identityURL: String?
+    public var locale: String?
 
     public var on: Bool?
     public var rules: DeviceRules?

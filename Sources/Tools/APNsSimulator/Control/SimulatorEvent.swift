@@ -87,6 +87,7 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var fault: String?
     public var lints: [Lint]?
     public var wake: String?
+    public var userInfo: String?
     public var callback: String?
     public var obstacle: WakeObstacle?
     public var state: String?

@@ -38,12 +38,8 @@ final class DeviceHost {
     var hooks: DeviceAppHooks {
         DeviceAppHooks(
             finished: { [weak self] in self?.change { $0.finished(now: $1) } },
-            showNotification: { [weak self] identifier, title, body, thread in
-                self?.change {
-                    $0.showLocal(
-                        identifier: identifier, title: title, body: body, threadID: thread,
-                        now: $1)
-                }
+            showNotification: { [weak self] notification in
+                self?.change { $0.showLocal(notification, now: $1) }
             },
             removeNotification: { [weak self] identifier in
                 self?.change { $0.remove(identifier: identifier, now: $1) }
@@ -127,6 +123,7 @@ final class DeviceHost {
         case .received(let push, let callback, let obstacle):
             event = SimulatorEvent(.received, device: name)
             event.describe(push)
+            event.userInfo = push.content.look.userInfo
             event.obstacle = obstacle
             event.callback = callback.rawValue
             event.state = device.state.rawValue

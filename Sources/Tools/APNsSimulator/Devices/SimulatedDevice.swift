@@ -17,10 +17,13 @@ public struct ScreenNotification: Equatable, Codable, Sendable {
     /// says: what an app reads of a delivered notification's `userInfo`.
     public var object: String?
     public var conversation: String?
+    /// What else it shows, and how.
+    public var look: NotificationLook
 
     public init(
         identifier: String, title: String, body: String, threadID: String?, shownAtMs: UInt64,
-        isLocal: Bool, object: String? = nil, conversation: String? = nil
+        isLocal: Bool, object: String? = nil, conversation: String? = nil,
+        look: NotificationLook = NotificationLook()
     ) {
         self.identifier = identifier
         self.title = title
@@ -30,6 +33,7 @@ public struct ScreenNotification: Equatable, Codable, Sendable {
         self.isLocal = isLocal
         self.object = object
         self.conversation = conversation
+        self.look = look
     }
 }
 
@@ -183,15 +187,15 @@ public struct SimulatedDevice: Equatable, Sendable {
 
     /// The app, if it runs, shows a notification of its own.
     public mutating func showLocal(
-        identifier: String, title: String, body: String, threadID: String?, now: Timestamp
+        _ notification: ScreenNotification, now: Timestamp
     ) -> [DeviceAction] {
         lastHandle += 1
         let handle = lastHandle
-        texts[handle] = ScreenNotification(
-            identifier: identifier, title: title, body: body, threadID: threadID,
-            shownAtMs: now.milliseconds, isLocal: true, object: identifier,
-            conversation: threadID)
-        let key = PhonePush.key(identifier)
+        var shown = notification
+        shown.isLocal = true
+        shown.shownAtMs = now.milliseconds
+        texts[handle] = shown
+        let key = PhonePush.key(notification.identifier)
         return change(now) {
             _ = $0.showLocal(handle: handle, identifier: key, rules: $1, into: &$2)
         }
@@ -259,7 +263,7 @@ public struct SimulatedDevice: Equatable, Sendable {
             identifier: push.collapseID ?? "unnamed-\(unnamed)", title: push.content.title ?? "",
             body: push.content.body ?? "", threadID: push.content.threadID,
             shownAtMs: now.milliseconds, isLocal: false, object: push.content.object,
-            conversation: push.content.conversation)
+            conversation: push.content.conversation, look: push.content.look)
     }
 
     /// Keeps what the model still refers to and nothing else, so that it is bounded as the model
