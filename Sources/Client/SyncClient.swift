@@ -138,6 +138,13 @@ public final class SyncClient {
         try read(ReadReceipt(conversation: conversation, through: through))
     }
 
+    /// The user has read one message, and none before it.
+    public func read(_ conversation: ConversationID, only position: UInt64) throws(LocalStoreError)
+    {
+        let one = InclusiveRange(first: position, last: position)
+        try read(ReadReceipt(conversation: conversation, ranges: [one]))
+    }
+
     /// The user has read an announcement.
     public func read(announcement: MessageID) throws(LocalStoreError) {
         try read(ReadReceipt(announcement: announcement))

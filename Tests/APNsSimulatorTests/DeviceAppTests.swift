@@ -22,6 +22,7 @@ final class RecordingApp: DeviceApp {
     }
     func notify(wake: WakeID?) { record("notify \(wake.map { $0.description } ?? "-")") }
     func enterForeground() { record("foreground") }
+    func tapped(_ notification: ScreenNotification) { record("tapped \(notification.identifier)") }
     func enterBackground(remainingMilliseconds: Milliseconds) {
         record("background \(remainingMilliseconds)")
     }
@@ -39,6 +40,9 @@ final class RecordingApp: DeviceApp {
     }
     func read(_ conversation: ConversationID, through position: UInt64) {
         record("read \(position)")
+    }
+    func read(_ conversation: ConversationID, only position: UInt64) {
+        record("read only \(position)")
     }
     func change(_ change: AppChange) { record("change \(change)") }
     func forget() { record("forget") }
@@ -97,6 +101,42 @@ struct DeviceAppTests {
         let received = try harness.event { $0.kind == .received && $0.state == "force_quit" }
         #expect(received?.callback == "none")
         #expect(transcript.all == ["run \(Self.wake) 30000", "suspend", "terminate"])
+    }
+
+    @Test func aTapOpensTheAppWithItsNotification() throws {
+        let harness = try SimulatorHarness()
+        let transcript = Transcript()
+        let token = try addDevice(harness, transcript)
+        let provider = try Provider(
+            port: harness.ports.production,
+            authority: try #require(SimulatorHarness.certificates).authorityPEM)
+        try harness.client.call(ControlRequest(.deviceForceQuit, device: "phone"))
+        try provider.answer(
+            try provider.push(
+                to: token, authorization: harness.providerToken,
+                headers: [
+                    ("apns-push-type", "alert"), ("apns-priority", "10"),
+                    ("apns-collapse-id", "m1"),
+                ],
+                body: #"{"aps":{"alert":"Hi"},"rouse":{"t":"order","w":"x"},"shop":7}"#))
+        #expect(try harness.event { $0.kind == .shown } != nil)
+        var tap = ControlRequest(.deviceTap, device: "phone")
+        tap.identifier = "m2"
+        #expect(throws: SimulatorClientError.self) { try harness.client.call(tap) }
+        tap.identifier = "m1"
+        try harness.client.call(tap)
+        let tapped = try harness.event { $0.kind == .tapped }
+        #expect(tapped?.callback == "launchAndDidReceiveResponse")
+        #expect(tapped?.userInfo == #"{"rouse":{"t":"order"},"shop":7}"#)
+        #expect(transcript.all == ["terminate", "foreground", "tapped m1"])
+        #expect(try harness.event { $0.kind == .removed && $0.identifier == "m1" } != nil)
+        // It has gone from the screen.
+        #expect(throws: SimulatorClientError.self) { try harness.client.call(tap) }
+        var read = ControlRequest(.deviceRead, device: "phone")
+        read.conversation = Self.wake
+        read.position = 5
+        try harness.client.call(read)
+        #expect(transcript.all.last == "read only 5")
     }
 
     @Test func theUsersDoingsReachTheApp() throws {

@@ -33,6 +33,7 @@ final class TalkativeApp: DeviceApp {
     }
 
     func enterForeground() { move() }
+    func tapped(_ notification: ScreenNotification) {}
 
     func hold(_ isHeld: Bool) {
         self.isHeld = isHeld && obeysHold
@@ -83,6 +84,7 @@ final class TalkativeApp: DeviceApp {
         _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
     ) {}
     func read(_ conversation: ConversationID, through position: UInt64) {}
+    func read(_ conversation: ConversationID, only position: UInt64) {}
     func change(_ change: AppChange) {}
     func forget() {}
     var status: DeviceAppStatus { DeviceAppStatus() }

@@ -177,11 +177,30 @@ extension Phone {
     public mutating func open(
         rules: DeviceRules, now: Timestamp, into events: inout [PhoneEvent]
     ) {
+        bringToFront(now, &events)
+        release(rules, now, &events)
+    }
+
+    /// The user taps a notification: it goes, and the app is opened with it. False: it does not
+    /// stand there.
+    public mutating func tap(
+        handle: UInt64, rules: DeviceRules, now: Timestamp, into events: inout [PhoneEvent]
+    ) -> Bool {
+        guard let index = screen.firstIndex(where: { $0.handle == handle }) else { return false }
+        let callback = PushEffect.callbackOfTap(in: state)
+        let gone = screen.remove(at: index)
+        events.append(.removed(handle: handle, identifier: gone.identifier))
+        bringToFront(now, &events)
+        events.append(.tapped(handle: handle, callback))
+        release(rules, now, &events)
+        return true
+    }
+
+    private mutating func bringToFront(_ now: Timestamp, _ events: inout [PhoneEvent]) {
         state = .foreground
         runsUntil = nil
         openedAt = now
         events.append(.enterForeground)
-        release(rules, now, &events)
     }
 
     /// The user leaves the app; it runs on for `runTime`.

@@ -45,6 +45,8 @@ public enum PhoneEvent: Equatable, Sendable {
     case notify(handle: UInt64)
     /// The user sees the app.
     case enterForeground
+    /// The user has tapped the notification, which brought the app to the front.
+    case tapped(handle: UInt64, PushEffect.Callback)
     /// The app left the front and may finish what it does.
     case enterBackground(remaining: Milliseconds)
     /// The app stops running and stays in memory.

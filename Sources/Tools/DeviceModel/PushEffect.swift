@@ -52,6 +52,20 @@ public struct PushEffect: Equatable, Sendable {
         case launchAndDidReceiveRemote
         /// `willPresent` and `didReceiveRemote`, in this order.
         case willPresentAndDidReceiveRemote
+        /// `userNotificationCenter(_:didReceive:)`: its user has tapped a notification.
+        case didReceiveResponse
+        /// `application(_:didFinishLaunchingWithOptions:)`, to the front, and then
+        /// `userNotificationCenter(_:didReceive:)`.
+        case launchAndDidReceiveResponse
+    }
+
+    /// The delegate call for a tap on a notification: an app that is not in memory is launched,
+    /// also one that was swiped away.
+    public static func callbackOfTap(in state: State) -> Callback {
+        switch state {
+        case .foreground, .background, .suspended: .didReceiveResponse
+        case .notRunning, .forceQuit, .rebooted: .launchAndDidReceiveResponse
+        }
     }
 
     public var callback: Callback

@@ -17,6 +17,8 @@ public struct DeviceAppStatus: Codable, Equatable, Sendable {
     public var hasUnanswered = false
     public var epoch: String?
     public var seq: UInt64?
+    /// Where its user is, after a tap on a notification of it; `nil`: nowhere in particular.
+    public var conversation: String?
 
     public init() {}
 }
@@ -90,6 +92,8 @@ public protocol DeviceApp: AnyObject {
     /// A push came while it is in front.
     func notify(wake: WakeID?)
     func enterForeground()
+    /// It came to the front by a tap on this notification.
+    func tapped(_ notification: ScreenNotification)
     func enterBackground(remainingMilliseconds: Milliseconds)
     /// It is about to stop running and stays in memory.
     func suspend()
@@ -109,6 +113,8 @@ public protocol DeviceApp: AnyObject {
         _ text: String, title: String?, as message: MessageID, to conversation: ConversationID
     ) throws(DeviceAppError)
     func read(_ conversation: ConversationID, through position: UInt64) throws(DeviceAppError)
+    /// One message and none before it.
+    func read(_ conversation: ConversationID, only position: UInt64) throws(DeviceAppError)
     func change(_ change: AppChange) throws(DeviceAppError)
     /// Compares what it holds with its server; a `digest` event tells.
     func checkDigest() throws(DeviceAppError)

@@ -38,6 +38,10 @@ extension SyncDeviceApp {
         try with { client in try client.read(conversation, through: position) }
     }
 
+    func read(_ conversation: ConversationID, only position: UInt64) throws(DeviceAppError) {
+        try with { client in try client.read(conversation, only: position) }
+    }
+
     func change(_ change: AppChange) throws(DeviceAppError) {
         switch change {
         case .remove(let users, let conversation):
@@ -101,6 +105,9 @@ extension SyncDeviceApp {
         let cursor = client?.cursor ?? (try? openStore().load().cursor)
         status.epoch = cursor?.epoch.description
         status.seq = cursor?.seq
+        if case .conversation(let seen)? = life?.onScreen {
+            status.conversation = seen.description
+        }
         return status
     }
 

@@ -74,6 +74,13 @@ final class SyncDeviceApp: DeviceApp {
         give(.becameActive)
     }
 
+    func tapped(_ notification: ScreenNotification) {
+        // The tap leads into the conversation: what is new in others is told.
+        guard let conversation = notification.conversation.flatMap({ ConversationID(text: $0) })
+        else { return }
+        give(.onScreen(.conversation(conversation)))
+    }
+
     func enterBackground(remainingMilliseconds: Milliseconds) {
         give(.enteredBackground(until: now + remainingMilliseconds))
     }

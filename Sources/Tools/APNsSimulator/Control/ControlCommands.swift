@@ -48,6 +48,13 @@ final class ControlCommands {
             .deviceReboot, .deviceFetch, .deviceCoverage, .deviceLowPower, .deviceRefresh,
             .deviceAlerts:
             try live(request)
+        case .deviceTap:
+            let host = try simulator.device(try need(request.device, "device"))
+            let identifier = try need(request.identifier, "identifier")
+            guard host.device.screen.contains(where: { $0.identifier == identifier }) else {
+                throw Refused(text: "no such notification stands on the screen")
+            }
+            host.change { $0.tap(identifier: identifier, now: $1) }
         case .deviceRules:
             let rules = try need(request.rules, "rules")
             if let name = request.device {
@@ -258,7 +265,11 @@ final class ControlCommands {
             try app.send(text, title: request.title, as: message, to: conversation)
             response.message = message.description
         case .deviceRead:
-            try app.read(conversation, through: try need(request.through, "through"))
+            if let position = request.position {
+                try app.read(conversation, only: position)
+            } else {
+                try app.read(conversation, through: try need(request.through, "through"))
+            }
         default:
             response.messages = try app.messages(
                 conversation, above: request.after ?? 0,

@@ -16,6 +16,7 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case devices
         case deviceCreate = "device_create"
         case deviceOpen = "device_open"
+        case deviceTap = "device_tap"
         case deviceBackground = "device_background"
         case deviceSuspend = "device_suspend"
         case deviceForceQuit = "device_force_quit"
@@ -109,6 +110,8 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var text: String?
     public var title: String?
     public var through: UInt64?
+    public var position: UInt64?
+    public var identifier: String?
     public var change: Change?
     public var everyone: Bool?
 

@@ -28,7 +28,7 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
 
     /// The kinds of event.
     public enum Kind: String, Codable, Sendable {
-        case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
+        case connection, push, goaway, received, wake, state, shown, removed, cleared, badge, tapped
         case stored, held, dropped, coverage, clock, online, offline, synced, applied, acknowledged,
             failed
         case syncRequest = "sync_request"

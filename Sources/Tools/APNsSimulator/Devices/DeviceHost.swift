@@ -104,6 +104,13 @@ final class DeviceHost {
                 wake: wake.flatMap { WakeID(text: $0) }, remainingMilliseconds: remaining)
         case .notify(let wake): app?.notify(wake: wake.flatMap { WakeID(text: $0) })
         case .enterForeground: app?.enterForeground()
+        case .tapped(let notification, let callback):
+            var event = SimulatorEvent(.tapped, device: name)
+            event.identifier = notification.identifier
+            event.callback = callback.rawValue
+            event.userInfo = notification.look.userInfo
+            tell(event)
+            app?.tapped(notification)
         case .enterBackground(let remaining):
             app?.enterBackground(remainingMilliseconds: remaining)
         case .suspend: app?.suspend()

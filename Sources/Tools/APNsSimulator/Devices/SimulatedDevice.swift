@@ -44,6 +44,8 @@ public enum DeviceAction: Equatable, Sendable {
     case run(wake: String?, remainingMilliseconds: Milliseconds)
     /// The user sees the app.
     case enterForeground
+    /// The user has tapped a notification, which brought the app to the front.
+    case tapped(ScreenNotification, PushEffect.Callback)
     /// A push came while the user sees the app.
     case notify(wake: String?)
     /// The app left the front and may finish what it does.
@@ -118,6 +120,13 @@ public struct SimulatedDevice: Equatable, Sendable {
     /// The user opens the app.
     public mutating func open(now: Timestamp) -> [DeviceAction] {
         change(now) { $0.open(rules: $1, now: now, into: &$2) }
+    }
+
+    /// The user taps a notification. Nothing happens if it does not stand there.
+    public mutating func tap(identifier: String, now: Timestamp) -> [DeviceAction] {
+        let shown = phone.screen.first { texts[$0.handle]?.identifier == identifier }
+        guard let shown else { return [] }
+        return change(now) { _ = $0.tap(handle: shown.handle, rules: $1, now: now, into: &$2) }
     }
 
     /// The user leaves the app; it runs on for `runTime`, by default as long as the rules say.
@@ -235,6 +244,7 @@ public struct SimulatedDevice: Equatable, Sendable {
             return .run(wake: pushes[handle]?.content.wake, remainingMilliseconds: remaining)
         case .notify(let handle): return .notify(wake: pushes[handle]?.content.wake)
         case .enterForeground: return .enterForeground
+        case .tapped(let handle, let callback): return texts[handle].map { .tapped($0, callback) }
         case .enterBackground(let remaining):
             return .enterBackground(remainingMilliseconds: remaining)
         case .suspend: return .suspend
