@@ -59,7 +59,7 @@ func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 // its own `main` and needs every module compiled for coverage.
 let fuzzed: [Target.Dependency] = [
     "BackendAPI", "RouseServer", "PushGateway", "StoreService", "Telemetry", "HTTP1", "Crypto",
-    "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wake", "Wire", "Model",
+    "MemoryStore", "SyncServer", "SyncClient", "PushPool", "Feed", "Wake", "Wire", "Model",
 ]
 let isFuzzing = Context.environment["ROUSE_FUZZ"] != nil
 let fuzz: Target =
@@ -99,6 +99,7 @@ let package = Package(
         core("WorkingSet", ["Model"]),
         core("Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
         core("SyncServer", ["Model", "Wire", "Feed"]),
+        core("PushPool", ["Model", "Wake", "Feed"]),
         core("SyncClient", ["Model", "Wire"]),
         core("AppLife", ["Model", "Wire"]),
         core("MemoryStore", ["Model"]),
@@ -126,8 +127,8 @@ let package = Package(
         server(
             "PushGateway",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints", "Wake",
-                "Feed", "Model",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints",
+                "PushPool", "Wake", "Feed", "Model",
             ]),
         server(
             "Webhooks",
@@ -146,7 +147,7 @@ let package = Package(
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
                 "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
-                "SyncServer", "Feed", "Wake", "Wire", "Model",
+                "SyncServer", "PushPool", "Feed", "Wake", "Wire", "Model",
             ]),
 
         .target(
@@ -191,6 +192,7 @@ let package = Package(
         test("ModelTests", ["Model"]),
         test("WireTests", ["Wire", "Model"]),
         test("WakeTests", ["Wake", "Model"]),
+        test("PushPoolTests", ["PushPool", "Wake", "Feed", "Model"]),
         test(
             "RouseClientTests",
             ["RouseClient", "AppLife", "SyncClient", "MemoryStore", "Wire", "Model"]),
@@ -244,7 +246,7 @@ let package = Package(
             "PushGatewayTests",
             [
                 "PushGateway", "APNsSimulator", "StoreService", "SQLiteStore", "Telemetry",
-                "EventLoop", "Crypto", "HTTP2", "Feed", "Wake", "Wire", "Model",
+                "EventLoop", "Crypto", "HTTP2", "PushPool", "Feed", "Wake", "Wire", "Model",
             ]),
         test(
             "SyncServiceTests",

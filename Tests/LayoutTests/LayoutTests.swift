@@ -12,6 +12,7 @@ import Testing
         ("Core/WorkingSet", ["Model"]),
         ("Core/Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
         ("Core/SyncServer", ["Model", "Wire", "Feed"]),
+        ("Core/PushPool", ["Model", "Wake", "Feed"]),
         ("Core/SyncClient", ["Model", "Wire"]),
         ("Core/AppLife", ["Model", "Wire"]),
         ("Core/MemoryStore", ["Model"]),
@@ -38,8 +39,8 @@ import Testing
         (
             "Server/PushGateway",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints", "Wake",
-                "Feed", "Model", "Glibc",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP2", "Failpoints",
+                "PushPool", "Wake", "Feed", "Model", "Glibc",
             ]
         ),
         (
@@ -61,7 +62,7 @@ import Testing
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
                 "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
-                "SyncServer", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
+                "SyncServer", "PushPool", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         ("Client", ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"]),

@@ -2,6 +2,7 @@ import Crypto
 import EventLoop
 import Foundation
 import Model
+import PushPool
 import SQLiteStore
 import StoreService
 import Telemetry

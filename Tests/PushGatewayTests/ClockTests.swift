@@ -3,6 +3,7 @@ import Feed
 import Foundation
 import HTTP2
 import Model
+import PushPool
 import Telemetry
 import Testing
 import Wake

@@ -2,6 +2,7 @@ import Crypto
 import EventLoop
 import Feed
 import Model
+import PushPool
 import Testing
 
 @testable import PushGateway

@@ -3,6 +3,7 @@ import EventLoop
 import Feed
 import Foundation
 import Model
+import PushPool
 import Telemetry
 import Testing
 import Wake

@@ -3,6 +3,7 @@ import EventLoop
 import Feed
 import HTTP2
 import Model
+import PushPool
 import Telemetry
 import Testing
 import Wake

@@ -2,6 +2,7 @@ import Crypto
 import Feed
 import HTTP2
 import Model
+import PushPool
 import Telemetry
 import Testing
 import Wake

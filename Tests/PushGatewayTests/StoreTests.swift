@@ -4,6 +4,7 @@ import EventLoop
 import Feed
 import Foundation
 import Model
+import PushPool
 import SQLiteStore
 import StoreService
 import Telemetry

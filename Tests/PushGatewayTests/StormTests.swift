@@ -2,6 +2,7 @@ import APNsSimulator
 import Feed
 import Foundation
 import Model
+import PushPool
 import Testing
 import Wake
 

@@ -1,6 +1,7 @@
 import Crypto
 import Feed
 import Model
+import PushPool
 import Telemetry
 import Testing
 import Wake

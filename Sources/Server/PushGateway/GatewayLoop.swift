@@ -3,6 +3,7 @@ import EventLoop
 import Failpoints
 import Feed
 import Model
+import PushPool
 import Telemetry
 import Wake
 
@@ -25,255 +26,177 @@ struct GatewayClocks: Sendable {
     var monotonic: @Sendable () -> UInt64 = SystemClock.monotonicMilliseconds
 }
 
-/// Claims pushes, hands them to the pools of their credentials, and writes down what came back.
-/// Loop-confined.
+/// Carries out what the pool decides, with sockets, the store and a timer, and tells it what comes
+/// of that. Loop-confined.
 final class GatewayLoop {
-    let tokens: ProviderTokens
     private let loop: Loop
     private let boot: BootID
     private let configuration: PushGatewayConfiguration
     private let credentials: CredentialSource
-    private let log: Log
-    private let metrics: GatewayMetrics
+    private let clocks: GatewayClocks
+    private let journal: GatewayJournal
     private let board: PushStatusBoard
-    private let wall: @Sendable () -> UInt64
     private let queue: any PushQueue
-    private var timer: LoopTimer?
-    private var pools: [CredentialKey: CredentialPool] = [:]
-    /// Replaced pools that still have streams open.
-    private var leaving: [CredentialPool] = []
-    private var contexts: [TLSParts: TLSContext] = [:]
+    private var pool: PushPool
+    private var connections: [ConnectionID: APNsConnection] = [:]
+    private var contexts: TLSContexts
+    private var signers: [ProviderKey: ProviderSigner] = [:]
     private var knownGeneration: UInt64?
-    private var isClaiming = false
-    /// The doorbell rang, or more is due than was claimed.
-    private var wantsClaim = false
-    private var nextDue: Timestamp?
-    /// More is due in these, and waits for streams.
-    private var blocked: Set<PushLane> = []
-    private var countAt: Instant?
-    /// Answers on their way into the store.
-    private var finishing = 0
-    /// Answers the store could not take, in the order of their next try; each is of a push that
-    /// was claimed and has not been claimed again, so there are no more than streams.
-    private var retries: [Retry] = []
-    private var isEnded = false
-    private var stopping: (until: Instant, done: () -> Void)?
-
-    private struct Retry {
-        let at: Instant
-        let push: HeldPush
-        let reply: PushReply
-        let keepsToken: Bool
-    }
-
-    /// What TLS contexts are told apart by.
-    private struct TLSParts: Hashable {
-        /// `nil`: the system's.
-        let authorities: ExactText?
-        let certificate: ExactText?
-        let key: ExactText?
-
-        init(_ credential: PushCredentialRecord) {
-            authorities = credential.trustedCertificatesPEM.map { ExactText($0) }
-            certificate = credential.certificatePEM.map { ExactText($0) }
-            key = credential.certificatePEM.map { _ in ExactText(credential.privateKeyPEM) }
-        }
-    }
-
-    /// How long an answer waits that the store could not take.
-    private static let finishRetry: Milliseconds = 1_000
+    private var timer: LoopTimer?
+    /// What happens while actions are carried out; it has its turn after them.
+    private var inbox: [PushInput] = []
+    private var isFeeding = false
+    private var unflushed: Set<ConnectionID> = []
+    private var stopped: (() -> Void)?
 
     init(loop: Loop, parts: GatewayParts) {
         self.loop = loop
         boot = parts.boot
         configuration = parts.configuration
         credentials = parts.credentials
-        log = parts.log
-        metrics = parts.metrics
+        clocks = parts.clocks
+        journal = GatewayJournal(log: parts.log, metrics: parts.metrics)
         board = parts.board
-        wall = parts.clocks.wall
         queue = parts.makeQueue(loop)
-        tokens = ProviderTokens(clocks: parts.clocks, metrics: parts.metrics, queue: queue)
-        tokens.onToken = { [unowned self] key in
-            for pool in self.ordered where pool.provider == key { pool.tokenCame() }
-        }
+        contexts = TLSContexts()
+        pool = PushPool(
+            configuration: parts.configuration, seed: .random(in: 0...UInt64.max))
         timer = loop.timer { [unowned self] in self.tick() }
-        wantsClaim = true
         timer?.start(afterMilliseconds: 1)
     }
 
+    private var metrics: GatewayMetrics { journal.metrics }
     private var now: Instant { Instant(milliseconds: loop.now) }
-    private var ordered: [CredentialPool] { pools.values.sorted { $0.key < $1.key } }
 
-    // MARK: - Time
+    // MARK: - What the pool is told
 
     /// Something may have become due.
-    func ring() {
-        wantsClaim = true
-        claim()
+    func ring() { feed(.ring) }
+
+    /// Takes no more pushes, waits for the answers of those under way, at most until the
+    /// deadline, and calls `done`.
+    func stop(_ done: @escaping () -> Void) {
+        guard stopped == nil else { return done() }
+        stopped = done
+        feed(.stop)
     }
 
     private func tick() {
+        feed(.tick)
+        let status = pool.status(at: now)
+        board.set(status.current)
+        metrics.gauge(status.current + status.leaving)
+        metrics.oldestToken.set(Int(clamping: pool.oldestToken?.milliseconds ?? 0))
+    }
+
+    private func feed(_ input: PushInput) {
+        inbox.append(input)
+        guard !isFeeding else { return }
+        isFeeding = true
         refreshCredentials()
-        for pool in ordered + leaving { pool.tick() }
-        leaving.removeAll(where: \.isGone)
-        retryFinishes()
-        wantsClaim = true
-        nextDue = nil
-        claim()
-        gauge()
-        endIfStopped()
-        armTimer()
-    }
-
-    private func retryFinishes() {
-        while let first = retries.first, first.at <= now {
-            retries.removeFirst()
-            finish(first.push, first.reply, keepsToken: first.keepsToken)
+        while !inbox.isEmpty {
+            let moment = PushMoment(
+                now: now, uptime: Instant(milliseconds: clocks.monotonic()), wall: clocks.wall())
+            for action in pool.handle(inbox.removeFirst(), at: moment) { carryOut(action) }
+            if inbox.isEmpty { flush() }
         }
+        isFeeding = false
     }
-
-    private func armTimer() {
-        guard !isEnded else { return }
-        var wait = configuration.tick
-        if let nextDue {
-            let moment = wall()
-            wait = min(wait, nextDue.milliseconds > moment ? nextDue.milliseconds - moment : 0)
-        }
-        // Not less: the store's clock may be behind ours.
-        timer?.start(afterMilliseconds: max(min(20, configuration.tick), wait))
-    }
-
-    private func gauge() {
-        let all = (ordered + leaving).map(\.status)
-        board.set(ordered.map(\.status))
-        for lane in PushClass.allCases {
-            let lanes = all.flatMap(\.lanes).filter { $0.lane == lane }
-            metrics.connectionsOpen[lane.name].set(lanes.reduce(0) { $0 + $1.connections })
-            metrics.streamsOpen[lane.name].set(lanes.reduce(0) { $0 + $1.open })
-            metrics.streamsAllowed[lane.name].set(lanes.reduce(0) { $0 + $1.allowed })
-            metrics.waiting[lane.name].set(lanes.reduce(0) { $0 + $1.waiting })
-        }
-        let oldest = all.flatMap(\.lanes).map(\.oldestStream).max() ?? 0
-        metrics.oldestStream.set(Int(clamping: oldest))
-        metrics.paused.set(all.count { $0.pausedFor != nil })
-        metrics.tripped.set(all.count(where: \.isTripped))
-    }
-
-    private func note(_ queues: [PushQueueDepth]) {
-        let moment = wall()
-        for lane in PushClass.allCases {
-            let queue = queues.first { $0.lane == lane }
-            let oldest = queue?.oldest.milliseconds ?? moment
-            metrics.queueDepth[lane.name].set(queue?.count ?? 0)
-            metrics.queueAge[lane.name].set(
-                Int(clamping: (moment > oldest ? moment - oldest : 0) / 1000))
-        }
-    }
-
-    // MARK: - Credentials
 
     private func refreshCredentials() {
         let generation = credentials.generation()
-        guard generation != knownGeneration, stopping == nil else { return }
+        guard generation != knownGeneration else { return }
         knownGeneration = generation
-        var before = pools
-        pools = [:]
-        var moved: [HeldPush] = []
-        for credential in credentials.all() {
-            let key = CredentialKey(credential)
-            if let pool = before[key], pool.credential == credential {
-                pools[key] = pool
-                before[key] = nil
-            } else {
-                pools[key] = CredentialPool(
-                    credential, owner: self, loop: loop, configuration: configuration, log: log,
-                    metrics: metrics)
+        let all = credentials.all()
+        contexts.keep(all)
+        signers = [:]
+        inbox.insert(.credentials(all), at: 0)
+    }
+
+    private func flush() {
+        for id in unflushed { connections[id]?.flush() }
+        unflushed = []
+    }
+
+    // MARK: - What the pool wants
+
+    private func carryOut(_ action: PushAction) {
+        switch action {
+        case .claim(let claim): ask(claim)
+        case .finish(let finish): write(finish)
+        case .keepToken(let request): keep(request)
+        case .dial(let id, let credential): dial(id, credential)
+        case .send(let id, let tag, let push):
+            unflushed.insert(id)
+            connections[id]?.submit(push, tag: tag, token: push.providerToken)
+            // What is submitted while bytes are received leaves at the end of that.
+            if Failpoint.areBuiltIn { loop.nextTurn { Failpoint.hit(.sent(push.job.kind)) } }
+        case .cancel(let id, let tag):
+            unflushed.insert(id)
+            connections[id]?.cancel(tag)
+        case .ping(let id):
+            unflushed.insert(id)
+            connections[id]?.ping()
+        case .close(let id, let saysGoodbye):
+            connections.removeValue(forKey: id)?.close(saysGoodbye: saysGoodbye)
+        case .wait(let wait): timer?.start(afterMilliseconds: wait)
+        case .tell(let place, let report): journal.note(report, at: place, now: now)
+        case .ended(let left): end(leftToLease: left)
+        }
+    }
+
+    private func end(leftToLease left: Int) {
+        if left > 0 { journal.log.warning("push.left_to_lease", [LogField("pushes", left)]) }
+        for connection in connections.values { connection.close(saysGoodbye: false) }
+        connections = [:]
+        timer?.close()
+        timer = nil
+        stopped?()
+        stopped = {}
+    }
+
+    // MARK: - Connections
+
+    private func dial(_ id: ConnectionID, _ credential: PushCredentialRecord) {
+        do throws(TLSError) {
+            let connection = APNsConnection(
+                endpoint: APNsEndpoint(
+                    host: credential.host, port: UInt16(clamping: credential.port)),
+                tls: try contexts.makeEngine(credential), loop: loop,
+                bytesSent: metrics.bytesSent
+            ) { [unowned self] events in
+                if self.connections[id]?.end != nil { self.connections[id] = nil }
+                self.feed(.connection(id, events))
             }
-        }
-        for pool in before.values.sorted(by: { $0.key < $1.key }) {
-            moved += pool.retire()
-            leaving.append(pool)
-            log.info(
-                "push.credential_changed",
-                [
-                    LogField("app", pool.key.app.name),
-                    LogField("environment", "\(pool.key.environment)"),
-                    LogField("credential", pool.key.name),
-                    LogField("removed", pools[pool.key] == nil),
-                ])
-        }
-        tokens.keep(Set(pools.values.compactMap(\.provider)))
-        let parts = Set(pools.values.map { TLSParts($0.credential) })
-        contexts = contexts.filter { parts.contains($0.key) }
-        blocked = blocked.filter { pools[$0.credential] != nil }
-        for push in moved { deliver(push) }
-    }
-
-    private func deliver(_ push: HeldPush) {
-        if let pool = pools[push.job.credential] {
-            pool.take(push)
-        } else {
-            finish(push, .notSent, keepsToken: false)
+            connections[id] = connection
+            connection.start(timeout: configuration.connectDeadline)
+        } catch {
+            feed(.connection(id, [.unusable("\(error)")]))
         }
     }
 
-    // MARK: - Claims
+    // MARK: - The store
 
-    private func claim() {
-        guard wantsClaim, !isClaiming, stopping == nil else { return }
-        refreshCredentials()
-        let rooms = ordered.map(\.room)
-        let free = min(
-            rooms.reduce(0) { sum, room in
-                PushClass.allCases.reduce(sum) { $0 + room[$1] }
-            }, configuration.claimMax)
-        // A stream that becomes free comes here again.
-        guard free > 0 else { return }
-        wantsClaim = false
-        isClaiming = true
-        let asked = now
-        let counts = countAt.map { $0 <= asked } ?? true
-        if counts { countAt = asked + configuration.queueCount }
+    private func ask(_ claim: PushClaim) {
         let request = ClaimPushes(
-            boot: boot, streams: free, ids: (0..<free).map { _ in freshID() }, rooms: rooms,
-            countsQueues: counts)
-        queue.claim(request) { [weak self] result in
-            self?.claimed(result, asked: asked, counts: counts)
-        }
+            boot: boot, streams: claim.streams, ids: (0..<claim.streams).map { _ in freshID() },
+            rooms: claim.rooms, countsQueues: claim.countsQueues)
+        queue.claim(request) { [weak self] result in self?.claimed(claim, result) }
     }
 
-    private func claimed(
-        _ result: Result<ClaimedPushes, StoreError>, asked: Instant, counts: Bool
-    ) {
-        isClaiming = false
+    private func claimed(_ claim: PushClaim, _ result: Result<ClaimedPushes, StoreError>) {
         switch result {
         case .failure(let error):
             metrics.claimFailures.add()
-            log.warning("push.claim_failed", [LogField("error", "\(error)")])
-            nextDue = nil
-            return  // The timer tries again.
+            journal.log.warning("push.claim_failed", [LogField("error", "\(error)")])
         case .success(let claimed):
-            nextDue = claimed.nextDue
-            wantsClaim = wantsClaim || claimed.more
-            blocked = Set(claimed.blocked)
-            if counts { note(claimed.queues) }
+            if claim.countsQueues { metrics.note(claimed.queues, wall: clocks.wall()) }
             if !claimed.jobs.isEmpty {
-                metrics.claimSeconds.observe(milliseconds: now.since(asked))
+                metrics.claimSeconds.observe(milliseconds: now.since(claim.asked))
                 Failpoint.hit(.pushClaimed)
             }
-            for job in claimed.jobs {
-                let push = HeldPush(job: job, claimedAt: asked)
-                if stopping == nil {
-                    deliver(push)
-                } else {
-                    finish(push, .notSent, keepsToken: false)
-                }
-            }
         }
-        claim()
-        armTimer()
-        endIfStopped()
+        feed(.claimed(claim, result))
     }
 
     /// UUIDv7 (RFC 9562 5.7): those made one after another stay close in the store's indexes.
@@ -282,106 +205,61 @@ final class GatewayLoop {
         let low = random[2...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         let high = UInt64(random[0]) << 8 | UInt64(random[1])
         return WakeID(
-            high: wall() << 16 | 0x7000 | high & 0x0FFF,
+            high: clocks.wall() << 16 | 0x7000 | high & 0x0FFF,
             low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
     }
 
-    // MARK: - The end
-
-    /// Takes no more pushes, waits for the answers of those under way, at most until the
-    /// deadline, and calls `done`. Rows without an answer stay to their lease.
-    func stop(_ done: @escaping () -> Void) {
-        guard stopping == nil else { return done() }
-        stopping = (now + configuration.stopDeadline, done)
-        for pool in ordered {
-            for push in pool.retire() { finish(push, .notSent, keepsToken: false) }
-            leaving.append(pool)
-        }
-        pools = [:]
-        endIfStopped()
-    }
-
-    private func endIfStopped() {
-        guard let stopping else { return }
-        leaving.removeAll(where: \.isGone)
-        let isDone = leaving.isEmpty && finishing == 0 && !isClaiming
-        guard isDone || stopping.until <= now else { return }
-        let left = leaving.reduce(0) { $0 + $1.openStreams }
-        if left > 0 {
-            // Their replies are not written down: the lease is longer than any answer takes.
-            log.warning("push.left_to_lease", [LogField("pushes", left)])
-        }
-        isEnded = true
-        for pool in leaving { pool.stop() }
-        leaving = []
-        timer?.close()
-        timer = nil
-        self.stopping = (stopping.until, {})
-        stopping.done()
-    }
-
-}
-
-extension GatewayLoop: CredentialPoolOwner {
-    func makeTLS(_ credential: PushCredentialRecord) throws(TLSError) -> TLSEngine {
-        let parts = TLSParts(credential)
-        let context: TLSContext
-        if let known = contexts[parts] {
-            context = known
-        } else {
-            context = try TLSContext.client(
-                trustedCertificates: parts.authorities.map { Array($0.text.utf8) },
-                protocols: ["h2"], certificateChain: parts.certificate.map { Array($0.text.utf8) },
-                privateKey: parts.key.map { Array($0.text.utf8) })
-            contexts[parts] = context
-        }
-        return try context.makeEngine(serverName: credential.host)
-    }
-
-    func finish(_ push: HeldPush, _ reply: PushReply, keepsToken: Bool) {
-        guard !isEnded else { return }
-        finishing += 1
-        if case .answered = reply { Failpoint.hit(.answered(push.job.kind)) }
-        let request = FinishPush(
-            key: push.job.key, id: push.job.request.id, reply: reply, keepsToken: keepsToken,
-            answeredID: push.answeredID)
-        queue.finish(request) { [weak self] result in
-            self?.finished(push, reply, keepsToken: keepsToken, result)
+    private func write(_ finish: PushFinish) {
+        let kind = finish.push.job.kind
+        if case .answered = finish.reply { Failpoint.hit(.answered(kind)) }
+        queue.finish(finish.request) { [weak self] result in
+            var failure: StoreError?
+            switch result {
+            case .success: Failpoint.hit(.settled(kind))
+            case .failure(let error): failure = error
+            }
+            self?.written(finish, failure)
         }
     }
 
-    private func finished(
-        _ push: HeldPush, _ reply: PushReply, keepsToken: Bool,
-        _ result: Result<Void, StoreError>
-    ) {
-        finishing -= 1
-        guard case .failure(let error) = result else {
-            Failpoint.hit(.settled(push.job.kind))
-            return endIfStopped()
+    private func written(_ finish: PushFinish, _ failure: StoreError?) {
+        if let failure {
+            metrics.finishFailures.add()
+            journal.log.warning(
+                "push.finish_failed",
+                [
+                    LogField("error", "\(failure)"),
+                    LogField("push", finish.push.job.request.id),
+                ])
         }
-        metrics.finishFailures.add()
-        log.warning(
-            "push.finish_failed",
-            [LogField("error", "\(error)"), LogField("push", push.job.request.id)])
-        // Until the lease has ended nobody else has claimed the device.
-        guard stopping == nil, now.since(push.claimedAt) < WakePolicy.lease else {
-            return endIfStopped()
-        }
-        retries.append(
-            Retry(
-                at: now + Self.finishRetry, push: push, reply: reply, keepsToken: keepsToken))
+        feed(.finished(finish, failure))
     }
 
-    func isBlocked(_ lane: PushLane) -> Bool { blocked.contains(lane) }
+    // MARK: - Provider tokens
 
-    func poolHasRoom(_ lane: PushLane) {
-        if blocked.remove(lane) != nil { wantsClaim = true }
-        claim()
+    private func signer(_ key: ProviderKey) throws(UnusableKey) -> ProviderSigner {
+        if let known = signers[key] { return known }
+        let made = try ProviderSigner(key)
+        signers[key] = made
+        return made
     }
 
-    func rest(_ key: ProviderKey, for pause: Milliseconds, reason: String) {
-        for pool in ordered where pool.provider == key {
-            pool.restKey(for: pause, reason: reason)
+    private func keep(_ request: TokenRequest) {
+        let key = request.key
+        let signed: String
+        do throws(UnusableKey) {
+            signed = try signer(key).sign(wall: request.issuedAt)
+        } catch {
+            return feed(.token(key, .unusable(error.description)))
+        }
+        let asked = KeepProviderToken(
+            team: key.team, keyID: key.keyID, fingerprint: key.fingerprint, token: signed,
+            refused: request.refused, replacesYoung: request.replacesYoung)
+        queue.keepProviderToken(asked) { [weak self] result in
+            guard let self else { return }
+            guard case .success(let kept) = result else { return feed(.token(key, .failed)) }
+            if kept.token == signed { metrics.tokensMade.add() }
+            feed(.token(key, .kept(kept, issuedAt: ProviderSigner.issuedAt(kept.token))))
         }
     }
 }

@@ -1,5 +1,9 @@
 import EventLoop
+import Feed
+import Model
+import PushPool
 import Telemetry
+import Wake
 
 /// What the gateway counts.
 final class GatewayMetrics: Sendable {
@@ -80,6 +84,34 @@ final class GatewayMetrics: Sendable {
             let made = UInt64(clamping: oldestToken.current)
             let now = SystemClock.monotonicMilliseconds()
             return made == 0 || now < made ? 0 : Double(now - made) / 1000
+        }
+    }
+
+    /// How it stands with all credentials.
+    func gauge(_ all: [PushCredentialStatus]) {
+        for lane in PushClass.allCases {
+            let lanes = all.flatMap(\.lanes).filter { $0.lane == lane }
+            connectionsOpen[lane.name].set(lanes.reduce(0) { $0 + $1.connections })
+            streamsOpen[lane.name].set(lanes.reduce(0) { $0 + $1.open })
+            streamsAllowed[lane.name].set(lanes.reduce(0) { $0 + $1.allowed })
+            waiting[lane.name].set(lanes.reduce(0) { $0 + $1.waiting })
+        }
+        let oldest = all.flatMap(\.lanes).map(\.oldestStream).max() ?? 0
+        oldestStream.set(Int(clamping: oldest))
+        paused.set(all.count { $0.pausedFor != nil })
+        tripped.set(all.count(where: \.isTripped))
+    }
+
+    /// How much is due.
+    ///
+    /// - Parameter wall: milliseconds since 1970.
+    func note(_ queues: [PushQueueDepth], wall: UInt64) {
+        for lane in PushClass.allCases {
+            let queue = queues.first { $0.lane == lane }
+            let oldest = queue?.oldest.milliseconds ?? wall
+            queueDepth[lane.name].set(queue?.count ?? 0)
+            queueAge[lane.name].set(
+                Int(clamping: (wall > oldest ? wall - oldest : 0) / 1000))
         }
     }
 }

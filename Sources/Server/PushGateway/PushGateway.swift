@@ -1,6 +1,7 @@
 public import EventLoop
 public import Feed
 public import Model
+public import PushPool
 public import StoreService
 public import Telemetry
 

@@ -1,7 +1,7 @@
 import BackendAPI
 import Feed
 import Model
-import PushGateway
+import PushPool
 import Wake
 
 extension PushStatus {

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import PushPool
 import Wake
 
 @testable import PushGateway

@@ -4,32 +4,25 @@ import HTTP2
 
 /// Why a connection to APNs is over.
 enum ConnectionEnd: Equatable {
-    /// We closed it: it was retired and its last stream has ended.
-    case retired
-    /// It could not be made in time.
-    case connectTimeout
+    /// We closed it.
+    case closed
+    /// Its last stream has ended after one of us had asked for that.
+    case finished
     case socket(StreamError)
     case tls(TLSError)
     /// The peer broke HTTP/2.
     case http(HTTP2Error)
     /// APNs closed it.
     case closedByPeer
-    /// A PING had no answer.
-    case silent
-    /// The gateway stops.
-    case stopped
 
     /// For the metrics: a closed set.
     var label: String {
         switch self {
-        case .retired: "retired"
-        case .connectTimeout: "connect-timeout"
+        case .closed: "closed"
         case .socket: "socket"
         case .tls: "tls"
         case .http: "http"
-        case .closedByPeer: "closed-by-peer"
-        case .silent: "silent"
-        case .stopped: "stopped"
+        case .closedByPeer, .finished: "closed-by-peer"
         }
     }
 
@@ -50,10 +43,8 @@ enum ConnectionEnd: Equatable {
         case .tls(let error): "TLS: \(error)"
         case .socket(let error): "\(error)"
         case .http(let error): "\(error)"
-        case .connectTimeout: "no connection in time"
-        case .silent: "no answer to a PING"
-        case .closedByPeer: "closed by \(host)"
-        case .retired, .stopped: label
+        case .closedByPeer, .finished: "closed by \(host)"
+        case .closed: label
         }
     }
 }

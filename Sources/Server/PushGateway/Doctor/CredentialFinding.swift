@@ -1,6 +1,7 @@
 import Crypto
 import Feed
 import Model
+import PushPool
 
 /// One thing that was looked at on a push credential.
 public struct CredentialFinding: Equatable, Sendable {

@@ -1,32 +1,9 @@
 import Feed
 import HTTP2
-import Model
+import PushPool
 import Wake
 
-/// A claimed push on its way through this process.
-struct HeldPush {
-    let job: PushJob
-    /// When it was claimed, by the monotonic clock, not later than the store did: what is left of
-    /// its lease is counted from here, whatever the wall clocks do.
-    let claimedAt: Instant
-    /// How often a stream was offered it and did not take it.
-    var offers = 0
-    /// The provider token it was sent with; `nil`: none.
-    var providerToken: String?
-    /// What APNs called a push that was sent without an id.
-    var answeredID: WakeID?
-
-    /// The moment at which so much of its lease is left.
-    func leaseEnd(reserve: Milliseconds) -> Instant {
-        let usable = WakePolicy.lease > reserve ? WakePolicy.lease - reserve : 0
-        return claimedAt + usable
-    }
-
-    /// The last moment at which its HEADERS may be written.
-    func sendBefore(_ configuration: PushGatewayConfiguration) -> Instant {
-        min(leaseEnd(reserve: configuration.leaseReserve), claimedAt + configuration.waitMax)
-    }
-
+extension HeldPush {
     /// The request as Apple wants it (Sending notification requests to APNs). What differs with
     /// each push is kept out of the header table, which is small; the library never puts `:path`
     /// and `authorization` into it.

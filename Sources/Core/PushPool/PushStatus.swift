@@ -1,4 +1,3 @@
-import EventLoop
 public import Feed
 public import Model
 public import Wake
@@ -46,16 +45,4 @@ public struct PushLaneStatus: Equatable, Sendable {
     public var waiting: Int
     /// Milliseconds of the stream that waits longest for its answer.
     public var oldestStream: Milliseconds
-}
-
-/// What the gateway's loop last said of itself. From any thread.
-public final class PushStatusBoard: Sendable {
-    private let lock = Lock()
-    private nonisolated(unsafe) var entries: [PushCredentialStatus] = []  // guarded by `lock`
-
-    public init() {}
-
-    func set(_ entries: [PushCredentialStatus]) { lock.withLock { self.entries = entries } }
-    /// How it stands with each credential, a tick ago at most.
-    public var current: [PushCredentialStatus] { lock.withLock { entries } }
 }

@@ -1,36 +1,17 @@
 import Crypto
+import Glibc
 import Model
+import PushPool
 
-/// What APNs said: a status, and for all but 200 a JSON body with `reason`, with 410 also
-/// `timestamp` in milliseconds (Apple: Handling notification responses from APNs).
-struct PushResponse: Equatable {
-    var status: UInt64
-    /// Empty if the body gives none that can be read: the status alone tells the class then.
-    var reason: String
-    var timestamp: Timestamp?
-    /// APNs' clock, in seconds since 1970, if it tells.
-    var date: Int64?
-    /// When APNs wants to hear of the push again, if it says so (RFC 9110 10.2.3).
-    var retryAfter: Milliseconds?
-    /// It came after the stream's deadline.
-    var isLate = false
-    /// The `apns-id` of the answer: ours, or the one APNs made.
-    var id: WakeID?
-
+/// How answers of APNs are read.
+extension PushResponse {
     /// No body of APNs comes near this.
     static let bodyBytesMax = 4_096
     private static let reasonBytesMax = 64
 
-    init(status: UInt64, reason: String = "", timestamp: Timestamp? = nil) {
-        self.status = status
-        self.reason = reason
-        self.timestamp = timestamp
-    }
-
     init(status: Int, body: [UInt8]) {
         let members = body.isEmpty ? nil : try? TokenMembers(json: body, maximumMembers: 16)
-        self.status = UInt64(max(0, status))
-        reason = Self.reason(members)
+        self.init(status: UInt64(max(0, status)), reason: Self.reason(members))
         if status == 410, let time = members?.integer("timestamp"), time >= 0 {
             timestamp = Timestamp(milliseconds: UInt64(time))
         }
@@ -75,5 +56,26 @@ struct PushResponse: Equatable {
 
     static func label(_ reason: String) -> String {
         reason.isEmpty ? "none" : knownReasons.contains(reason) ? reason : "other"
+    }
+
+    /// Seconds since 1970 of an HTTP date (RFC 9110 5.6.7).
+    static func seconds(httpDate text: String) -> Int64? {
+        let months = [
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ]
+        let words = text.split(separator: " ")
+        guard words.count == 6, words[5] == "GMT", let day = Int32(words[1]),
+            let month = months.firstIndex(of: String(words[2])), let year = Int32(words[3]),
+            (1970...9999).contains(year)
+        else { return nil }
+        let time = words[4].split(separator: ":").compactMap { Int32($0) }
+        guard time.count == 3, (1...31).contains(day), time.allSatisfy({ (0...60).contains($0) })
+        else { return nil }
+        var parts = tm()
+        parts.tm_year = year - 1900
+        parts.tm_mon = Int32(month)
+        parts.tm_mday = day
+        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (time[0], time[1], time[2])
+        return Int64(timegm(&parts))
     }
 }

@@ -1,0 +1,147 @@
+import Feed
+import Model
+import Wake
+
+/// What APNs' answers mean for a credential.
+extension CredentialPool {
+    mutating func answered(
+        _ tag: UInt64, _ response: PushResponse, _ lane: Int, _ place: Int,
+        _ turn: inout PushTurn, _ tokens: inout ProviderTokens
+    ) {
+        let id = lanes[lane].connections[place].id
+        guard
+            let answered = lanes[lane].connections[place].answered(
+                tag, status: response.status, &turn)
+        else { return }
+        for push in answered.lost { unanswered(push, id, &turn) }
+        lastFailure = ""
+        let age = lanes[lane].connections[place].age(turn.now)
+        if redial.failures > 0, age >= turn.configuration.soundAge { redial.worked() }
+        var push = answered.push
+        let answer = PushAnswer(
+            status: response.status, reason: response.reason, timestamp: response.timestamp,
+            failures: 0, kind: push.job.kind, retryAfter: response.retryAfter)
+        turn.tell(
+            self.place(push.job.lane),
+            .push(push, .answered(response, answer, isLate: answered.isLate)))
+        topics.cameBack(push.job.request.topic)
+        noteToken(push, response, &turn, &tokens)
+        if push.job.lane == .campaign { push.answeredID = response.id }
+        settle(push, response, answer, &turn)
+        act(on: answer, to: push, response, id, &turn, &tokens)
+    }
+
+    /// What an answer says of the provider token and of the time.
+    private func noteToken(
+        _ push: HeldPush, _ response: PushResponse, _ turn: inout PushTurn,
+        _ tokens: inout ProviderTokens
+    ) {
+        guard let provider else { return }
+        // 403 is about the token, 429 may be.
+        if response.status != 403, response.status != 429 {
+            tokens.believed(provider, sent: push.providerToken)
+        }
+        guard let date = response.date,
+            let ahead = tokens.heard(provider, seconds: date, turn.moment)
+        else { return }
+        turn.tell(.clockWrong(minutesAhead: ahead / 60), of: self)
+    }
+
+    // MARK: - What is written down
+
+    /// Writes an answer down: that a token is wrong only once it is clear that it is not the
+    /// credential.
+    private mutating func settle(
+        _ push: HeldPush, _ response: PushResponse, _ answer: PushAnswer, _ turn: inout PushTurn
+    ) {
+        let reply = PushReply.answered(
+            status: response.status, reason: response.reason, timestamp: response.timestamp,
+            retryAfter: response.retryAfter)
+        let isProven = push.job.lane != .probe
+        // 410 comes with a time, and means the one token.
+        let isRefusal = answer == .deadToken(since: nil) && response.status == 400
+        if isProven, answer == .accepted || isRefusal || response.status == 410,
+            breaker.answered(isRefusal: isRefusal, now: turn.now)
+        {
+            turn.tell(.breakerTripped(reason: response.reason), of: self)
+        }
+        guard isRefusal else {
+            turn.finish(push, reply)
+            if isProven, answer == .accepted,
+                let cleared = verdicts.taken(push.job.request.topic)
+            {
+                judge([cleared], &turn)
+            }
+            return
+        }
+        if breaker.isTripped {
+            turn.finish(push, reply, keepsToken: true)
+            judge(verdicts.takeAll(), &turn)
+            refused(response.reason, &turn)
+        } else if isProven, turn.configuration.verdictDelay > 0, !isRetired {
+            verdicts.add(push, reply, now: turn.now)
+        } else {
+            turn.finish(push, reply)
+        }
+    }
+
+    func judge(_ ready: [Verdicts.Verdict], _ turn: inout PushTurn) {
+        for verdict in ready {
+            turn.finish(verdict.push, verdict.reply, keepsToken: breaker.isTripped)
+        }
+    }
+
+    // MARK: - What is done
+
+    private mutating func act(
+        on answer: PushAnswer, to push: HeldPush, _ response: PushResponse,
+        _ connection: ConnectionID, _ turn: inout PushTurn, _ tokens: inout ProviderTokens
+    ) {
+        let reason = response.reason
+        switch answer {
+        case .accepted:
+            trusted()
+            takenTopic(push, &turn)
+            guard breaker.isTripped else { return }
+            turn.tell(.breakerReset, of: self)
+            breaker.reset()
+        case .deadToken: takenTopic(push, &turn)
+        case .ourBug: break
+        case .pauseCredential:
+            let isOfToken = reason == "InvalidProviderToken"
+            refused(reason, token: isOfToken ? push.providerToken : nil, &turn)
+        case .pauseTopic: refusedTopic(push.job.request.topic, reason, &turn)
+        case .retryLater(let after, let step):
+            switch step {
+            case .none: break
+            case .reconnect: replace(connection, reason: reason, &turn, &tokens)
+            case .reconnectNow:
+                replace(connection, reason: reason, isUrgent: true, &turn, &tokens)
+            case .keepToken:
+                guard let provider else { return refused(reason, &turn) }
+                turn.resting.append((provider, after, reason))
+            case .renewToken: renewToken(after: push, connection, reason, &turn, &tokens)
+            }
+        }
+    }
+
+    private mutating func takenTopic(_ push: HeldPush, _ turn: inout PushTurn) {
+        guard topics.taken(push.job.request.topic) else { return }
+        turn.tell(.topicResumed(push.job.request.topic), of: self)
+    }
+
+    private mutating func renewToken(
+        after push: HeldPush, _ connection: ConnectionID, _ reason: String,
+        _ turn: inout PushTurn, _ tokens: inout ProviderTokens
+    ) {
+        guard let provider else { return refused(reason, &turn) }
+        switch tokens.expired(provider, sent: push.providerToken, turn.moment) {
+        case .goOn:
+            // APNs may go on refusing on the connection that carried the expired one.
+            replace(connection, reason: reason, isUrgent: true, &turn, &tokens)
+        case .rest(let wait):
+            turn.tell(.tokenRefusedYoung, of: self)
+            turn.resting.append((provider, wait, reason))
+        }
+    }
+}
