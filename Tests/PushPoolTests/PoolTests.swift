@@ -206,7 +206,9 @@ import Wake
             ])
         #expect(stage.told.last == "paused 60 s: InvalidProviderToken")
         _ = stage.answer(2, 403, "InvalidProviderToken")
-        #expect(stage.wait(59_000) == [] && stage.told.last != "resumed")
+        _ = stage.wait()
+        #expect(stage.asked == nil, "nothing is claimed that cannot be sent")
+        #expect(stage.wait(58_500) == [] && stage.told.last != "resumed")
         _ = stage.wait(1_000)
         #expect(stage.told.last == "resumed")
         #expect(stage.give([4, 5]) == ["send 4 on 1 with t1"])
@@ -335,6 +337,25 @@ import Wake
         #expect(stage.stop() == [])
         #expect(stage.wait(11_999) == ["ping 1"])
         #expect(stage.wait(1) == ["ended, 2 left"])
+    }
+
+    @Test("what the transport does not take when its credential has just been changed goes back")
+    func changedMeanwhile() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        #expect(stage.use([]) == [])
+        #expect(stage.on(1, .notTaken(tag: stage.tag(1))) == ["1 not sent", "close 1"])
+    }
+
+    @Test("a push that was claimed before its credential was refused goes back at once")
+    func claimedBeforePause() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        _ = stage.wait()
+        _ = stage.answer(1, 403, "Forbidden")
+        #expect(stage.give([2]) == ["2 not sent"])
     }
 
     @Test("a changed credential: what waits goes on with the new one, what is under way ends")
