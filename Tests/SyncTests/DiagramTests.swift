@@ -101,7 +101,7 @@ struct DiagramEdge: Hashable, Comparable, CustomStringConvertible {
             (
                 "HELLO without a session token",
                 { desk in
-                    guard desk.session.phase == .awaitingHello else { return }
+                    guard Self.connection(desk) == "awaiting HELLO" else { return }
                     desk.receive(.hello(Desk.hello(token: [])))
                 }
             ),

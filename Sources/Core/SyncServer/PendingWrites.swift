@@ -109,7 +109,8 @@ enum QueuedRequest: Equatable, Sendable {
 /// The one write a session may have at the store.
 struct WriteInFlight: Equatable, Sendable {
     enum Subject: Equatable, Sendable {
-        case open
+        /// What gives the session up again, should the store not be able to say whether it is.
+        case open(AbandonSession)
         case sync(request: UInt16, SyncFrame, refused: [MutationResult], appliedBefore: UInt64)
         case mutation(request: UInt16, Mutation)
         case acknowledge(PendingAck, applied: UInt64)

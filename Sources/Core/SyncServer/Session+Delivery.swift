@@ -223,9 +223,9 @@ extension Session {
 
     /// The absolute limits.
     private func overdue(now: Instant) -> Code? {
-        guard phase != .ended else { return nil }
-        if let loginDeadline, now >= loginDeadline {
-            return phase == .awaitingHello ? .helloTimeout : .authRequired
+        guard !phase.isEnded else { return nil }
+        if let deadline = phase.loginDeadline, now >= deadline {
+            return if case .awaitingHello = phase { .helloTimeout } else { .authRequired }
         }
         if let deadline = reauthentication?.deadline, now >= deadline { return .authRequired }
         if let drainAt, now >= drainAt { return .drainDeadline }

@@ -5,7 +5,8 @@ public import Wire
 // From HELLO to WELCOME (session.md).
 extension Session {
     mutating func receivedHello(
-        _ hello: Hello, request: UInt16, now: Instant, _ actions: inout [SessionAction]
+        _ hello: Hello, request: UInt16, _ awaited: AwaitedHello, now: Instant,
+        _ actions: inout [SessionAction]
     ) {
         guard hello.versionMin <= 1, hello.versionMax >= 1 else {
             return close(.upgradeRequired, now: now, &actions)
@@ -17,21 +18,20 @@ extension Session {
         guard (hello.sync?.mutations.count ?? 0) <= limits.mutationsUnanswered else {
             return close(.limit, now: now, &actions)
         }
-        self.hello = hello
         role = hello.role == .extension ? .extension : .app
-        helloRequest = request
         takesSnapshots = hello.features.contains(Self.snapshotFeature) && role == .app
         mayPush = hello.features.contains(Self.liveFeature) && role == .app
         if hello.features.contains(Self.signalFeature), role == .app {
             signals = SignalDesk(limits, now: now)
         }
         if role == .app { takePhase(hello.appState, now: now) }
-        loginDeadline = nil
+        let opening = Opening(
+            hello: hello, request: request, entropy: awaited.entropy, isChallenged: false)
         if hello.sessionToken.isEmpty {
-            challenge(.first, now: now, &actions)
+            challenge(opening, .first, now: now, &actions)
         } else {
-            open(
-                .sessionToken(hash: configuration.sha256(hello.sessionToken)), now: now, &actions)
+            let hash = configuration.sha256(hello.sessionToken)
+            open(opening, .sessionToken(hash: hash), now: now, &actions)
         }
     }
 
@@ -42,18 +42,21 @@ extension Session {
     public static var signalFeature: String { "signal" }
 
     private mutating func challenge(
-        _ reason: ChallengeReason, now: Instant, _ actions: inout [SessionAction]
+        _ opening: Opening, _ reason: ChallengeReason, now: Instant,
+        _ actions: inout [SessionAction]
     ) {
         // Dropped unread: the client sends it again after WELCOME (SES-8).
+        var hello = opening.hello
         hello.sync = nil
         hello.sessionToken = []
-        isChallenged = true
-        phase = .challenged
-        loginDeadline = now + limits.loginDeadline
-        nonceExpiresAt = loginDeadline
+        phase = .challenged(
+            Login(
+                hello: hello, request: opening.request, entropy: opening.entropy,
+                deadline: now + limits.loginDeadline))
         let body = Challenge(
-            nonce: nonce, lifetimeMs: UInt32(clamping: limits.loginDeadline), reason: reason)
-        actions.append(.send(Frame(.challenge(body), request: helloRequest)))
+            nonce: opening.entropy.nonce, lifetimeMs: UInt32(clamping: limits.loginDeadline),
+            reason: reason)
+        actions.append(.send(Frame(.challenge(body), request: opening.request)))
         actions.append(.log(.challenged(reason)))
     }
 
@@ -61,16 +64,16 @@ extension Session {
         _ body: Authenticate, now: Instant, _ actions: inout [SessionAction]
     ) {
         if phase == .open { return receivedReauthentication(body, now: now, &actions) }
-        guard phase == .challenged else {
+        guard case .challenged(let login) = phase else {
             return close(.protocolViolation, now: now, &actions)
         }
         guard body.identityToken.utf8.count <= limits.identityTokenBytes else {
-            return refuseLogin(.tokenInvalid, now: now, &actions)
+            return refuse(login, .tokenInvalid, now: now, &actions)
         }
         let tag = nextTag()
-        phase = .verifying(tag)
+        phase = .verifying(login, tag)
         actions.append(
-            .verify(tag, identityToken: body.identityToken, app: AppID(hello.app)))
+            .verify(tag, identityToken: body.identityToken, app: AppID(login.hello.app)))
     }
 
     /// The token's signature is good under one of the app's keys. `wall` is the store's clock.
@@ -83,13 +86,17 @@ extension Session {
             settle(now: now, &actions)
             return actions
         }
-        guard phase == .verifying(tag) else { return [] }
+        guard case .verifying(let login, tag) = phase else { return [] }
         let refusal = check(
-            claims, app: hello.app, nonce: nonce, expiresAt: nonceExpiresAt, now: now, wall: wall)
+            claims, app: login.hello.app, nonce: login.entropy.nonce, expiresAt: login.deadline,
+            now: now, wall: wall)
         if let refusal {
-            refuseLogin(refusal, now: now, &actions)
+            refuse(login, refusal, now: now, &actions)
         } else {
-            open(.identity(UserID(claims.subject)), now: now, &actions)
+            let opening = Opening(
+                hello: login.hello, request: login.request, entropy: login.entropy,
+                isChallenged: true)
+            open(opening, .identity(UserID(claims.subject)), now: now, &actions)
         }
         settle(now: now, &actions)
         return actions
@@ -105,22 +112,22 @@ extension Session {
             settle(now: now, &actions)
             return actions
         }
-        guard phase == .verifying(tag) else { return [] }
-        refuseLogin(code, now: now, &actions)
+        guard case .verifying(let login, tag) = phase else { return [] }
+        refuse(login, code, now: now, &actions)
         settle(now: now, &actions)
         return actions
     }
 
     /// SES-9 and SES-11; `nil`: good.
     func check(
-        _ claims: IdentityClaims, app: String, nonce: [UInt8], expiresAt: Instant?, now: Instant,
+        _ claims: IdentityClaims, app: String, nonce: [UInt8], expiresAt: Instant, now: Instant,
         wall: Timestamp
     ) -> Code? {
         guard claims.audience.containsExactly(app), !claims.issuer.isEmpty,
             UserID(claims.subject).isValid
         else { return .tokenInvalid }
         guard isEqualInConstantTime(Array(claims.nonce.utf8), base64URL(nonce)),
-            let expiresAt, now <= expiresAt
+            now <= expiresAt
         else { return .nonceExpired }
         let seconds = Int64(clamping: wall.milliseconds / 1000)
         let skew = Int64(clamping: limits.clockSkew / 1000)
@@ -134,24 +141,26 @@ extension Session {
         return nil
     }
 
-    private mutating func refuseLogin(
-        _ code: Code, now: Instant, _ actions: inout [SessionAction]
+    private mutating func refuse(
+        _ login: Login, _ code: Code, now: Instant, _ actions: inout [SessionAction]
     ) {
-        refusals += 1
+        var login = login
+        login.refusals += 1
         actions.append(.log(.loginRefused(code)))
-        guard refusals < limits.loginRefusals else {
+        guard login.refusals < limits.loginRefusals else {
             return close(.tokenInvalid, now: now, &actions)
         }
-        phase = .challenged
+        phase = .challenged(login)
         sendError(code, request: 0, detail: "identity token refused", &actions)
     }
 
     private mutating func open(
-        _ credential: Credential, now: Instant, _ actions: inout [SessionAction]
+        _ opening: Opening, _ credential: Credential, now: Instant,
+        _ actions: inout [SessionAction]
     ) {
+        let hello = opening.hello
         guard let device = hello.device else { return close(.missingField, now: now, &actions) }
-        loginDeadline = nil
-        phase = .opening
+        phase = .opening(opening)
         let isApp = role == .app
         // One that is refused is answered after WELCOME; the login stands. So is one with more
         // read receipts than one write takes.
@@ -161,7 +170,8 @@ extension Session {
         }
         let request = OpenSession(
             app: AppID(hello.app), device: device, role: role, credential: credential,
-            newTokenHash: configuration.sha256(sessionToken), freshEpochHalf: freshEpochHalf(),
+            newTokenHash: configuration.sha256(opening.entropy.sessionToken),
+            freshEpochHalf: freshEpochHalf(),
             boot: configuration.boot,
             clientName: String(hello.clientName.prefix(limits.clientNameLength)),
             clientVersion: String(hello.clientVersion.prefix(limits.clientNameLength)),
@@ -173,9 +183,10 @@ extension Session {
                     locale: hello.locale, timeZone: hello.timeZone, utcOffset: hello.utcOffset)
                 : nil,
             sync: sync, connectedAt: connectedAt.milliseconds)
-        let tag = nextTag()
-        write = WriteInFlight(tag: tag, subject: .open)
-        actions.append(.store(tag, .openSession(request)))
+        let abandon = AbandonSession(
+            app: AppID(hello.app), device: device, role: role, boot: configuration.boot,
+            connectedAt: connectedAt.milliseconds, expectedWithin: limits.returnTime)
+        ask(.openSession(request), .open(abandon), &actions)
     }
 
     /// 63 bits: the store keeps epochs in signed columns.
@@ -186,13 +197,15 @@ extension Session {
         _ answer: OpenedSession, now: Instant, wall: Timestamp, _ actions: inout [SessionAction]
     ) {
         key = answer.session
-        guard phase == .opening else {
+        guard case .opening(let opening) = phase else {
             // The socket was closed meanwhile.
-            end = EndSession(
+            let end = EndSession(
                 session: answer.session, applied: answer.sync.applied,
                 expectedWithin: limits.returnTime)
+            phase.closing?.end = end
             return
         }
+        let (hello, request) = (opening.hello, opening.request)
         phase = .open
         tokenExpiresAt = now + answer.tokenLifetime
         lastFrameAt = now
@@ -202,8 +215,9 @@ extension Session {
         actions.append(
             .send(
                 Frame(
-                    .welcome(welcome(answer, token: sessionToken, wall: wall)),
-                    request: helloRequest)))
+                    .welcome(
+                        welcome(answer, token: opening.entropy.sessionToken, wall: wall)),
+                    request: request)))
         actions.append(.raiseLimits(limits.afterWelcome))
         actions.append(
             .log(
@@ -214,23 +228,19 @@ extension Session {
                     wake: hello.wake)))
         if answer.isPushRefused {
             sendError(
-                .pushTokenRefused, request: helloRequest, detail: "topic not configured", &actions)
+                .pushTokenRefused, request: request, detail: "topic not configured", &actions)
         }
         takePosition(answer.sync)
-        let sync = hello.sync
-        hello = Hello()
-        nonce = []
-        sessionToken = []
-        guard let sync else { return startLook(&actions) }
+        guard let sync = hello.sync else { return startLook(&actions) }
         if let refusal = refusal(of: sync) {
-            sendError(refusal, request: helloRequest, detail: "sync refused", &actions)
+            sendError(refusal, request: request, detail: "sync refused", &actions)
             return startLook(&actions)
         }
-        if sync.mode == .peek { return startPeek(sync, request: helloRequest, &actions) }
+        if sync.mode == .peek { return startPeek(sync, request: request, &actions) }
         if sync.reads.count > limits.readsPerWrite {
-            return receivedSync(sync, request: helloRequest, now: now, &actions)
+            return receivedSync(sync, request: request, now: now, &actions)
         }
-        answerSync(sync, request: helloRequest, answer.sync, refused: [], now: now, &actions)
+        answerSync(sync, request: request, answer.sync, refused: [], now: now, &actions)
     }
 
     func welcome(_ answer: OpenedSession, token: [UInt8], wall: Timestamp) -> Welcome {
@@ -255,12 +265,12 @@ extension Session {
     mutating func openRefused(
         _ code: Code, now: Instant, _ actions: inout [SessionAction]
     ) {
-        guard phase == .opening else { return }
-        guard !isChallenged else { return close(code, now: now, &actions) }
+        guard case .opening(let opening) = phase else { return }
+        guard !opening.isChallenged else { return close(code, now: now, &actions) }
         switch code {
-        case .expired: challenge(.expired, now: now, &actions)
+        case .expired: challenge(opening, .expired, now: now, &actions)
         case .tokenInvalid, .revoked, .deviceMismatch, .authRequired, .nonceExpired:
-            challenge(.revoked, now: now, &actions)
+            challenge(opening, .revoked, now: now, &actions)
         default: close(code, now: now, &actions)
         }
     }

@@ -18,15 +18,6 @@ public import Wire
 /// take effect in the order they came, and a temporary refusal of one mutation can hold back the
 /// later ones (MSG-11).
 public struct Session: Sendable {
-    enum Phase: Equatable, Sendable {
-        case awaitingHello
-        case challenged
-        case verifying(RequestTag)
-        case opening
-        case open
-        case ended
-    }
-
     enum DeliveryMode: Equatable, Sendable { case live, hint, dormant }
 
     /// How far a device that came with the cursor of another history knows the one in force.
@@ -40,7 +31,7 @@ public struct Session: Sendable {
 
     let configuration: SessionConfiguration
     var random: SplitMix64
-    var phase = Phase.awaitingHello
+    var phase: Phase
     var tags: UInt64 = 0
 
     /// The open session was challenged again.
@@ -52,16 +43,8 @@ public struct Session: Sendable {
     /// When the session token of the last WELCOME is over; `nil`: not open, or challenged for it.
     var tokenExpiresAt: Instant?
 
-    // Login.
     let connectedAt: Instant
-    var loginDeadline: Instant?
-    var nonce: [UInt8]
-    var sessionToken: [UInt8]
-    var hello = Hello()
-    var helloRequest: UInt16 = 0
-    var nonceExpiresAt: Instant?
-    var refusals = 0
-    var isChallenged = false
+    /// As HELLO says.
     var role = RoleKind.app
 
     // The open session.
@@ -133,15 +116,12 @@ public struct Session: Sendable {
     var mutationBytes = 0
     var ack = PendingAck()
     var appState: PendingAppState?
-    var end: EndSession?
     /// This session's own logout ended it: the result is told first.
     var endAfterLogout: Code?
     /// The lowest mutation number refused for a time: later ones wait for it (MSG-11).
     var heldAt: UInt64?
     var persistAt: Instant?
     var storeRetryAt: Instant?
-    /// The store may have opened a session for this connection and could not say so.
-    var abandoned: AbandonSession?
 
     // The socket.
     let keepalive: Milliseconds
@@ -171,8 +151,6 @@ public struct Session: Sendable {
         self.configuration = configuration
         let limits = configuration.limits
         random = SplitMix64(seed: entropy.seed)
-        nonce = entropy.nonce
-        sessionToken = entropy.sessionToken
         window = DeliveryWindow(limits: limits)
         var sample = SplitMix64(seed: ~entropy.seed)
         wantsDigest = limits.digestSample > 0 && sample.upTo(limits.digestSample - 1) == 0
@@ -182,12 +160,13 @@ public struct Session: Sendable {
         lastFrameAt = now
         pings = TokenBucket(limits.pingsBeforeWelcome, now: now)
         errors = TokenBucket(limits.errors, now: now)
-        loginDeadline = now + limits.helloDeadline
+        phase = .awaitingHello(
+            AwaitedHello(entropy: entropy, deadline: now + limits.helloDeadline))
     }
 
     /// Nothing is left to do: the socket is closed and every write is answered.
     public var isFinished: Bool {
-        isClosed && phase == .ended && write == nil && end == nil && abandoned == nil
+        isClosed && write == nil && phase.closing?.isWritten ?? false
     }
 
     /// Whether WELCOME was sent and the connection has not ended.
@@ -198,8 +177,8 @@ public struct Session: Sendable {
 
     /// When `deadlineReached` is due; `nil`: never. Also after `closed`, until `isFinished`.
     public var nextDeadline: Instant? {
-        if phase == .ended { return storeRetryAt }
-        var earliest = loginDeadline
+        if phase.isEnded { return storeRetryAt }
+        var earliest = phase.loginDeadline
         func consider(_ moment: Instant?) {
             guard let moment else { return }
             earliest = min(earliest ?? moment, moment)
@@ -238,7 +217,7 @@ public struct Session: Sendable {
 
     /// One whole frame came.
     public mutating func received(_ frame: Frame, now: Instant) -> [SessionAction] {
-        guard phase != .ended else { return [] }
+        guard !phase.isEnded else { return [] }
         var actions: [SessionAction] = []
         lastFrameAt = now
         promised = keepalive
@@ -250,8 +229,8 @@ public struct Session: Sendable {
         watch.frameCame(isWeak: isWeak, limits: limits, now: now)
         switch frame.body {
         case .hello(let hello):
-            if phase == .awaitingHello {
-                receivedHello(hello, request: frame.request, now: now, &actions)
+            if case .awaitingHello(let awaited) = phase {
+                receivedHello(hello, request: frame.request, awaited, now: now, &actions)
             } else {
                 close(.protocolViolation, now: now, &actions)
             }
@@ -321,7 +300,7 @@ public struct Session: Sendable {
     public mutating func progressed(
         taken total: UInt64, unsent: Int, outstanding: Int, now: Instant
     ) -> [SessionAction] {
-        guard phase != .ended else { return [] }
+        guard !phase.isEnded else { return [] }
         var actions: [SessionAction] = []
         self.unsent = unsent
         if total > taken {
@@ -380,7 +359,7 @@ public struct Session: Sendable {
     public mutating func drain(
         deadline: Milliseconds, slot: Milliseconds, now: Instant
     ) -> [SessionAction] {
-        guard phase != .ended else { return [] }
+        guard !phase.isEnded else { return [] }
         var actions: [SessionAction] = []
         if phase == .open {
             drainAt = now + deadline
@@ -408,7 +387,7 @@ public struct Session: Sendable {
     /// The socket is closed, by whichever side.
     public mutating func closed(now: Instant) -> [SessionAction] {
         isClosed = true
-        guard phase != .ended else { return [] }
+        guard !phase.isEnded else { return [] }
         var actions: [SessionAction] = []
         finish(expectedWithin: returnTime(now), rowIsGone: false, now: now, &actions)
         settle(now: now, &actions)
@@ -442,7 +421,7 @@ public struct Session: Sendable {
         _ code: Code, rowIsGone: Bool = false, retryAfter: Milliseconds? = nil, now: Instant,
         _ actions: inout [SessionAction]
     ) {
-        guard phase != .ended else { return }
+        guard !phase.isEnded else { return }
         let retry = code.retryClass
         let frame = Close(
             code: code.rawValue, retry: retry, applied: applied,
@@ -459,7 +438,8 @@ public struct Session: Sendable {
         expectedWithin: Milliseconds, rowIsGone: Bool, now: Instant,
         _ actions: inout [SessionAction]
     ) {
-        phase = .ended
+        var closing = Closing()
+        defer { phase = .ended(closing) }
         queue = []
         page = nil
         history = []
@@ -472,7 +452,8 @@ public struct Session: Sendable {
             ack = PendingAck()
             appState = nil
         } else {
-            end = EndSession(session: key, applied: applied, expectedWithin: expectedWithin)
+            closing.end = EndSession(
+                session: key, applied: applied, expectedWithin: expectedWithin)
         }
     }
 
@@ -480,7 +461,7 @@ public struct Session: Sendable {
 
     /// Whether a PING or PONG is one that the peer may send; if not, the connection is closed.
     private mutating func mayPing(now: Instant, _ actions: inout [SessionAction]) -> Bool {
-        guard phase != .awaitingHello else {
+        if case .awaitingHello = phase {
             // HELLO is the first frame (SES-1).
             close(.protocolViolation, now: now, &actions)
             return false
@@ -518,7 +499,7 @@ public struct Session: Sendable {
         if hasTooManyErrors { close(.rateLimited, now: now, &actions) }
         deliver(now: now, &actions)
         pumpWrites(now: now, &actions)
-        guard phase != .ended else { return }
+        guard !phase.isEnded else { return }
         let isFull =
             mutationBytes > limits.mutationBytesUnanswered || ack.count > limits.receiptsWaiting
         if isReading, isFull || unsent > limits.unsentBytes {

@@ -319,8 +319,8 @@ struct SessionRun {
 
     private mutating func verified(_ tag: RequestTag) throws(Violation) {
         let isSound = choices.below(8) != 7
-        let nonce =
-            session.reauthentication == nil ? session.nonce : Self.entropy(2).nonce
+        var nonce = Self.entropy(2).nonce
+        if case .verifying(let login, _) = session.phase { nonce = login.entropy.nonce }
         let claims = IdentityClaims(
             issuer: choices.below(8) == 7 ? choices.text() : "backend",
             subject: isSound ? "anna" : choices.user(),
