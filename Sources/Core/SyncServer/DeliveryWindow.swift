@@ -16,30 +16,17 @@ struct DeliveryWindow: Equatable, Sendable {
     private var deltas: [Sent] = []
     private(set) var unacknowledgedBytes = 0
     private(set) var pageBytes: Int
-    private let pageBytesMin: Int
-    private let pageBytesMax: Int
-    private let bytesMax: Int
-    private let deltasMax: Int
-    private let quickAck: Milliseconds
 
-    init(limits: SessionLimits) {
-        bytesMax = limits.windowBytes
-        deltasMax = limits.windowDeltas
-        quickAck = limits.quickAck
-        // Room for a DELTA's own fields and the results of a full SYNC beside its entries.
-        pageBytesMax = max(min(limits.windowBytes, limits.afterWelcome.bodyBytes - (8 << 10)), 1)
-        pageBytesMin = min(limits.firstPageBytes, pageBytesMax)
-        pageBytes = pageBytesMin
-    }
+    init(_ limits: SessionLimits) { pageBytes = limits.pageBytesMin }
 
     var unacknowledgedCount: Int { deltas.count }
 
     /// Bytes the next pushed page may have; `nil`: the window is full. Pages are not cut short to
     /// use up what little is left.
-    var room: Int? {
-        guard deltas.count < deltasMax else { return nil }
-        let left = bytesMax - unacknowledgedBytes
-        return left >= pageBytesMin || deltas.isEmpty ? min(pageBytes, left) : nil
+    func room(_ limits: SessionLimits) -> Int? {
+        guard deltas.count < limits.windowDeltas else { return nil }
+        let left = limits.windowBytes - unacknowledgedBytes
+        return left >= limits.pageBytesMin || deltas.isEmpty ? min(pageBytes, left) : nil
     }
 
     mutating func sent(to: UInt64, bytes: Int, now: Instant) {
@@ -48,13 +35,13 @@ struct DeliveryWindow: Equatable, Sendable {
     }
 
     /// Frees every DELTA with `to` at or below `applied`.
-    mutating func acknowledged(_ applied: UInt64, now: Instant) {
+    mutating func acknowledged(_ applied: UInt64, _ limits: SessionLimits, now: Instant) {
         let covered = deltas.prefix { $0.to <= applied }
         guard let slowest = covered.first else { return }
-        if now.since(slowest.at) <= quickAck {
-            pageBytes = min(pageBytes * 2, pageBytesMax)
+        if now.since(slowest.at) <= limits.quickAck {
+            pageBytes = min(pageBytes * 2, limits.pageBytesMax)
         } else {
-            pageBytes = max(pageBytes / 2, pageBytesMin)
+            pageBytes = max(pageBytes / 2, limits.pageBytesMin)
         }
         for delta in covered { unacknowledgedBytes -= delta.bytes }
         deltas.removeFirst(covered.count)
@@ -65,4 +52,13 @@ struct DeliveryWindow: Equatable, Sendable {
         deltas = []
         unacknowledgedBytes = 0
     }
+}
+
+extension SessionLimits {
+    /// Room for a DELTA's own fields and the results of a full SYNC beside its entries.
+    fileprivate var pageBytesMax: Int {
+        max(min(windowBytes, afterWelcome.bodyBytes - (8 << 10)), 1)
+    }
+
+    fileprivate var pageBytesMin: Int { min(firstPageBytes, pageBytesMax) }
 }

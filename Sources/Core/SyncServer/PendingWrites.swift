@@ -108,7 +108,8 @@ enum QueuedRequest: Equatable, Sendable {
 
 /// The one write a session may have at the store.
 struct WriteInFlight: Equatable, Sendable {
-    enum Subject: Equatable, Sendable {
+    /// Indirect: most of the time nothing is written, and the place for it is in every session.
+    indirect enum Subject: Equatable, Sendable {
         /// What gives the session up again, should the store not be able to say whether it is.
         case open(AbandonSession)
         case sync(request: UInt16, SyncFrame, refused: [MutationResult], appliedBefore: UInt64)
@@ -137,7 +138,7 @@ struct PageInFlight: Equatable, Sendable {
     }
 
     enum Purpose: Equatable, Sendable {
-        case answer(Answer)
+        indirect case answer(Answer)
         /// Newest first, for a SYNC whose cursor stays.
         case peek(request: UInt16)
         case push

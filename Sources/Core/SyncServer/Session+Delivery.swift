@@ -59,7 +59,7 @@ extension Session {
 
     /// Bytes the next pushed page may have; `nil`: it has to wait.
     var pageRoom: Int? {
-        guard singleThrough != nil else { return window.room }
+        guard singleThrough != nil else { return window.room(limits) }
         // Entry by entry, each acknowledged before the next.
         return window.unacknowledgedCount == 0 ? 1 : nil
     }

@@ -214,7 +214,7 @@ extension Session {
             return sendSnapshotReset(told, now: now, &actions)
         }
         hasSynced = true
-        var bytes = window.room ?? window.pageBytes
+        var bytes = window.room(limits) ?? window.pageBytes
         if answer.deliveryFailures > RuleLimits().deliveryTries { startSingles(&actions) }
         if singleThrough != nil { bytes = 1 }
         if sync.pageBytes > 0 { bytes = min(bytes, Int(clamping: sync.pageBytes)) }
@@ -317,7 +317,7 @@ extension Session {
         applied = newApplied
         if let through = singleThrough, newApplied >= through { singleThrough = nil }
         sent = max(sent, newApplied)
-        window.acknowledged(newApplied, now: now)
+        window.acknowledged(newApplied, limits, now: now)
         if let asked = askedHead, asked <= newApplied { askedHead = nil }
         watch.update(isCovered: applied >= told, rose: true, limits: limits, now: now)
         trustIfCovered(&actions)

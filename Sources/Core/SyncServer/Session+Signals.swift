@@ -21,8 +21,12 @@ struct SignalDesk: Equatable, Sendable {
     private(set) var receiving: TokenBucket
     /// The newest last; at most `signalAudiences`.
     private var audiences: [Audience] = []
+    private var rareWaiting = Rare<Waiting>.none
     /// The one signal whose audience is being read.
-    fileprivate(set) var waiting: Waiting?
+    fileprivate(set) var waiting: Waiting? {
+        get { rareWaiting.value }
+        set { rareWaiting.value = newValue }
+    }
 
     init(_ limits: SessionLimits, now: Instant) {
         sending = TokenBucket(limits.signalsSent, now: now)

@@ -151,7 +151,7 @@ public struct Session: Sendable {
         self.configuration = configuration
         let limits = configuration.limits
         random = SplitMix64(seed: entropy.seed)
-        window = DeliveryWindow(limits: limits)
+        window = DeliveryWindow(limits)
         var sample = SplitMix64(seed: ~entropy.seed)
         wantsDigest = limits.digestSample > 0 && sample.upTo(limits.digestSample - 1) == 0
         let tenth = limits.keepalive / 10

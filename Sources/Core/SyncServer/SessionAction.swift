@@ -15,7 +15,7 @@ public enum SessionAction: Equatable, Sendable {
     case send(Frame)
     /// Ask the store; answer with `storeAnswered` or `storeFailed`. Requests of one session are
     /// carried out in the order asked.
-    case store(RequestTag, StoreRequest)
+    indirect case store(RequestTag, StoreRequest)
     /// Read a page; answer with `pageRead` or `readFailed`.
     case read(RequestTag, PageQuery)
     /// Read history; answer with `historyRead` or `historyFailed`.

@@ -79,12 +79,13 @@ public struct FrameFlags: OptionSet, Hashable, Sendable {
     public static let allowed: FrameFlags = [.more, .ignorable]
 }
 
-/// What a frame says.
+/// What a frame says. The bodies that a connection carries once are indirect: they would make
+/// every frame as large as they are.
 public enum FrameBody: Equatable, Sendable {
-    case hello(Hello)
+    indirect case hello(Hello)
     case challenge(Challenge)
     case authenticate(Authenticate)
-    case welcome(Welcome)
+    indirect case welcome(Welcome)
     case sync(SyncFrame)
     case delta(Delta)
     case syncRequest(SyncRequest)
