@@ -21,7 +21,7 @@ import Testing
         }
         #expect(error.reason == .refused)
         #expect(error.operation == .connect)
-        #expect(error.description == "connect failed: ECONNREFUSED")
+        #expect(error.description == "connect failed: connection refused (ECONNREFUSED)")
     }
 
     @Test func aPathWithoutASocketIsNotFoundAndOneWithoutAListenerRefused() throws {

@@ -35,7 +35,7 @@ import Testing
                 try store.put(thing, Sample.row("a", [id]))
             }
             let isThere = try store.row(thing, [.text("a"), .blob([id])]) != nil
-            let name = error.map { "\($0)".prefix { $0 != "(" } } ?? "committed"
+            let name = error?.kind ?? "committed"
             outcomes.append("\(name) \(isThere)")
         }
         #expect(

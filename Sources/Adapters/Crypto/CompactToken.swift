@@ -12,6 +12,18 @@ public enum TokenError: Error, Sendable, Equatable {
     case algorithmMismatch
 }
 
+extension TokenError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .tooLong: "the token is too long"
+        case .malformed: "that is no token"
+        case .headerIncomplete: "the token's header names no algorithm"
+        case .criticalExtension: "the token's header asks for an extension"
+        case .algorithmMismatch: "the token's algorithm is not the key's"
+        }
+    }
+}
+
 /// A JSON Web Signature in compact form (RFC 7515 section 3.1), parsed but not believed.
 ///
 /// The algorithm is always the key's; the one that the token names must be the same and never

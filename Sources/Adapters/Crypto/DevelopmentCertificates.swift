@@ -9,6 +9,15 @@ public enum CertificateError: Error, Sendable, Equatable {
     case refused(String)
 }
 
+extension CertificateError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .invalidName(let name): "\(name) is neither a DNS name nor an address"
+        case .refused(let reason): "no certificate can be made (\(reason))"
+        }
+    }
+}
+
 /// A certificate and its private key.
 public struct IssuedCertificate: Sendable {
     /// The certificate as PEM.

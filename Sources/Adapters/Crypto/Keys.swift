@@ -27,6 +27,15 @@ public enum KeyError: Error, Sendable, Equatable {
     case unsupported(String)
 }
 
+extension KeyError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .unreadable(let reason): "no unencrypted key in PEM (\(reason))"
+        case .unsupported(let kind): "keys of this kind are not taken: \(kind)"
+        }
+    }
+}
+
 /// The owner of an `EVP_PKEY`.
 ///
 /// Unchecked: the key is never changed after `init`, and openssl-threads(7) allows concurrent use

@@ -89,6 +89,44 @@ public enum TLSError: Error, Sendable, Equatable {
     case libraryFailure(String)
 }
 
+extension CertificateProblem: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .expired: "it has expired, or this machine's clock is wrong"
+        case .notYetValid: "it is not valid yet: is this machine's clock right?"
+        case .untrusted: "it does not lead to a trusted authority"
+        case .wrongHost: "it names another host"
+        case .other(let reason): reason
+        }
+    }
+}
+
+extension TLSError: CustomStringConvertible {
+    /// For people.
+    public var description: String {
+        switch self {
+        case .invalidCertificate(let reason): "no certificate in PEM (\(reason))"
+        case .invalidPrivateKey(let reason): "no unencrypted private key in PEM (\(reason))"
+        case .keyMismatch: "the private key is not the certificate's"
+        case .certificateExpired: "the certificate has expired"
+        case .certificateNotYetValid: "the certificate is not valid yet"
+        case .configurationRefused(let reason): "certificate or key is refused (\(reason))"
+        case .peerCertificate(let problem): "the peer's certificate is refused: \(problem)"
+        case .noCommonProtocol: "no protocol in common (ALPN)"
+        case .unsupportedVersion: "no version of TLS in common"
+        case .noCommonParameters: "no cipher, group or signature in common"
+        case .notTLS: "the peer does not speak TLS"
+        case .malformed(let reason): "a TLS record that cannot be read (\(reason))"
+        case .alertReceived(let alert): "the peer refused with TLS alert \(alert)"
+        case .tooManySilentRecords: "too many TLS records without data"
+        case .handshakeIncomplete: "the TLS handshake is not complete"
+        case .outputFull: "more waits to be sent than may"
+        case .closed: "the connection is closed"
+        case .libraryFailure(let reason): "OpenSSL failed (\(reason))"
+        }
+    }
+}
+
 /// The thread's OpenSSL error queue. It must be empty before each call whose failure is read from
 /// it, or an older error of another connection would be blamed (SSL_get_error(3)).
 enum ErrorQueue {

@@ -69,8 +69,14 @@ public struct StreamError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// One line for a log.
-    public var description: String { "\(operation.rawValue) failed: \(name)" }
+    /// One line for people and logs.
+    public var description: String {
+        let words = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+            guard let base = buffer.baseAddress else { return "" }
+            return String(cString: uv_strerror_r(code, base, buffer.count))
+        }
+        return "\(operation.rawValue) failed: \(words) (\(name))"
+    }
 }
 
 extension uv_errno_t {

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The bounds of one `HTTPServer`.
 ///
 /// The memory a server can take is about
@@ -73,7 +75,7 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
         switch self {
         case .invalidLimits: "HTTP limits out of range"
         case .unknownHost(let host): "cannot resolve the host \(host)"
-        case .system(let call, let code): "\(call) failed with errno \(code)"
+        case .system(let call, let code): "\(call) failed: \(String(cString: strerror(code)))"
         case .library: "the HTTP library did not start"
         }
     }

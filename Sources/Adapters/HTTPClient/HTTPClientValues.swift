@@ -61,3 +61,7 @@ public struct HTTPClientError: Error, Equatable, Sendable {
     public let call: String
     public let code: Int32
 }
+
+extension HTTPClientError: CustomStringConvertible {
+    public var description: String { "\(call) failed (\(code))" }
+}

@@ -185,3 +185,27 @@ public protocol StoreReader: AnyObject {
     func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError)
     func close()
 }
+
+extension StoreError: CustomStringConvertible {
+    /// Which of them it is, for a metric.
+    public var kind: String {
+        switch self {
+        case .full: "full"
+        case .conflict: "conflict"
+        case .unavailable: "unavailable"
+        case .corrupt: "corrupt"
+        }
+    }
+
+    /// For people.
+    public var description: String {
+        let (what, why) =
+            switch self {
+            case .full(let why): ("the store cannot be written", why)
+            case .conflict(let why): ("the store is busy", why)
+            case .unavailable(let why): ("the store cannot be used", why)
+            case .corrupt(let why): ("the store holds what cannot be read", why)
+            }
+        return why.isEmpty ? what : "\(what): \(why)"
+    }
+}

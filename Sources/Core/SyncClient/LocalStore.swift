@@ -85,6 +85,19 @@ public enum LocalStoreError: Error, Equatable, Sendable {
     case corrupt(String)
 }
 
+extension LocalStoreError: CustomStringConvertible {
+    /// For people.
+    public var description: String {
+        let (what, why) =
+            switch self {
+            case .full(let why): ("the device's store cannot be written", why)
+            case .unavailable(let why): ("the device's store cannot be used", why)
+            case .corrupt(let why): ("the device's store holds what cannot be read", why)
+            }
+        return why.isEmpty ? what : "\(what): \(why)"
+    }
+}
+
 /// What a `ClientSession` starts from.
 public struct LocalState: Equatable, Sendable {
     /// `nil`: this device has nothing yet.

@@ -27,3 +27,19 @@ public enum WireError: Error, Equatable, Sendable {
         }
     }
 }
+
+extension WireError: CustomStringConvertible {
+    /// For people.
+    public var description: String {
+        switch self {
+        case .malformed: "a frame that cannot be read"
+        case .tooLarge(let bytes, let limit):
+            "a frame of \(bytes) bytes, where \(limit) are the most"
+        case .tooManyElements(let limit): "a frame with more than \(limit) elements"
+        case .unknownFrame(let type): "a frame of the unknown type \(type)"
+        case .unexpectedFrame(let type): "a frame \(type) that may not be sent now"
+        case .reservedByte(let byte): "a frame whose reserved byte is \(byte)"
+        case .unknownFlags(let flags): "a frame with the unknown flags \(flags)"
+        }
+    }
+}

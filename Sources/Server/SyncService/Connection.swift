@@ -352,7 +352,7 @@ final class Connection {
             with { $0.historyFailed(tag, .corrupt("the user is unknown"), now: $1) }
             with { $0.readFailed(tag, .corrupt("the user is unknown"), now: $1) }
         case .failed(let error):
-            shell.metrics.storeFailures["\(error)".prefix { $0 != "(" }.description].add()
+            shell.metrics.storeFailures[error.kind].add()
             // Only the one that asked knows the tag.
             with { $0.storeFailed(tag, error, now: $1) }
             with { $0.readFailed(tag, error, now: $1) }
