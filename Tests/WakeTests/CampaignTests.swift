@@ -184,6 +184,23 @@ import Testing
         #expect(problem { $0.canaryWait = 5 } != nil)
         #expect(problem { $0.stopPercent = 101 } != nil)
         #expect(problem { $0.startsAt = noon + 31 * 86_400_000 } != nil)
+        // A start that has just been is meant for now; one that is long over is a slip.
+        func before(_ minutes: UInt64) -> Timestamp {
+            Timestamp(milliseconds: noon.milliseconds - minutes * 60_000)
+        }
+        #expect(problem { $0.startsAt = before(9) } == nil)
+        #expect(problem { $0.startsAt = before(11) }?.contains("in the past") == true)
+        // On walls in the west it is not over yet.
+        #expect(
+            problem {
+                $0.startsAt = before(11)
+                $0.isLocal = true
+            } == nil)
+        #expect(
+            problem {
+                $0.startsAt = before(24 * 60 + 11)
+                $0.isLocal = true
+            } != nil)
         #expect(
             problem {
                 $0.canaryShare = 100

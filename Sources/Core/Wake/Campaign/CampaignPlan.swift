@@ -38,6 +38,9 @@ public struct CampaignPlan: Equatable, Sendable {
     public static let shareWhole: UInt64 = 10_000
     /// A campaign that is not over so long after its start is cancelled.
     public static let lifetime: Milliseconds = 30 * 86_400_000
+    /// A start that is over for no longer is one that was meant for now: clocks differ, and the
+    /// request took its time.
+    public static let lateness: Milliseconds = 10 * 60_000
     /// What a wall shows is at most so many minutes ahead of UTC: `DeviceRecord.utcOffset` is
     /// the minutes east of it, plus these.
     public static let offsetUTC: UInt64 = 1_440
@@ -57,6 +60,10 @@ public struct CampaignPlan: Equatable, Sendable {
         if canaryShare == 0, canaryWait != nil { return "canary: a wait without a share" }
         if stopPercent > 100 { return "stop_percent: must be 0 to 100" }
         if startsAt > now + Self.lifetime { return "start: more than 30 days ahead" }
+        // Clock 0 is the west-most there may be: no wall shows the start later.
+        if moment(onClock: 0) + Self.lateness < now {
+            return "start: is in the past; leave it out to begin at once"
+        }
         return nil
     }
 
