@@ -40,9 +40,11 @@ public final class BackendAPI: Sendable {
     public let port: UInt16
     private let floors: [Floor]
     private let adminSocket: String?
+    private let appRate: AppRate
 
-    private init(port: UInt16, floors: [Floor], adminSocket: String?) {
+    private init(port: UInt16, floors: [Floor], adminSocket: String?, appRate: AppRate) {
         self.port = port
+        self.appRate = appRate
         self.floors = floors
         self.adminSocket = adminSocket
     }
@@ -64,10 +66,11 @@ public final class BackendAPI: Sendable {
             apps: store.apps, health: store.health, metrics: metrics, notReady: notReady,
             pushStatus: pushStatus)
         let instruments = Instruments(metrics, log)
+        let appRate = AppRate(configuration.appRequests)
         let backend = try Floor.open(name: "http") { loop in
             let desk = CallDesk(
                 loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
-                instruments: instruments, appRequests: configuration.appRequests,
+                instruments: instruments, appRequests: appRate,
                 appCallsMax: configuration.appCallsMax)
             return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
                 try HTTPServer(
@@ -92,8 +95,12 @@ public final class BackendAPI: Sendable {
                 LogField("admin", configuration.adminSocket ?? "none"),
             ])
         return BackendAPI(
-            port: backend.port, floors: floors, adminSocket: configuration.adminSocket)
+            port: backend.port, floors: floors, adminSocket: configuration.adminSocket,
+            appRate: appRate)
     }
+
+    /// Another rate of requests of one app from here on.
+    public func change(appRequests: RateLimit) { appRate.limit = appRequests }
 
     private static func openAdmin(
         _ path: String, _ store: StoreService, surroundings: Surroundings,

@@ -5,17 +5,25 @@ import Model
 /// gives way. So the newcomer always comes in, and who fills the places pays for it.
 struct Admission {
     /// Connections of all kinds.
-    let connectionsMax: Int
+    private(set) var connectionsMax: Int
     /// TLS handshakes from a whole ClientHello on: each costs some 70 KiB.
-    let handshakesMax: Int
+    private(set) var handshakesMax: Int
     /// Of them of one address.
-    let addressHandshakesMax: Int
+    private(set) var addressHandshakesMax: Int
 
     private var strangers = Holdings<PeerNetwork>()
     private var handshakes = Holdings<PeerNetwork>()
     private var handshakesOfHolders = Holdings<[UInt8]>()
 
     init(connectionsMax: Int, handshakesMax: Int, addressHandshakesMax: Int) {
+        (self.connectionsMax, self.handshakesMax, self.addressHandshakesMax) = (1, 1, 1)
+        change(
+            connectionsMax: connectionsMax, handshakesMax: handshakesMax,
+            addressHandshakesMax: addressHandshakesMax)
+    }
+
+    /// Whoever holds a place keeps it: fewer come in until they fit.
+    mutating func change(connectionsMax: Int, handshakesMax: Int, addressHandshakesMax: Int) {
         self.connectionsMax = max(1, connectionsMax)
         self.handshakesMax = max(1, handshakesMax)
         self.addressHandshakesMax = max(1, addressHandshakesMax)

@@ -33,9 +33,9 @@ final class RateGates: Sendable {
         let user: UserID
     }
 
-    let rates: DeviceRates
     private let lock = Lock()
     // All guarded by `lock`.
+    private nonisolated(unsafe) var current: DeviceRates
     private nonisolated(unsafe) var addresses: RateTable<[UInt8]>
     private nonisolated(unsafe) var networks: RateTable<PeerNetwork>
     private nonisolated(unsafe) var mutations: RateTable<User>
@@ -44,13 +44,19 @@ final class RateGates: Sendable {
     private nonisolated(unsafe) var apps: RateTable<AppID>
 
     init(_ rates: DeviceRates) {
-        self.rates = rates
+        current = rates
         addresses = RateTable(holdersMax: rates.holdersMax)
         networks = RateTable(holdersMax: rates.holdersMax)
         mutations = RateTable(holdersMax: rates.holdersMax)
         reads = RateTable(holdersMax: rates.holdersMax)
         signals = RateTable(holdersMax: rates.holdersMax)
         apps = RateTable(holdersMax: rates.holdersMax)
+    }
+
+    /// In force from here on; what was taken stays taken.
+    var rates: DeviceRates {
+        get { lock.withLock { current } }
+        set { lock.withLock { current = newValue } }
     }
 
     /// Whose rate and places a connection from there counts against.
@@ -75,7 +81,7 @@ final class RateGates: Sendable {
 
     func maySignal(_ app: AppID, _ user: String, now: Instant) -> Bool {
         lock.withLock {
-            signals.take(of: User(app: app, user: UserID(user)), rates.userSignals, now: now)
+            signals.take(of: User(app: app, user: UserID(user)), current.userSignals, now: now)
                 == nil
         }
     }
@@ -106,7 +112,7 @@ final class RateGates: Sendable {
         default: return nil
         }
         return lock.withLock {
-            reads.take(of: User(app: app, user: user), rates.userReads, count: count, now: now)
+            reads.take(of: User(app: app, user: user), current.userReads, count: count, now: now)
         }
     }
 
@@ -116,13 +122,13 @@ final class RateGates: Sendable {
         lock.withLock {
             if let user, count > 0,
                 let wait = mutations.take(
-                    of: User(app: app, user: user), rates.userMutations, count: UInt64(count),
+                    of: User(app: app, user: user), current.userMutations, count: UInt64(count),
                     now: now)
             {
                 return wait
             }
             return apps.take(
-                of: app, rates.appRequests, count: UInt64(max(count, 1)), now: now)
+                of: app, current.appRequests, count: UInt64(max(count, 1)), now: now)
         }
     }
 }

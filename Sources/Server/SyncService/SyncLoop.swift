@@ -11,7 +11,7 @@ import Wire
 /// door to the store and one timer for all deadlines. Loop-confined.
 final class SyncLoop {
     let loop: Loop
-    let options: SyncOptions
+    private(set) var options: SyncOptions
     let hub: Hub
     let log: Log
     let metrics: SyncMetrics
@@ -123,6 +123,17 @@ final class SyncLoop {
     /// New connections get the new certificate, old ones keep theirs.
     func reload(_ tls: TLSMaterial) throws {
         context = try Self.context(tls)
+    }
+
+    /// The rates are those of all loops, and changed by the service.
+    func change(_ limits: SyncLimits) {
+        options.connectionsMax = limits.connectionsMax
+        options.handshakesMax = limits.handshakesMax
+        options.receivingBytesMax = limits.receivingBytesMax
+        admission.change(
+            connectionsMax: limits.connectionsMax / loopCount,
+            handshakesMax: limits.handshakesMax / loopCount,
+            addressHandshakesMax: limits.rates.addressHandshakes / loopCount)
     }
 
     func entropy() -> SessionEntropy {

@@ -59,14 +59,31 @@ public struct PlainListener: Equatable, Sendable {
     }
 }
 
-/// What every loop of the service shares.
+/// What of the device port can be changed while it runs.
+public struct SyncLimits: Equatable, Sendable {
+    public var connectionsMax: Int
+    public var handshakesMax: Int
+    public var receivingBytesMax: Int
+    public var rates: DeviceRates
+
+    public init(
+        connectionsMax: Int, handshakesMax: Int, receivingBytesMax: Int, rates: DeviceRates
+    ) {
+        self.connectionsMax = connectionsMax
+        self.handshakesMax = handshakesMax
+        self.receivingBytesMax = receivingBytesMax
+        self.rates = rates
+    }
+}
+
+/// What every loop of the service shares; `connectionsMax` and what follows it may be changed.
 struct SyncOptions: Sendable {
     let session: SessionConfiguration
     /// For connections that are accepted while places run short.
     let crowdedSession: SessionConfiguration
-    let connectionsMax: Int
-    let handshakesMax: Int
-    let receivingBytesMax: Int
+    var connectionsMax: Int
+    var handshakesMax: Int
+    var receivingBytesMax: Int
     /// Bytes of frames that have begun now. For metrics.
     let receiving = Gauge()
     let gates: RateGates

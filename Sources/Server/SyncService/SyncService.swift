@@ -26,6 +26,7 @@ public final class SyncService: Sendable {
     public let plainPort: UInt16?
     let threads: [LoopThread]
     private let shells: [ShellBox]
+    private let gates: RateGates
 
     /// A loop's shell, named from other threads only to be handed back to its own.
     private struct ShellBox: @unchecked Sendable {
@@ -34,12 +35,14 @@ public final class SyncService: Sendable {
     }
 
     private init(
-        port: UInt16, plainPort: UInt16?, threads: [LoopThread], shells: [ShellBox]
+        port: UInt16, plainPort: UInt16?, threads: [LoopThread], shells: [ShellBox],
+        gates: RateGates
     ) {
         self.port = port
         self.plainPort = plainPort
         self.threads = threads
         self.shells = shells
+        self.gates = gates
     }
 
     /// Opens the port and serves.
@@ -78,7 +81,8 @@ public final class SyncService: Sendable {
             shells.append(shell)
         }
         return SyncService(
-            port: port, plainPort: plain?.port, threads: threads, shells: shells)
+            port: port, plainPort: plain?.port, threads: threads, shells: shells,
+            gates: options.gates)
     }
 
     /// Lets new connections use another certificate. A pair that does not fit is an error and
@@ -90,6 +94,14 @@ public final class SyncService: Sendable {
                 // Checked above: only a lack of memory could fail now, and then the old one stays.
                 try? box.shell.reload(tls)
             }
+        }
+    }
+
+    /// Other limits from here on. Who has a place keeps it.
+    public func change(_ limits: SyncLimits) {
+        gates.rates = limits.rates
+        for (thread, box) in zip(threads, shells) {
+            thread.perform { _ in box.shell.change(limits) }
         }
     }
 

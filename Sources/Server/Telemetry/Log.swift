@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import Synchronization
 
 /// How much a log line matters. `debug` is off by default.
 public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
@@ -21,14 +22,20 @@ public final class Log: Sendable {
     /// Value lengths are cut here; what a peer sends cannot fill the disk.
     public static let valueBytesMax = 512
 
-    public let level: LogLevel
+    private let least: Atomic<Int>
     private let writer: LogWriter
     private let allowance = LogAllowance()
 
     /// `descriptor`: where lines go; standard error unless a test says otherwise.
     public init(level: LogLevel, descriptor: Int32 = 2) {
-        self.level = level
+        least = Atomic(level.rawValue)
         writer = LogWriter(descriptor: descriptor)
+    }
+
+    /// Lines below it are left out; may be changed while others log.
+    public var level: LogLevel {
+        get { LogLevel(rawValue: least.load(ordering: .relaxed)) ?? .info }
+        set { least.store(newValue.rawValue, ordering: .relaxed) }
     }
 
     public func debug(_ event: String, _ fields: @autoclosure () -> [LogField] = []) {

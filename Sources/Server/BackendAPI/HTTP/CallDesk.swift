@@ -20,7 +20,7 @@ final class CallDesk {
     /// Calls take turns: one begins when the one before it was answered. What a call looked at
     /// is then still so when it writes.
     private let isOneAtATime: Bool
-    private let appRequests: RateLimit
+    private let appRequests: AppRate
     /// Calls of one app that may be under way: the others' need room too.
     private let appCallsMax: Int
     private var callsOf: [AppID: Int] = [:]
@@ -57,7 +57,7 @@ final class CallDesk {
     init(
         loop: Loop, table: RouteTable, store: StoreService, surroundings: Surroundings,
         instruments: Instruments, isOneAtATime: Bool = false,
-        appRequests: RateLimit = .none, appCallsMax: Int = .max
+        appRequests: AppRate = AppRate(.none), appCallsMax: Int = .max
     ) {
         self.table = table
         self.surroundings = surroundings
@@ -160,9 +160,10 @@ final class CallDesk {
     /// RFC 6585, 4.
     private func checkRate(_ app: AppID) throws(Problem) {
         let now = Instant(milliseconds: SystemClock.monotonicMilliseconds())
-        guard let wait = rates.take(of: app, appRequests, now: now) else { return }
+        let limit = appRequests.limit
+        guard let wait = rates.take(of: app, limit, now: now) else { return }
         throw Problem(
-            .rateLimited, "more than \(appRequests.perSecond) requests a second"
+            .rateLimited, "more than \(limit.perSecond) requests a second"
         ).with("retry-after", String((wait + 999) / 1_000))
     }
 
