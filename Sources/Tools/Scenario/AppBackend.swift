@@ -1,3 +1,4 @@
+import APNsSimulator
 import Crypto
 import EventLoop
 import Foundation
@@ -134,7 +135,7 @@ final class AppBackend {
         do {
             return try decoder.decode(type, from: Data(body))
         } catch {
-            throw ScenarioError("an answer of the server cannot be read: \(error)")
+            throw ScenarioError("an answer of the server cannot be read: \(ErrorWords.of(error))")
         }
     }
 }

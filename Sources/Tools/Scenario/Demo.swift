@@ -117,7 +117,7 @@ public final class Demo {
             try chapter.play(self)
         } catch {
             step.ok = false
-            step.failure = "\(error)"
+            step.failure = ErrorWords.of(error)
         }
         step.tookMs = now - step.beganMs
         step.facts = facts

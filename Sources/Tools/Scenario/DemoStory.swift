@@ -68,7 +68,7 @@ extension Demo {
             try Data(issuer.pem.utf8).write(to: issuerFile)
             authorityPEM = try String(contentsOf: authority, encoding: .utf8)
         } catch {
-            throw ScenarioError("\(error)")
+            throw ScenarioError(ErrorWords.of(error))
         }
         try backend.setUp(
             policy: ["grace_seconds": Self.grace / 1_000], issuer: issuer.publicKey,

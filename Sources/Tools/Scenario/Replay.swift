@@ -23,6 +23,8 @@ public struct ReplayOptions: Sendable {
     /// The `rouse` executable that runs the server.
     public var executable = ""
     public var progress: @Sendable (String) -> Void = { _ in }
+    /// Told what should not be missed.
+    public var remark: @Sendable (String) -> Void = { _ in }
 
     public init() {}
 }
@@ -126,7 +128,7 @@ public final class Replay {
         server.kill()
         simulator?.kill()
         if options.keepsFolder {
-            options.progress("kept \(folder.path)")
+            options.remark("kept \(folder.path)")
         } else {
             try? FileManager.default.removeItem(at: folder)
         }

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 
 /// A server of our own as a child process, in a folder of its own: started, killed, started again
@@ -51,7 +52,8 @@ final class ServerProcess {
             devicePort = addresses.devicePort
             apiPort = addresses.apiPort
         } catch {
-            throw ScenarioError("the server did not start: \(error)\n\(lastLogLines())")
+            throw ScenarioError(
+                "the server did not start: \(ErrorWords.of(error))\n\(lastLogLines())")
         }
     }
 

@@ -30,7 +30,7 @@ final class ControlCommands {
         } catch {
             var response = ControlResponse()
             response.ok = false
-            response.error = (error as? Refused)?.text ?? "\(error)"
+            response.error = (error as? Refused)?.text ?? ErrorWords.of(error)
             return response
         }
     }

@@ -59,7 +59,7 @@ final class ControlHTTP {
             do {
                 return json(commands.answer(try body(request, command)))
             } catch {
-                return refusal(400, "no command: \(error)")
+                return refusal(400, "no command: \(ErrorWords.of(error))")
             }
         default: return refusal(405, "GET or POST")
         }

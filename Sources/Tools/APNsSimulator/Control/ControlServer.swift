@@ -201,7 +201,7 @@ private final class ControlConnection {
         } catch {
             var response = ControlResponse()
             response.ok = false
-            response.error = "no command: \(error)"
+            response.error = "no command: \(ErrorWords.of(error))"
             send(response)
             return
         }

@@ -89,7 +89,7 @@ public final class SimulatorClient {
         do {
             return try decoder.decode(ControlResponse.self, from: Data(line))
         } catch {
-            throw .malformed("\(error)")
+            throw .malformed(ErrorWords.of(error))
         }
     }
 

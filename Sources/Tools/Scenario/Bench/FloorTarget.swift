@@ -1,3 +1,4 @@
+import APNsSimulator
 import Crypto
 import EventLoop
 import Foundation
@@ -80,7 +81,7 @@ final class FloorTarget: PublishTarget {
             apiPort = addresses.apiPort
         } catch {
             child.kill()
-            throw ScenarioError("the floor did not start: \(error)")
+            throw ScenarioError("the floor did not start: \(ErrorWords.of(error))")
         }
     }
 
