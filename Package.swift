@@ -254,6 +254,7 @@ let package = Package(
                 "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
                 "Client", "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wire", "Model",
             ]),
+        test("CommandLineTests", ["rouse"]),
         test("ScenarioTests", ["rouse", "Scenario"]),
         test("DeviceModelTests", ["DeviceModel", "Model"]),
         test("FleetTests", ["rouse", "Fleet", "DeviceModel", "Wake", "Model"]),

@@ -45,7 +45,7 @@ import Testing
     func offline() throws {
         defer { remove() }
         #expect(try rouse("app", "list").complaint.contains("there is no store at rouse.db"))
-        #expect(try rouse("app", "create", "shop", "--grace", "90").status == 0)
+        #expect(try rouse("app", "create", "shop", "--grace", "90", "--new-store").status == 0)
         #expect(try rouse("dev", "key", "keys/issuer").status == 0)
         let wrong = try rouse(
             "app", "issuer-key", "add", "shop", "--kid", "k", "--key", "keys/issuer.pem")

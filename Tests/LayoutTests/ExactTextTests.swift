@@ -85,8 +85,11 @@ import Testing
             file: "PushBodies.swift", text: "[String: NewLocalText]",
             reason: "JSON with equivalent names in one object is refused"),
         Exception(
-            file: "Configuration.swift", text: "environment: [String: String]",
+            file: "Configuration+Text.swift", text: "environment: [String: String]",
             reason: "the operator's own"),
+        Exception(
+            file: "ConfigurationReading.swift", text: "[String: String]",
+            reason: "the operator's own, and keys of settings"),
         Exception(
             file: "ConfigurationFile.swift", text: "environment: [String: String]",
             reason: "the operator's own"),

@@ -52,7 +52,10 @@ import Testing
     @Test(
         "what is wrong is named with its place",
         arguments: [
-            ("listen.prot = 1", "rouse.conf:1: unknown key `listen.prot`"),
+            (
+                "listen.prot = 1",
+                "rouse.conf:1: unknown key `listen.prot`; did you mean `listen.port`?"
+            ),
             ("\nlisten.port = x", "rouse.conf:2: listen.port must be a port, 0 to 65535, not `x`"),
             (
                 "listen.port = 65536",
@@ -67,7 +70,7 @@ import Testing
             ("store.path = x\"y\"", "rouse.conf:1: quotes go around a whole value"),
             (
                 "timers.drain = 0",
-                "rouse.conf:1: timers.drain must be whole seconds from 1 to 3600, not `0`"
+                "rouse.conf:1: timers.drain must be a time from 1s to 1h, as 90s, 15m or 2h, not `0`"
             ),
             (
                 "log.level = loud",
@@ -80,7 +83,10 @@ import Testing
 
     @Test("a variable of ours that names no setting is an error")
     func unknownVariable() {
-        #expect(throws: ConfigurationError("environment: ROUSE_LISTEN_PROT names no setting")) {
+        #expect(
+            throws: ConfigurationError(
+                "environment: ROUSE_LISTEN_PROT names no setting; did you mean ROUSE_LISTEN_PORT?")
+        ) {
             try read("", ["ROUSE_LISTEN_PROT": "1"])
         }
     }

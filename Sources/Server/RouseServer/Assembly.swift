@@ -41,74 +41,6 @@ extension Server {
         return duties + [StoreDuty(name: "beat", request: .beat(node), interval: 2_000)]
     }
 
-    /// Certificate and key, as the files are now.
-    static func material(_ configuration: Configuration) throws -> TLSMaterial {
-        func contents(_ path: String, _ key: String) throws -> [UInt8] {
-            guard !path.isEmpty else { throw ServerError("\(key) is not set") }
-            guard let data = FileManager.default.contents(atPath: path) else {
-                throw ServerError("\(key): cannot read \(path)")
-            }
-            return Array(data)
-        }
-        let material = TLSMaterial(
-            certificateChain: try contents(configuration.certificateFile, "tls.certificate_file"),
-            privateKey: try contents(configuration.privateKeyFile, "tls.key_file"))
-        do {
-            _ = try TLSContext.server(
-                certificateChain: material.certificateChain, privateKey: material.privateKey,
-                protocols: ["rouse/1"])
-        } catch {
-            throw ServerError("tls.certificate_file, tls.key_file: \(error)")
-        }
-        return material
-    }
-
-    /// Looks at everything that can be wrong before starting: files, certificate, limits.
-    public static func check(_ configuration: Configuration) throws {
-        _ = try material(configuration)
-        _ = try connectionsMax(configuration, Descriptors.raiseLimit())
-        _ = try plainListener(configuration)
-        _ = try balancers(configuration)
-        _ = try webhooks(configuration)
-        try checkPaths(configuration)
-    }
-
-    static func checkPaths(_ configuration: Configuration) throws {
-        if case .file(let path) = configuration.storePlace { try checkStore(path) }
-        try checkSocket(configuration.adminSocketPath)
-    }
-
-    private static func checkStore(_ path: String) throws {
-        guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw ServerError("store.path: must name a file")
-        }
-        let files = FileManager.default
-        if let type = (try? files.attributesOfItem(atPath: path))?[.type] as? FileAttributeType,
-            type != .typeRegular
-        {
-            throw ServerError("store.path: \(path) is not a plain file")
-        }
-        let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-        guard files.isWritableFile(atPath: directory.path) else {
-            throw ServerError("store.path: cannot write in \(directory.path)")
-        }
-    }
-
-    /// What the system's addresses of sockets hold, the 0 at their end included.
-    private static let socketPathMax = 108
-
-    private static func checkSocket(_ path: String) throws {
-        guard !path.utf8.contains(0), path.utf8.count < socketPathMax else {
-            throw ServerError(
-                "admin.socket: \(path) has \(path.utf8.count) bytes; "
-                    + "a socket's path has at most \(socketPathMax - 1)")
-        }
-        let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-        guard FileManager.default.isWritableFile(atPath: directory.path) else {
-            throw ServerError("admin.socket: cannot write in \(directory.path)")
-        }
-    }
-
     /// What works and should not stay so.
     public static func warnings(_ configuration: Configuration) -> [String] {
         let path = configuration.privateKeyFile
@@ -178,26 +110,37 @@ extension Server {
         return configuration.connectionsMax
     }
 
-    /// How webhooks are delivered.
-    static func webhooks(_ configuration: Configuration) throws -> WebhooksConfiguration {
+    /// Where webhooks may be delivered to.
+    static func webhookAddresses(_ configuration: Configuration) throws -> AddressPolicy {
         guard let addresses = AddressPolicy(allowing: configuration.webhookNetworks) else {
             throw ServerError(
                 "webhooks.allow_networks: \(configuration.webhookNetworks) is not a list of "
                     + "networks such as 10.0.0.0/8, fd00::/8")
         }
-        var settings = WebhooksConfiguration(addresses: addresses)
+        return addresses
+    }
+
+    /// `nil`: the system's.
+    static func webhookAuthorities(_ configuration: Configuration) throws -> [UInt8]? {
+        let path = configuration.webhookAuthorities
+        if path.isEmpty { return nil }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw ServerError("webhooks.ca_file: cannot read \(path)")
+        }
+        return Array(data)
+    }
+
+    /// How webhooks are delivered.
+    static func webhooks(_ configuration: Configuration) throws -> WebhooksConfiguration {
+        var settings = WebhooksConfiguration(addresses: try webhookAddresses(configuration))
         settings.timeout = configuration.webhookTimeoutSeconds * 1000
         settings.openMax = configuration.webhookDeliveries
         settings.openPerApp = configuration.webhookAppDeliveries
         settings.policy.retryFirst = configuration.webhookRetrySeconds * 1000
         settings.policy.retryMax = configuration.webhookRetryMaxSeconds * 1000
         settings.policy.deactivateAfter = configuration.webhookDeactivateSeconds * 1000
-        if !configuration.webhookAuthorities.isEmpty {
-            let path = configuration.webhookAuthorities
-            guard let data = FileManager.default.contents(atPath: path) else {
-                throw ServerError("webhooks.ca_file: cannot read \(path)")
-            }
-            settings.trustedCertificates = Array(data)
+        if let authorities = try webhookAuthorities(configuration) {
+            settings.trustedCertificates = authorities
         }
         return settings
     }

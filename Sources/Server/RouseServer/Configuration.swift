@@ -65,12 +65,15 @@ public struct Configuration: Equatable, Sendable {
     /// From SIGTERM to the end.
     public var drainSeconds: UInt64 = 5
     public var logLevel = LogLevel.info
+    /// The folder of the file, where its relative paths start: empty, or with a slash at its end.
+    public var folder = ""
 
     public init() {}
 
     /// The admin socket's path in force.
     public var adminSocketPath: String {
-        adminSocket.isEmpty ? (postgres.isEmpty ? storePath : "rouse") + ".admin" : adminSocket
+        if !adminSocket.isEmpty { return adminSocket }
+        return (postgres.isEmpty ? storePath : folder + "rouse") + ".admin"
     }
 
     /// One setting: its key, what it is for, and how a value is read and shown.
@@ -79,6 +82,14 @@ public struct Configuration: Equatable, Sendable {
         let help: String
         let read: @Sendable (inout Configuration, String) -> String?  // what is wrong, or nil
         let show: @Sendable (Configuration) -> String
+        /// Names a file: relative, it starts at the folder of the configuration's file.
+        var isPath = false
+
+        /// Whether a running server takes another value with SIGHUP.
+        var isLive: Bool {
+            key.hasPrefix("limits.") || key.hasPrefix("tls.")
+                || ["log.level", "timers.drain"].contains(key)
+        }
     }
 
     /// Every setting there is; `rouse serve --help` and the example file are made from this.
@@ -104,16 +115,20 @@ public struct Configuration: Equatable, Sendable {
             "listen.proxy_networks",
             "balancers that begin connections with a PROXY header, as 10.0.0.0/8; empty: none",
             \.proxyNetworks),
-        text("tls.certificate_file", "certificate chain, PEM", \.certificateFile),
-        text("tls.key_file", "its private key, PEM", \.privateKeyFile),
+        path("tls.certificate_file", "certificate chain, PEM", \.certificateFile),
+        path("tls.key_file", "its private key, PEM", \.privateKeyFile),
         integer("loops", "event loops; 0: cores less one", \.loops, 0...256),
         text("api.host", "address of the backend API; keep it private", \.apiHost),
         port("api.port", "port of the backend API; 0: a free one", \.apiPort),
-        text("store.path", "the SQLite file", \.storePath),
-        text(
-            "store.postgres",
-            "PostgreSQL in place of the file, as postgresql://rouse@db/rouse; empty: the file",
-            \.postgres),
+        path("store.path", "the SQLite file", \.storePath),
+        Field(
+            key: "store.postgres",
+            help:
+                "PostgreSQL in place of the file, as postgresql://rouse@db/rouse; empty: the file",
+            read: { configuration, value in
+                configuration.postgres = value
+                return nil
+            }, show: { PostgresOptions.withoutSecrets($0.postgres) }),
         Field(
             key: "store.schema", help: "schema of the database that holds the tables",
             read: { configuration, value in
@@ -131,7 +146,7 @@ public struct Configuration: Equatable, Sendable {
                 configuration.postgresMigrates = value == "on"
                 return nil
             }, show: { $0.postgresMigrates ? "on" : "off" }),
-        text("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
+        path("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
         text("node.name", "this server's name; empty: the host's", \.nodeName),
         integer(
             "limits.connections", "device connections; 0: the descriptor limit less 256",
@@ -139,11 +154,11 @@ public struct Configuration: Equatable, Sendable {
         integer(
             "limits.handshakes", "TLS handshakes in flight; above it the oldest one ends",
             \.handshakesMax, 1...65_536),
-        integer(
+        bytes(
             "limits.receiving_bytes",
             "frames half received, all together; above it the oldest one's connection ends",
             \.receivingBytesMax, (1 << 20)...(1 << 34)),
-        integer(
+        rate(
             "limits.address_connections",
             "new connections a second from one address but loopback, 10 times that at once; 0: any",
             \.addressConnections, 0...1_000_000),
@@ -151,24 +166,24 @@ public struct Configuration: Equatable, Sendable {
             "limits.address_handshakes",
             "TLS handshakes in flight from one address but loopback; above it its oldest ends",
             \.addressHandshakes, 1...65_536),
-        integer(
+        rate(
             "limits.user_mutations",
             "mutations a second of one user; 10 times as many at once; 0: any number",
             \.userMutations, 0...1_000_000),
-        integer(
+        rate(
             "limits.user_reads",
             "reads of history a second of one user; 10 times as many at once; 0: any number",
             \.userReads, 0...1_000_000),
-        integer(
+        rate(
             "limits.app_requests",
             "logins, written SYNCs and mutations a second of one app's devices; 0: any number",
             \.appRequests, 0...1_000_000),
-        integer(
+        rate(
             "limits.app_api_requests",
             "requests a second of one app's backend; 10 times as many at once; 0: any number",
             \.appAPIRequests, 0...1_000_000),
         seconds(
-            "timers.keepalive", "seconds a device may be silent", \.keepaliveSeconds, 10...3600),
+            "timers.keepalive", "how long a device may be silent", \.keepaliveSeconds, 10...3600),
         integer(
             "digest.sample", "one session in so many proves that it holds the same; 0: none",
             \.digestSample, 0...1_000_000),
@@ -176,11 +191,11 @@ public struct Configuration: Equatable, Sendable {
             "webhooks.allow_networks",
             "private networks webhooks may be delivered to, as 10.0.0.0/8; empty: none",
             \.webhookNetworks),
-        text(
+        path(
             "webhooks.ca_file", "authorities of receivers, PEM; empty: the system's",
             \.webhookAuthorities),
         seconds(
-            "webhooks.timeout", "seconds one delivery may take", \.webhookTimeoutSeconds,
+            "webhooks.timeout", "how long one delivery may take", \.webhookTimeoutSeconds,
             1...120),
         integer(
             "webhooks.deliveries", "deliveries under way of all apps", \.webhookDeliveries,
@@ -189,14 +204,14 @@ public struct Configuration: Equatable, Sendable {
             "webhooks.app_deliveries", "deliveries under way of one app",
             \.webhookAppDeliveries, 1...64),
         seconds(
-            "webhooks.retry", "seconds to the next attempt after a failure; it doubles",
+            "webhooks.retry", "from a failure to the next attempt; it doubles",
             \.webhookRetrySeconds, 1...3600),
         seconds(
             "webhooks.retry_max", "the most it grows to", \.webhookRetryMaxSeconds, 1...86_400),
         seconds(
-            "webhooks.deactivate_after", "seconds of failures that deactivate a webhook",
+            "webhooks.deactivate_after", "how long failures last that deactivate a webhook",
             \.webhookDeactivateSeconds, 1...604_800),
-        seconds("timers.drain", "seconds from SIGTERM to the end", \.drainSeconds, 1...3600),
+        seconds("timers.drain", "from SIGTERM to the end", \.drainSeconds, 1...3600),
         Field(
             key: "log.level", help: "debug, info, warning or error",
             read: { configuration, value in
@@ -246,6 +261,47 @@ public struct Configuration: Equatable, Sendable {
             }, show: { String($0[keyPath: path]) })
     }
 
+    private static func path(
+        _ key: String, _ help: String, _ path: any WritableKeyPath<Configuration, String> & Sendable
+    ) -> Field {
+        var field = text(key, help, path)
+        field.isPath = true
+        return field
+    }
+
+    private static func bytes(
+        _ key: String, _ help: String, _ path: any WritableKeyPath<Configuration, Int> & Sendable,
+        _ range: ClosedRange<UInt64>
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                guard let number = Measure.bytes(value), range.contains(number) else {
+                    let (least, most) = (range.lowerBound, range.upperBound)
+                    return "must be from \(Measure.text(bytes: least)) to "
+                        + "\(Measure.text(bytes: most)), as 64MiB"
+                }
+                configuration[keyPath: path] = Int(number)
+                return nil
+            }, show: { Measure.text(bytes: UInt64($0[keyPath: path])) })
+    }
+
+    private static func rate(
+        _ key: String, _ help: String, _ path: any WritableKeyPath<Configuration, Int> & Sendable,
+        _ range: ClosedRange<UInt64>
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                guard let number = Measure.rate(value), range.contains(number) else {
+                    return "must be from \(range.lowerBound) to \(range.upperBound) a second, "
+                        + "as 50/s"
+                }
+                configuration[keyPath: path] = Int(number)
+                return nil
+            }, show: { $0[keyPath: path] == 0 ? "0" : "\($0[keyPath: path])/s" })
+    }
+
     private static func seconds(
         _ key: String, _ help: String,
         _ path: any WritableKeyPath<Configuration, UInt64> & Sendable,
@@ -254,55 +310,13 @@ public struct Configuration: Equatable, Sendable {
         Field(
             key: key, help: help,
             read: { configuration, value in
-                guard let number = UInt64(value), range.contains(number) else {
-                    return
-                        "must be whole seconds from \(range.lowerBound) to \(range.upperBound)"
+                guard let number = Measure.seconds(value), range.contains(number) else {
+                    let (least, most) = (range.lowerBound, range.upperBound)
+                    return "must be a time from \(Measure.text(seconds: least)) to "
+                        + "\(Measure.text(seconds: most)), as 90s, 15m or 2h"
                 }
                 configuration[keyPath: path] = number
                 return nil
-            }, show: { String($0[keyPath: path]) })
-    }
-}
-
-extension Configuration {
-    /// Reads a file's text, the environment over it, and `key=value` words over both.
-    /// - Parameter name: stands for the file in error messages.
-    public init(
-        text: String, name: String, environment: [String: String], overrides: [String] = []
-    ) throws(ConfigurationError) {
-        self.init()
-        var file = try ConfigurationFile(text: text, name: name)
-        try file.override(with: environment, keys: Self.fields.map(\.key))
-        var settings = file.settings
-        for override in overrides {
-            settings += try ConfigurationFile(text: override, name: "--set \(override)").settings
-        }
-        for setting in settings {
-            guard let field = Self.fields.first(where: { $0.key == setting.key }) else {
-                throw ConfigurationError("\(setting.place): unknown key `\(setting.key)`")
-            }
-            if let problem = field.read(&self, setting.value) {
-                throw ConfigurationError(
-                    "\(setting.place): \(setting.key) \(problem), not `\(setting.value)`")
-            }
-        }
-    }
-
-    /// The settings in force, one a line; nothing in them is secret (keys are files).
-    public var text: String {
-        Self.fields.map { field in
-            "\(field.key) = \(ConfigurationFile.written(field.show(self)))\n"
-        }.joined()
-    }
-
-    /// A commented file with every setting at its default.
-    public static var example: String {
-        let defaults = Configuration()
-        return "# Every setting of the server, with its default. Each can also be set by an\n"
-            + "# environment variable: store.path is ROUSE_STORE_PATH.\n\n"
-            + fields.map { field in
-                let value = field.show(defaults)
-                return "# \(field.help)\n#\(field.key) =\(value.isEmpty ? "" : " \(value)")\n"
-            }.joined(separator: "\n")
+            }, show: { Measure.text(seconds: $0[keyPath: path]) })
     }
 }

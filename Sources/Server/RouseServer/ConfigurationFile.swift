@@ -2,9 +2,23 @@ import Failpoints
 
 /// What is wrong with the configuration, in words that name the place and what to do.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
-    public let description: String
+    /// Each with its place.
+    public let problems: [String]
 
-    public init(_ description: String) { self.description = description }
+    public init(_ problems: [String]) { self.problems = problems }
+
+    public init(_ problem: String) { self.init([problem]) }
+
+    /// Mistakes that are told; of more there is only the number.
+    static let toldMax = 50
+
+    public var description: String {
+        if problems.count == 1 { return problems[0] }
+        let left = max(0, problems.count - Self.toldMax)
+        return "\(problems.count) mistakes:\n"
+            + problems.prefix(Self.toldMax).map { "  \($0)" }.joined(separator: "\n")
+            + (left > 0 ? "\n  and \(left) more" : "")
+    }
 }
 
 /// The lines of a configuration file: `key = value`, one a line, `#` begins a comment. Values may
@@ -15,33 +29,67 @@ struct ConfigurationFile: Equatable, Sendable {
         let value: String
         /// Where it was said: `rouse.conf:12` or the name of an environment variable.
         let place: String
+        /// Not in the environment, nor on the command line.
+        let isInFile: Bool
+        /// The line, or what is after all lines.
+        let order: Int
+    }
+
+    /// Something that is wrong.
+    struct Problem: Equatable, Sendable {
+        let order: Int
+        /// With its place.
+        let text: String
     }
 
     static let bytesMax = 1 << 20
+    /// Lines that say or try to say something.
+    static let saidMax = 10_000
 
     private(set) var settings: [Setting] = []
+    private(set) var problems: [Problem] = []
 
     /// Reads `text`; `name` stands in error messages.
-    init(text: String, name: String) throws(ConfigurationError) {
+    init(text: String, name: String) {
         guard text.utf8.count <= Self.bytesMax else {
-            throw ConfigurationError("\(name) is larger than 1 MiB; is it the right file?")
+            let problem = "\(name) is larger than 1 MiB; is it the right file?"
+            problems.append(Problem(order: 0, text: problem))
+            return
         }
         // A line's end of Windows is one Character.
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (index, line) in lines.enumerated() {
-            let place = "\(name):\(index + 1)"
-            guard let setting = try Self.setting(in: line, place: place) else { continue }
-            if let earlier = settings.first(where: { $0.key == setting.key }) {
-                throw ConfigurationError(
-                    "\(place): \(setting.key) is set already at \(earlier.place); keep one")
+            guard settings.count + problems.count < Self.saidMax else {
+                let problem = "\(name) says more than \(Self.saidMax) things; is it the right file?"
+                problems = [Problem(order: 0, text: problem)]
+                return
             }
-            settings.append(setting)
+            take(line, place: "\(name):\(index + 1)", order: index, isInFile: true)
+        }
+    }
+
+    /// Reads one setting that was said at `place`, in no file.
+    init(text: String, place: String) {
+        take(text[...], place: place, order: .max, isInFile: false)
+    }
+
+    private mutating func take(_ line: Substring, place: String, order: Int, isInFile: Bool) {
+        do throws(ConfigurationError) {
+            guard let (key, value) = try Self.setting(in: line) else { return }
+            if let earlier = settings.first(where: { $0.key == key }) {
+                throw ConfigurationError("\(key) is set already at \(earlier.place); keep one")
+            }
+            settings.append(
+                Setting(
+                    key: key, value: value, place: place, isInFile: isInFile, order: order))
+        } catch {
+            problems.append(Problem(order: order, text: "\(place): \(error)"))
         }
     }
 
     private static func setting(
-        in line: Substring, place: String
-    ) throws(ConfigurationError) -> Setting? {
+        in line: Substring
+    ) throws(ConfigurationError) -> (key: String, value: String)? {
         var isQuoted = false
         var content = ""
         for character in line {
@@ -49,11 +97,11 @@ struct ConfigurationFile: Equatable, Sendable {
             if character == "#" && !isQuoted { break }
             content.append(character)
         }
-        guard !isQuoted else { throw ConfigurationError("\(place): a quote is not closed") }
+        guard !isQuoted else { throw ConfigurationError("a quote is not closed") }
         content = trimmed(content)
         if content.isEmpty { return nil }
         guard let equals = content.firstIndex(of: "=") else {
-            throw ConfigurationError("\(place): expected `key = value`, found `\(content)`")
+            throw ConfigurationError("expected `key = value`, found `\(content)`")
         }
         let key = trimmed(String(content[..<equals]))
         var value = trimmed(String(content[content.index(after: equals)...]))
@@ -61,9 +109,9 @@ struct ConfigurationFile: Equatable, Sendable {
             value = String(value.dropFirst().dropLast())
         }
         guard !value.contains("\"") else {
-            throw ConfigurationError("\(place): quotes go around a whole value")
+            throw ConfigurationError("quotes go around a whole value")
         }
-        return Setting(key: key, value: value, place: place)
+        return (key, value)
     }
 
     /// A value as the file may hold it: in quotes where it would not be read as it is.
@@ -80,17 +128,22 @@ struct ConfigurationFile: Equatable, Sendable {
     /// Lets variables `ROUSE_STORE_PATH` stand over `store.path`. A variable that begins with
     /// `ROUSE_` and names no setting is an error, like an unknown key; in a test build one arms
     /// a failpoint.
-    mutating func override(
-        with environment: [String: String], keys: [String]
-    ) throws(ConfigurationError) {
+    mutating func override(with environment: [String: String], keys: [String]) {
         for (variable, value) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix("ROUSE_") {
             if Failpoint.areBuiltIn, variable == Failpoint.variable { continue }
             guard let key = keys.first(where: { Self.variable(for: $0) == variable }) else {
-                throw ConfigurationError("environment: \(variable) names no setting")
+                let known = keys.map { Self.variable(for: $0) }
+                let meant = Spelling.nearest(variable, among: known)
+                let text =
+                    "environment: \(variable) names no setting"
+                    + (meant.map { "; did you mean \($0)?" } ?? "")
+                problems.append(Problem(order: .max, text: text))
+                continue
             }
             settings.removeAll { $0.key == key }
-            settings.append(Setting(key: key, value: value, place: variable))
+            settings.append(
+                Setting(key: key, value: value, place: variable, isInFile: false, order: .max))
         }
     }
 

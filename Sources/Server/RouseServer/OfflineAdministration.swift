@@ -12,10 +12,12 @@ public final class OfflineAdministration {
     private let store: StoreService
     private let desk: AdminDesk
 
-    /// Opens the store, or makes it.
+    /// Opens the store.
     ///
+    /// - Parameter makesStore: Whether it is made if it is not there, or its tables.
     /// - Throws: `StoreError`: another process has the file open, or it cannot be used.
-    public init(_ place: StorePlace) throws {
+    public init(_ place: StorePlace, makesStore: Bool = false) throws {
+        let place = makesStore ? place : place.asItIs
         let random = Random.bytes(24)
         func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
             bytes.reduce(0) { $0 << 8 | UInt64($1) }

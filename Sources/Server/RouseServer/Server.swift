@@ -25,7 +25,8 @@ public final class Server: Sendable {
     }
 
     public let addresses: Addresses
-    private let configuration: Configuration
+    private let current: CurrentConfiguration
+    private let descriptors: Int
     private let log: Log
     private let store: StoreService
     /// What other nodes of the store are told; `nil`: there are none.
@@ -50,12 +51,13 @@ public final class Server: Sendable {
     }
 
     private init(_ configuration: Configuration, log: Log) throws {
-        self.configuration = configuration
+        current = CurrentConfiguration(configuration)
         self.log = log
         if let point = ProcessInfo.processInfo.environment[Failpoint.variable] {
             try Failpoint.arm(point)
         }
         let descriptors = Descriptors.raiseLimit()
+        self.descriptors = descriptors
         let tls = try Self.material(configuration)
         let metrics = Metrics()
         let boot = Self.drawnBoot()
@@ -175,13 +177,50 @@ public final class Server: Sendable {
             ? ProcessInfo.processInfo.hostName : configuration.nodeName
     }
 
-    /// Reads the certificate files again; new connections use them. Errors change nothing.
-    public func reload() {
+    /// Reads the settings and the certificate files again. What can be changed while the server
+    /// runs is in force then; what cannot is named in the log. Any mistake changes nothing.
+    public func reload(_ read: () throws -> ConfigurationReading) {
         do {
-            try sync.reload(try Self.material(configuration))
-            log.info("certificates.reloaded")
+            var reading = try read()
+            reading.look()
+            if let error = reading.error { throw error }
+            try apply(reading.configuration)
         } catch {
-            log.error("certificates.reload_failed", [LogField("error", "\(error)")])
+            let problems = (error as? ConfigurationError)?.problems ?? ["\(error)"]
+            for problem in problems.prefix(ConfigurationError.toldMax) {
+                log.error("settings.wrong", [LogField("problem", problem)])
+            }
+            log.error(
+                "settings.reload_failed",
+                [LogField("mistakes", problems.count), LogField("kept", "the old settings")])
+        }
+    }
+
+    private func apply(_ wanted: Configuration) throws {
+        let before = current.value
+        let change = ConfigurationChange(from: before, to: wanted)
+        let now = change.live
+        try sync.reload(try Self.material(now))
+        sync.change(
+            SyncLimits(
+                connectionsMax: try Self.connectionsMax(now, descriptors),
+                handshakesMax: now.handshakesMax, receivingBytesMax: now.receivingBytesMax,
+                rates: Self.deviceRates(now)))
+        api.change(appRequests: Self.rate(now.appAPIRequests))
+        current.value = now
+        // Told also where the new level leaves it out.
+        log.level = min(log.level, now.logLevel)
+        defer { log.level = now.logLevel }
+        log.info(
+            "settings.reloaded",
+            [
+                LogField("changed", change.applied.joined(separator: ", ")),
+                LogField("certificates", "read again"),
+            ])
+        if !change.waiting.isEmpty {
+            log.warning(
+                "settings.restart_needed",
+                [LogField("keys", change.waiting.joined(separator: ", "))])
         }
     }
 
@@ -190,8 +229,9 @@ public final class Server: Sendable {
     public func drain(done: @escaping @Sendable () -> Void) {
         isDraining.set()
         Failpoint.hit(.drainBegun)
-        log.info("drain.started", [LogField("seconds", configuration.drainSeconds)])
-        sync.drain(within: configuration.drainSeconds * 1000, done: done)
+        let seconds = current.value.drainSeconds
+        log.info("drain.started", [LogField("seconds", seconds)])
+        sync.drain(within: seconds * 1000, done: done)
     }
 
     /// Ends at once; everything acknowledged is on disk.

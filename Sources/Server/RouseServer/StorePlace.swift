@@ -18,6 +18,12 @@ public enum StorePlace: Equatable, Sendable {
         }
     }
 
+    /// Without making its tables: a schema that has none is no store.
+    var asItIs: StorePlace {
+        guard case .postgres(let address, let schema, _) = self else { return self }
+        return .postgres(address: address, schema: schema, migrates: false)
+    }
+
     /// For people; without a password.
     public var name: String {
         switch self {

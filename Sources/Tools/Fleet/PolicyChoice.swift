@@ -87,6 +87,11 @@ public struct PolicyChoice: Equatable, Sendable {
 }
 
 extension PolicyChoice {
+    /// The policy's numbers, as the admin interface has them.
+    public var numbers: [(key: String, number: UInt64)] {
+        Self.fields.map { (key: $0.key, number: policy[keyPath: $0.path] / $0.factor) }
+    }
+
     /// Of the core's policies.
     public static var names: [String] { WakePolicy.named.map(\.name) }
 }

@@ -1,61 +1,10 @@
+import RouseServer
+
 /// A mistake in the command line: what it was and what to do. Exit status 64 (sysexits EX_USAGE).
 struct UsageError: Error, Equatable, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
-}
-
-/// An option or flag a command takes.
-struct CommandOption: Sendable {
-    let name: String
-    /// What its value is called in the help; `nil`: a flag.
-    let value: String?
-    let help: String
-
-    init(_ name: String, _ value: String?, _ help: String) {
-        self.name = name
-        self.value = value
-        self.help = help
-    }
-
-    /// A flag.
-    init(_ name: String, _ help: String) {
-        self.name = name
-        self.value = nil
-        self.help = help
-    }
-}
-
-/// What a command is called, takes and does; its help is made from this.
-struct CommandDescription: Sendable {
-    let name: String
-    let summary: String
-    /// Names of the operands, such as `APP`; one in brackets may be left out.
-    var operands: [String] = []
-    var options: [CommandOption] = []
-    var examples: [String] = []
-    var notes: String = ""
-
-    var help: String {
-        var text = "rouse \(name) - \(summary)\n\nusage: rouse \(name)"
-        if !options.isEmpty { text += " [options]" }
-        for operand in operands { text += " \(operand)" }
-        text += "\n"
-        if !options.isEmpty {
-            text += "\noptions:\n"
-            let names = options.map { "--\($0.name)" + ($0.value.map { " \($0)" } ?? "") }
-            let width = (names.map(\.count).max() ?? 0) + 2
-            for (option, name) in zip(options, names) {
-                let gap = String(repeating: " ", count: width - name.count)
-                text += "  \(name)\(gap)\(option.help)\n"
-            }
-        }
-        if !examples.isEmpty {
-            text += "\nexamples:\n" + examples.map { "  \($0)\n" }.joined()
-        }
-        if !notes.isEmpty { text += "\n\(notes)\n" }
-        return text
-    }
 }
 
 /// A command line taken apart by its description.
@@ -87,20 +36,36 @@ struct Arguments: Equatable {
                 separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(parts.first ?? "")
             guard let option = command.options.first(where: { $0.name == name }) else {
-                throw UsageError(
-                    "--\(name): `rouse \(command.name)` has no such option; see --help")
+                throw Self.unknown(name, command)
             }
             if option.value == nil {
                 guard parts.count == 1 else { throw UsageError("--\(name) takes no value") }
                 values[name, default: []].append("")
             } else if parts.count == 2 {
-                values[name, default: []].append(String(parts[1]))
-            } else if let value = rest.popFirst() {
-                values[name, default: []].append(value)
+                try take(String(parts[1]), option)
+            } else if let value = rest.first, !Self.isOption(value, of: command) {
+                rest.removeFirst()
+                try take(value, option)
             } else {
                 throw UsageError("--\(name) needs a value: \(option.value ?? "")")
             }
         }
+        try checkOperands(command)
+    }
+
+    private mutating func take(_ value: String, _ option: CommandOption) throws(UsageError) {
+        if let form = option.form {
+            try Self.check(value, form, "--\(option.name) must be")
+        }
+        values[option.name, default: []].append(value)
+    }
+
+    /// What follows an option that needs a value and is an option itself is not that value.
+    private static func isOption(_ word: String, of command: CommandDescription) -> Bool {
+        word == "--" || command.options.contains { word == "--\($0.name)" }
+    }
+
+    private func checkOperands(_ command: CommandDescription) throws(UsageError) {
         let needed = command.operands.filter { !$0.hasPrefix("[") }.count
         let allowed =
             command.operands.contains { $0.hasSuffix("...") || $0.hasSuffix("...]") }
@@ -112,6 +77,29 @@ struct Arguments: Equatable {
         if operands.count > allowed {
             throw UsageError("\(operands[allowed]): one word too many; see --help")
         }
+        for (operand, name) in zip(operands, command.operands) {
+            try Self.check(operand, ValueForm(name), "expected")
+        }
+    }
+
+    /// Where only certain words may stand, it is one of them.
+    private static func check(
+        _ value: String, _ form: ValueForm, _ place: String
+    ) throws(UsageError) {
+        guard form.isClosed, !form.words.isEmpty, !form.words.contains(value) else { return }
+        let words = form.words
+        let list =
+            words.count == 1
+            ? words[0]
+            : words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
+        throw UsageError("\(place) \(list), not `\(value)`")
+    }
+
+    private static func unknown(_ name: String, _ command: CommandDescription) -> UsageError {
+        let meant = Spelling.nearest(name, among: command.options.map(\.name))
+        return UsageError(
+            "--\(name): `rouse \(command.name)` has no such option; "
+                + (meant.map { "did you mean --\($0)?" } ?? "see --help"))
     }
 
     func has(_ name: String) -> Bool { values[name] != nil }

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import RouseServer
 
 /// `rouse backup` and `rouse restore`.
@@ -53,7 +52,7 @@ extension Rouse {
 
     private static func storePath(_ arguments: Arguments) throws -> String {
         if let path = arguments.string("store") { return path }
-        let configuration = try AdminConnection.configuration(arguments)
+        let configuration = try servedConfiguration(arguments)
         guard configuration.postgres.isEmpty else {
             throw AdminRefusal(
                 description: "the store is in PostgreSQL: use what backs up that database, for "
@@ -69,9 +68,15 @@ extension Rouse {
             if arguments.has("verify") {
                 contents = try Backup.verify(file)
             } else {
+                let progress = Progress()
                 contents = try Backup.make(
-                    store: try storePath(arguments), to: file, replaces: arguments.has("force"),
-                    progress: CopyProgress().show)
+                    store: try storePath(arguments), to: file, replaces: arguments.has("force")
+                ) { copied, total in
+                    let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
+                    progress.show(
+                        "copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
+                }
+                progress.end()
             }
             if arguments.has("json") {
                 Terminal.print(try json(contents, file))
@@ -152,26 +157,5 @@ extension Rouse {
             conversations: contents.conversations, messages: contents.messages,
             kept: restored?.kept, tokensDropped: restored?.tokens)
         return String(decoding: try encoder.encode(report), as: UTF8.self)
-    }
-}
-
-/// How far a copy is, on standard error: on a terminal in one line, else every tenth.
-private final class CopyProgress {
-    private var shown: UInt64?
-    private let isTerminal = isatty(2) == 1
-
-    func show(copied: UInt64, total: UInt64) {
-        guard total > 0 else { return }
-        let percent = copied.multipliedReportingOverflow(by: 100).partialValue / total
-        let mark = isTerminal ? percent : percent / 10
-        guard mark != shown else { return }
-        shown = mark
-        let line = "copied \(copied >> 20) of \(total >> 20) MiB (\(percent) %)"
-        if isTerminal {
-            FileHandle.standardError.write(
-                Data("\r\u{1B}[K\(line)\(copied == total ? "\n" : "")".utf8))
-        } else {
-            Terminal.complain(line)
-        }
     }
 }

@@ -19,7 +19,9 @@ extension Rouse {
                         "participants", "N", "of the large conversation (a hundredth)"),
                     CommandOption(
                         "entries", "N", "of the feed that is read from afar (a tenth)"),
-                    CommandOption("only", "KIND[,KIND]", "these kinds alone (default: all)"),
+                    CommandOption(
+                        "only", "KIND[,KIND]", "these kinds alone (default: all)",
+                        choices: BenchKind.allCases.map(\.rawValue)),
                     CommandOption(
                         "store", "FILE|memory",
                         "where: a file to be made and left (default: a temporary one)"),
@@ -141,19 +143,13 @@ extension Rouse {
         }
         options.runs = try arguments.number("runs", in: 1...100) ?? options.runs
         options.seconds = Double(try arguments.number("seconds", in: 1...3_600) ?? 2)
-        let isTerminal = isatty(2) == 1
-        options.progress = { line in
-            if isTerminal {
-                FileHandle.standardError.write(Data("\r\u{1B}[K\(line)".utf8))
-            } else {
-                Terminal.complain(line)
-            }
-        }
+        let progress = Progress()
+        options.progress = { progress.show($0) }
         let report = try withBenchStore(arguments.string("store")) { path in
             options.path = path
             return try StoreBench.run(options)
         }
-        if isTerminal { Terminal.complain("") }
+        progress.end()
         if arguments.has("json") {
             Terminal.complain(report.text)
             Terminal.print(report.json)

@@ -14,7 +14,7 @@ extension Rouse {
                     CommandOption("only", "NAME", "a section or a case, or a part of its name"),
                     CommandOption("list", "list the cases with their clauses, run nothing"),
                     CommandOption("strict", "a SHOULD that is not kept counts as a MUST"),
-                    CommandOption("format", "FORMAT", "people, tap, junit or json (people)"),
+                    CommandOption("format", "people|tap|junit|json", "for whom (people)"),
                     CommandOption("timeout", "SECONDS", "what a case may take (45)"),
                     CommandOption("jobs", "N", "cases at once (12)"),
                     CommandOption("no-timers", "leave out cases that wait for timers"),
@@ -56,7 +56,8 @@ extension Rouse {
             throw UsageError("--port is needed")
         }
         func text(_ name: String) throws -> String {
-            try String(contentsOfFile: try arguments.required(name), encoding: .utf8)
+            _ = try arguments.required(name)
+            return try file(name, arguments) ?? ""
         }
         let host = arguments.string("host") ?? "127.0.0.1"
         try ConformDriver.run(

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Conformance
 import Foundation
 import Glibc
@@ -20,7 +21,7 @@ extension Rouse {
                     CommandOption("coverage", "say which MUSTs of the text have a case"),
                     CommandOption("clauses", "print the index of clauses, Protocol/clauses.md"),
                     CommandOption("strict", "a SHOULD that is not kept counts as a MUST"),
-                    CommandOption("format", "FORMAT", "people, tap, junit or json (people)"),
+                    CommandOption("format", "people|tap|junit|json", "for whom (people)"),
                     CommandOption("timeout", "SECONDS", "what a case may take (30)"),
                     CommandOption("jobs", "N", "cases at once (12)"),
                     CommandOption("mutants", "run the suite against servers with one defect each"),
@@ -63,16 +64,20 @@ extension Rouse {
             options.authorityPEM = own.authorityPEM
             if let process = own.identifier { options.drain = { kill(process, SIGTERM) } }
         } else {
-            let file = URL(fileURLWithPath: try arguments.required("credentials"))
-            options = ConformanceOptions(credentials: try ConformanceCredentials(file: file))
+            let name = try arguments.required("credentials")
+            let file = URL(fileURLWithPath: name)
+            do {
+                options = ConformanceOptions(credentials: try ConformanceCredentials(file: file))
+            } catch let error as DecodingError {
+                throw AdminRefusal(
+                    description: "--credentials \(name): \(ErrorWords.of(error))")
+            }
             guard let port = try arguments.number("port", in: 1...UInt16.max) else {
                 throw UsageError("--port is needed, or --self")
             }
             options.host = arguments.string("host") ?? "127.0.0.1"
             options.port = port
-            options.authorityPEM = try arguments.string("ca").map {
-                try String(contentsOfFile: $0, encoding: .utf8)
-            }
+            options.authorityPEM = try Self.file("ca", arguments)
         }
         options.only = arguments.strings("only")
         options.isStrict = arguments.has("strict")
@@ -145,6 +150,10 @@ extension Rouse {
     private static func protocolText(_ arguments: Arguments) throws -> ProtocolText {
         guard let folder = try protocolFolder(arguments) else {
             throw UsageError("no folder Protocol here: name it with --protocol")
+        }
+        let schema = folder.appendingPathComponent("sync.proto").path
+        guard FileManager.default.fileExists(atPath: schema) else {
+            throw UsageError("--protocol: \(folder.relativePath) is not the folder Protocol")
         }
         return try ProtocolText(folder: folder)
     }

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Fleet
 import Foundation
 import Glibc
@@ -13,7 +14,8 @@ extension Rouse {
                     CommandOption("devices", "N", "how many (default 10000)"),
                     CommandOption("days", "N", "of simulated time (default 3)"),
                     CommandOption(
-                        "policy", "NAME[,NAME]", "policies beside each other (default: all)"),
+                        "policy", "NAME[,NAME]", "policies beside each other (default: all)",
+                        choices: PolicyChoice.names),
                     CommandOption(
                         "traffic", "everyday|FILE", "drawn, or of an IRC log or a folder of them"),
                     CommandOption("seed", "N", "chance (default 1)"),
@@ -67,9 +69,10 @@ extension Rouse {
         if let file = arguments.string("svg"), !write("", to: file) {
             return ExitStatus.cannotCreate
         }
-        options.progress = progress(isTerminal: isatty(2) == 1)
+        let progress = Progress()
+        options.progress = { progress.show("\($0) of \($1) devices") }
         let report = Fleet.run(options)
-        if isatty(2) == 1 { Terminal.complain("") }
+        progress.end()
         let isDrawn = arguments.string("svg").map { write(report.svg, to: $0) } ?? true
         if arguments.has("json") {
             Terminal.complain(report.text)
@@ -85,24 +88,8 @@ extension Rouse {
             try Data(text.utf8).write(to: URL(fileURLWithPath: file))
             return true
         } catch {
-            Terminal.complain("rouse fleet: cannot write \(file): \(error)")
+            Terminal.complain("rouse fleet: cannot write \(file): \(ErrorWords.reason(error))")
             return false
-        }
-    }
-
-    /// A line on standard error each time another hundredth is done.
-    private static func progress(isTerminal: Bool) -> @Sendable (Int, Int) -> Void {
-        { done, total in
-            let shard = 1_000
-            let part = isTerminal ? 100 : 10
-            guard done == total || done * part / total != max(0, done - shard) * part / total
-            else { return }
-            let line = "\(done) of \(total) devices"
-            if isTerminal {
-                FileHandle.standardError.write(Data("\r\u{1B}[K\(line)".utf8))
-            } else {
-                Terminal.complain(line)
-            }
         }
     }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import Scenario
 
 extension Rouse {
@@ -53,16 +52,14 @@ extension Rouse {
         }
         options.keepsFolder = arguments.has("keep")
         options.executable = try ownExecutable()
-        let isTerminal = isatty(2) == 1
-        options.progress = { line in
-            if isTerminal {
-                FileHandle.standardError.write(Data("\r\u{1B}[K\(line)".utf8))
-            } else {
-                Terminal.complain(line)
-            }
+        let progress = Progress()
+        options.progress = { progress.show($0) }
+        options.remark = { line in
+            progress.end()
+            Terminal.complain(line)
         }
         let report = try Replay.run(options)
-        if isTerminal { Terminal.complain("") }
+        progress.end()
         if arguments.has("json") {
             Terminal.complain(report.text)
             Terminal.print(report.json)

@@ -1,4 +1,7 @@
+import APNsSimulator
+import Foundation
 import Glibc
+import RouseServer
 
 /// The one executable: `rouse COMMAND`.
 @main
@@ -8,19 +11,43 @@ enum Rouse {
         let description: CommandDescription
         let run: @Sendable (Arguments) throws -> Int32
 
-        var words: [String] { description.name.split(separator: " ").map(String.init) }
+        var words: [String] { description.words }
+    }
+
+    /// Commands that help with one thing.
+    struct CommandGroup: Sendable {
+        let title: String
+        let commands: [Command]
+
+        init(_ title: String, _ commands: [Command]) {
+            self.title = title
+            self.commands = commands
+        }
     }
 
     static let version = "0.1.0"
 
-    static let commands: [Command] =
-        serveCommands + apnsSimulatorCommands + demoCommands + replayCommands + loadCommands
-        + benchCommands
-        + conformCommands + conformClientCommands + backupCommands + storeCommands
-        + appCommands + keyCommands + pushCommands + webhookCommands + deviceCommands
-        + fleetCommands + accessCommands
-        + developmentCommands
-        + explainCommands + campaignCommands
+    /// Every command there is. Help is made from this.
+    static let groups = [
+        CommandGroup("a server and its store", serveCommands + backupCommands + storeCommands),
+        CommandGroup(
+            "apps, and what they may do",
+            appCommands + appAccessCommands + keyCommands
+                + webhookCommands),
+        CommandGroup(
+            "users and their devices", deviceCommands + userAccessCommands + explainCommands),
+        CommandGroup("pushes", credentialCommands + pushCommands + campaignCommands),
+        CommandGroup(
+            "trying it out",
+            demoCommands + apnsSimulatorCommands + replayCommands + developmentCommands),
+        CommandGroup(
+            "measuring and testing",
+            benchCommands + loadCommands + fleetCommands + conformCommands
+                + conformClientCommands),
+        CommandGroup("this program", helpCommands),
+    ]
+
+    static let commands = groups.flatMap(\.commands)
 
     static func main() {
         // A parent may have blocked signals for its threads, and a child inherits that: a server
@@ -32,7 +59,7 @@ enum Rouse {
     }
 
     static func run(_ words: [String]) -> Int32 {
-        guard let first = words.first, first != "--help", first != "-h", first != "help" else {
+        guard let first = words.first, first != "--help", first != "-h" else {
             Terminal.print(overview)
             return words.isEmpty ? ExitStatus.usage : ExitStatus.success
         }
@@ -44,62 +71,26 @@ enum Rouse {
         do {
             let arguments = try Arguments(rest, for: command.description)
             if arguments.asksForHelp {
-                Terminal.print(command.description.help)
+                Terminal.print(help(of: command))
                 return ExitStatus.success
             }
             return try command.run(arguments)
         } catch let error as UsageError {
             Terminal.complain("rouse \(command.description.name): \(error)")
             return ExitStatus.usage
-        } catch {
+        } catch let error as ConfigurationError {
             Terminal.complain("rouse \(command.description.name): \(error)")
+            return ExitStatus.configuration
+        } catch {
+            Terminal.complain("rouse \(command.description.name): \(ErrorWords.of(error))")
             return ExitStatus.failure
         }
-    }
-
-    /// What to say to words that are no command: the commands that begin so, if there are any.
-    private static func offer(_ words: [String]) -> Int32 {
-        let asked = words.prefix { !$0.hasPrefix("-") }
-        let group = asked.indices.reversed().lazy.map { last in
-            commands.filter { $0.words.starts(with: asked[...last]) }
-        }.first { !$0.isEmpty }
-        guard let group else {
-            Terminal.complain("rouse: no command `\(words[0])`; `rouse --help` lists them")
-            return ExitStatus.usage
-        }
-        let isHelp = words.contains("--help") || words.contains("-h")
-        let text = "commands:\n\n\(lines(of: group))\n\nrouse COMMAND --help tells more"
-        isHelp ? Terminal.print(text) : Terminal.complain(text)
-        return isHelp ? ExitStatus.success : ExitStatus.usage
     }
 
     /// Commands have one or more words (`app`, `app key add`): the longest that fits wins.
     private static func found(_ words: [String]) -> (Command, [String])? {
         let fitting = commands.filter { words.starts(with: $0.words) }
-        guard
-            let command = fitting.max(by: {
-                $0.description.name.count < $1.description.name.count
-            })
-        else { return nil }
+        guard let command = fitting.max(by: { $0.words.count < $1.words.count }) else { return nil }
         return (command, Array(words.dropFirst(command.words.count)))
-    }
-
-    private static func lines(of commands: [Command]) -> String {
-        let width = (commands.map(\.description.name.count).max() ?? 0) + 2
-        return commands.map { command in
-            let name = command.description.name
-            let gap = String(repeating: " ", count: width - name.count)
-            return "  \(name)\(gap)\(command.description.summary)"
-        }.joined(separator: "\n")
-    }
-
-    private static var overview: String {
-        """
-        rouse keeps every device of every user in sync, and wakes the ones that sleep.
-
-        usage: rouse COMMAND [options]; rouse COMMAND --help; rouse --version
-
-        \(lines(of: commands))
-        """
     }
 }

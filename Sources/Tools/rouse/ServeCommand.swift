@@ -5,13 +5,18 @@ import RouseServer
 import Telemetry
 
 extension Rouse {
+    /// What may begin a value of `--set`.
+    static let settingChoices = Configuration.settings.map { $0.key + "=" }
+
     static let serveCommands: [Command] = [
         Command(
             description: CommandDescription(
                 name: "serve", summary: "run the server",
                 options: [
                     CommandOption("config", "FILE", "settings; without it the defaults"),
-                    CommandOption("set", "KEY=VALUE", "one setting over the file; repeatable"),
+                    CommandOption(
+                        "set", "KEY=VALUE", "one setting over the file; repeatable",
+                        choices: settingChoices),
                     CommandOption("check-config", "check the settings and end"),
                     CommandOption("print-config", "print the settings in force and end"),
                     CommandOption("example-config", "print a commented example and end"),
@@ -26,7 +31,9 @@ extension Rouse {
                 notes: """
                     SIGTERM drains: clients are told when to come back, and the server ends when
                     none is left or after timers.drain seconds; a second SIGTERM ends at once.
-                    SIGHUP reads the certificate files again. The log goes to standard error.
+                    SIGHUP reads the settings and the certificate files again: limits.*, tls.*,
+                    log.level and timers.drain are in force then, and the log names what needs a
+                    restart. A mistake changes nothing. The log goes to standard error.
                     """),
             run: { try serve($0) })
     ]
@@ -36,18 +43,15 @@ extension Rouse {
             Terminal.print(Configuration.example, terminator: "")
             return ExitStatus.success
         }
-        let configuration: Configuration
-        do {
-            configuration = try servedConfiguration(arguments)
-            if arguments.has("check-config") { try Server.check(configuration) }
-        } catch {
-            Terminal.complain("rouse serve: \(error)")
-            return ExitStatus.configuration
-        }
+        var reading = try readSettings(arguments)
         if arguments.has("print-config") {
-            Terminal.print(configuration.text, terminator: "")
+            if let error = reading.error { throw error }
+            Terminal.print(reading.configuration.text, terminator: "")
             return ExitStatus.success
         }
+        reading.look()
+        if let error = reading.error { throw error }
+        let configuration = reading.configuration
         if arguments.has("check-config") {
             for warning in Server.warnings(configuration) {
                 Terminal.complain("rouse serve: warning: \(warning)")
@@ -57,7 +61,7 @@ extension Rouse {
         }
         do {
             return try run(
-                configuration, json: arguments.has("json"),
+                configuration, { try readSettings(arguments) }, json: arguments.has("json"),
                 withParent: arguments.has("with-parent"))
         } catch let error as ServerError {
             Terminal.complain("rouse serve: \(error)")
@@ -66,23 +70,23 @@ extension Rouse {
     }
 
     /// What `--config`, the environment and `--set` say together.
-    static func servedConfiguration(_ arguments: Arguments) throws -> Configuration {
-        var text = ""
-        var name = "defaults"
-        if let path = arguments.string("config") {
-            guard let data = FileManager.default.contents(atPath: path) else {
-                throw ConfigurationError("cannot read \(path)")
-            }
-            text = String(decoding: data, as: UTF8.self)
-            name = path
-        }
-        return try Configuration(
-            text: text, name: name, environment: ProcessInfo.processInfo.environment,
+    static func readSettings(_ arguments: Arguments) throws -> ConfigurationReading {
+        try ConfigurationReading(
+            file: arguments.string("config"), environment: ProcessInfo.processInfo.environment,
             overrides: arguments.strings("set"))
     }
 
+    /// The same, where a mistake ends the command.
+    static func servedConfiguration(_ arguments: Arguments) throws -> Configuration {
+        let reading = try readSettings(arguments)
+        if let error = reading.error { throw error }
+        return reading.configuration
+    }
+
+    /// - Parameter read: reads the settings again.
     private static func run(
-        _ configuration: Configuration, json: Bool, withParent: Bool
+        _ configuration: Configuration, _ read: @escaping () throws -> ConfigurationReading,
+        json: Bool, withParent: Bool
     ) throws -> Int32 {
         Signals.ignoreBrokenPipe()
         let log = Log(level: configuration.logLevel)
@@ -98,7 +102,7 @@ extension Rouse {
         let watches = [
             try Signals.watch(.terminate, on: loop, end),
             try Signals.watch(.interrupt, on: loop, end),
-            try Signals.watch(.hangUp, on: loop) { server.reload() },
+            try Signals.watch(.hangUp, on: loop) { server.reload(read) },
         ]
         let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses

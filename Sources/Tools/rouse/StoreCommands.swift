@@ -5,7 +5,8 @@ import RouseServer
 extension Rouse {
     private static let databaseOptions = [
         CommandOption("config", "FILE", "the nodes' configuration, which names the database"),
-        CommandOption("set", "KEY=VALUE", "one setting, above the file"),
+        CommandOption(
+            "set", "KEY=VALUE", "one setting, above the file", choices: settingChoices),
         CommandOption("json", "end with one JSON object on stdout"),
     ]
 
@@ -76,13 +77,15 @@ extension Rouse {
     private static func copy(
         _ arguments: Arguments, from source: StorePlace, to target: StorePlace
     ) throws -> Int32 {
-        var shown: UInt64 = 0
+        let progress = Progress()
         do {
+            var shown: UInt64 = 0
             let copied = try StoreCopy.run(from: source, to: target) { table, rows in
                 guard rows >= shown + 100_000 else { return }
                 shown = rows
-                Terminal.complain("\(rows) rows, \(table)")
+                progress.show("\(rows) rows, \(table)")
             }
+            progress.end()
             if arguments.has("json") {
                 let encoder = JSONEncoder()
                 encoder.outputFormatting = [.sortedKeys]

@@ -10,6 +10,26 @@ enum Terminal {
     /// Writes to standard error, at once.
     static func complain(_ text: String) { write(text + "\n", to: 2) }
 
+    /// Writes over the line of standard error, which is a terminal.
+    static func rewrite(_ line: String) { write("\r\u{1B}[K\(line)", to: 2) }
+
+    /// Whether a person looks at what is complained of.
+    static var complainsToTerminal: Bool { isatty(2) == 1 }
+
+    /// A word as a shell takes it for one.
+    static func quoted(_ word: String) -> String {
+        let isBare =
+            !word.isEmpty
+            && word.utf8.allSatisfy { byte in
+                let scalar = Unicode.Scalar(byte)
+                return scalar.properties.isAlphabetic && byte < 0x80
+                    || "0123456789._-/:@%+,".unicodeScalars.contains(scalar)
+            }
+        if isBare { return word }
+        let parts = word.split(separator: "'", omittingEmptySubsequences: false)
+        return "'" + parts.joined(separator: "'\\''") + "'"
+    }
+
     /// Whether a person looks at what is printed.
     static var isTerminal: Bool { isatty(1) == 1 }
 
@@ -43,4 +63,13 @@ enum ExitStatus {
     /// An output file exists or cannot be made.
     static let cannotCreate: Int32 = 73
     static let configuration: Int32 = 78
+
+    /// For people; a command's own help says what it means there.
+    static let meanings: [(status: Int32, meaning: String)] = [
+        (success, "success"), (failure, "something was found wrong, or was refused"),
+        (usage, "the command line is wrong"), (badData, "a file is not what it should be"),
+        (unavailable, "the store or a port cannot be had"),
+        (cannotCreate, "an output exists or cannot be written"),
+        (configuration, "a setting is wrong"),
+    ]
 }

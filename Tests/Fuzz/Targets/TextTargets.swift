@@ -12,10 +12,12 @@ func fuzzConfiguration(_ bytes: [UInt8]) throws(Violation) {
     let read = try? Configuration(text: text, name: "f", environment: [:])
     _ = try? Configuration(text: "", name: "f", environment: ["ROUSE_STORE_PATH": text])
     _ = try? Configuration(text: "", name: "f", environment: [:], overrides: [text])
-    guard let read else { return }
+    guard var read else { return }
     for line in [read.storePath, read.listenHost, read.nodeName] {
         try hold(!line.utf8.contains(0x0A), "a value of two lines: \(line)")
     }
+    // Passwords are not shown, so an address may be shown as another one.
+    read.postgres = ""
     let again = try? Configuration(text: read.text, name: "f", environment: [:])
     try hold(again == read, "shown as\n\(read.text)")
 }

@@ -75,11 +75,7 @@ public struct ConformanceCredentials: Codable, Sendable {
 
     /// Reads the file; a key file is read as well.
     public init(file: URL) throws {
-        do {
-            self = try JSONDecoder().decode(Self.self, from: try Data(contentsOf: file))
-        } catch let error as DecodingError {
-            throw ConformanceError("\(file.path): \(error)")
-        }
+        self = try JSONDecoder().decode(Self.self, from: try Data(contentsOf: file))
         if let name = tokens.keyFile, tokens.keyPEM == nil {
             let place = URL(
                 fileURLWithPath: name, relativeTo: file.deletingLastPathComponent())

@@ -1,12 +1,16 @@
 extension Rouse {
-    /// `rouse app suspend`, `resume` and `user`.
-    static let accessCommands: [Command] = [
+    /// `rouse app suspend` and `resume`.
+    static let appAccessCommands: [Command] = [
         command(
             "app suspend", "let nobody of an app in and send no pushes for it", ["APP"], []
         ) { try changeApp($0, "suspend", "is suspended") },
         command("app resume", "let an app's users in again", ["APP"], []) {
             try changeApp($0, "resume", "is served again")
         },
+    ]
+
+    /// `rouse app user`.
+    static let userAccessCommands: [Command] = [
         command(
             "app user revoke", "end all sessions of a user and forget their tokens",
             ["APP", "USER"], []

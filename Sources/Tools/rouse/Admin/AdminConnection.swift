@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 import RouseServer
 
@@ -23,14 +24,14 @@ final class AdminConnection {
         CommandOption("json", nil, "print the answer as JSON"),
     ]
 
-    /// - Parameter makesStore: whether a store that does not exist is made.
+    /// - Parameter makesStore: whether a store that does not exist is made, with its tables.
     init(_ arguments: Arguments, makesStore: Bool = false) throws {
         isJSON = arguments.has("json")
         if let socket = arguments.string("socket") {
             way = .server(socket: socket)
             return
         }
-        var configuration = try Self.configuration(arguments)
+        var configuration = try Rouse.servedConfiguration(arguments)
         if let store = arguments.string("store") {
             configuration.storePath = store
             configuration.postgres = ""
@@ -49,36 +50,16 @@ final class AdminConnection {
         {
             throw AdminRefusal(
                 description: "there is no store at \(path) and no server at \(socket); "
-                    + "give --store, --socket or --config, or begin with `rouse app create`")
+                    + "name yours with --config, --store or --socket. A new store begins with "
+                    + "`rouse serve`, or with `rouse app create APP --new-store`")
         }
         do {
-            way = .file(try OfflineAdministration(place))
+            way = .file(try OfflineAdministration(place, makesStore: makesStore))
         } catch {
             throw AdminRefusal(
-                description: "\(Self.reason(error)); "
+                description: "\(ErrorWords.of(error)); "
                     + "if that is a server with another admin socket, give --socket PATH")
         }
-    }
-
-    /// The file given, or what the environment says.
-    static func configuration(_ arguments: Arguments) throws -> Configuration {
-        let environment = ProcessInfo.processInfo.environment
-        guard let name = arguments.string("config") else {
-            return try Configuration(text: "", name: "", environment: environment)
-        }
-        let text: String
-        do {
-            text = try String(contentsOfFile: name, encoding: .utf8)
-        } catch {
-            throw AdminRefusal(description: "--config \(name): cannot be read")
-        }
-        return try Configuration(text: text, name: name, environment: environment)
-    }
-
-    /// A store's error without the name of its case.
-    static func reason(_ error: any Error) -> String {
-        let mirror = Mirror(reflecting: error)
-        return mirror.children.first.flatMap { $0.value as? String } ?? "\(error)"
     }
 
     deinit {

@@ -4,21 +4,27 @@ extension Rouse {
     /// `rouse app`: apps, their keys and devices.
     static let appCommands: [Command] = [
         command(
-            "app create", "make an app", ["APP"], policyOptions, createApp,
-            examples: ["rouse app create shop --grace 45"]),
+            "app create", "make an app", ["APP"],
+            policyOptions + [
+                CommandOption("new-store", "begin a new store if there is none at the path")
+            ], createApp, examples: ["rouse app create shop --grace 45s --config rouse.conf"],
+            notes: """
+                It goes to the running server, or to the store's file. Where there is neither it
+                makes none, unless --new-store says that this is to be the beginning of one.
+                """),
         command("app list", "list the apps", [], [], listApps),
         command("app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp),
         command(
             "app set", "change an app's policy", ["APP"], policyOptions, setApp,
-            examples: ["rouse app set shop --grace 90 --silent-budget 2"]),
+            examples: ["rouse app set shop --grace 90s --silent-budget 2"]),
         command(
             "app policy", "show or change what an app's devices learn", ["APP"],
             learnedOptions, changePolicy,
             examples: [
                 "rouse app policy shop",
                 "rouse app policy shop --grace-quantile 85 --demotion-misses 2 --demotion-of 3",
-                "rouse app policy shop --doubt",
-                "rouse app policy shop --classic",
+                "rouse app policy shop --preset adaptive",
+                "rouse app policy shop --preset doubt",
             ],
             notes: """
                 An app begins with the doubt policy: 30 s of grace and between silent pushes, one
@@ -51,117 +57,20 @@ extension Rouse {
         }
     }
 
-    private static let policy: [(option: String, field: String, help: String)] = [
-        ("grace", "grace_seconds", "seconds a silent wake may go unanswered (default 30)"),
-        ("silent-budget", "silent_budget", "silent pushes to a device in the window (default 3)"),
-        ("silent-window", "silent_window_seconds", "seconds of that window (default 3600)"),
-        ("silent-spacing", "silent_spacing_seconds", "seconds between two of them (default 30)"),
-        (
-            "alert-expiration", "alert_expiration_seconds",
-            "seconds APNs may store an alert; 0: one attempt (default 2592000)"
-        ),
-        (
-            "session-token", "session_token_seconds",
-            "seconds a session token lives (default 2592000)"
-        ),
-        (
-            "receipt-participants", "receipt_participants_max",
-            "no delivered receipts in larger conversations (default 8)"
-        ),
-    ]
-
-    private static let learned: [(option: String, field: String, help: String)] = [
-        ("grace-quantile", "grace_quantile", "per cent of its wakes; 0: the app's grace (default)"),
-        ("grace-min", "grace_min_seconds", "least seconds of a learned grace (default 20)"),
-        ("grace-max", "grace_max_seconds", "most seconds of a learned grace (default 300)"),
-        ("grace-samples", "grace_samples", "wakes that must be known before (default 8)"),
-        ("budget-min", "silent_budget_min", "least silent budget of a device (default 0)"),
-        ("budget-max", "silent_budget_max", "most of it; 0: the app's budget (default)"),
-        ("demotion-misses", "demotion_misses", "missed wakes that demote (default 1)"),
-        ("demotion-of", "demotion_of", "among so many (default 1)"),
-        ("gone-after", "gone_after_days", "days unheard of until presumed gone; 0: never"),
-        ("doubt-misses", "doubt_misses", "missed wakes that cast doubt; 0: none (default 3)"),
-        ("doubt-of", "doubt_of", "among so many (default 4)"),
-        ("doubt-retry", "doubt_retry_hours", "hours until a silent push is tried (default 12)"),
-    ]
-
-    private static let learnedOptions =
-        learned.map { CommandOption($0.option, "N", $0.help) } + [
-            CommandOption("doubt", nil, "back to the default policy; others may be beside it"),
-            CommandOption("classic", nil, "back to the classic policy; others may be beside it"),
-        ]
-
-    /// The classic policy, as the API's fields.
-    private static var classic: [String: JSONValue] {
-        [
-            "grace_quantile": .number(0), "grace_min_seconds": .number(20),
-            "grace_max_seconds": .number(300), "grace_samples": .number(8),
-            "silent_budget_min": .number(0), "silent_budget_max": .number(0),
-            "demotion_misses": .number(1), "demotion_of": .number(1), "gone_after_days": .number(0),
-            "doubt_misses": .number(0), "doubt_of": .number(4), "doubt_retry_hours": .number(12),
-            "grace_seconds": .number(60), "silent_spacing_seconds": .number(60),
-        ]
-    }
-
-    /// The default policy, as the API's fields.
-    private static var doubt: [String: JSONValue] {
-        classic.merging([
-            "doubt_misses": .number(3), "grace_seconds": .number(30),
-            "silent_spacing_seconds": .number(30),
-        ]) { $1 }
-    }
-
-    private static func changePolicy(_ arguments: Arguments) throws {
-        var fields =
-            arguments.has("classic") ? classic : arguments.has("doubt") ? doubt : [:]
-        for (option, field, _) in learned {
-            if let number = try arguments.number(option, in: Int64(0)...Int64.max) {
-                fields[field] = .number(number)
-            }
-        }
-        let connection = try AdminConnection(arguments)
-        let path = ["apps", arguments.operands[0]]
-        let app =
-            try fields.isEmpty
-            ? connection.ask("GET", path) : connection.ask("PATCH", path, .object(fields))
-        var lines = ["policy of \(app["app"].words)"]
-        for (option, field, _) in policy + learned {
-            lines.append("  \(option): \(app[field].words)")
-        }
-        connection.say(lines.joined(separator: "\n"))
-    }
-
-    private static let policyOptions =
-        policy.map { CommandOption($0.option, "N", $0.help) } + [
-            CommandOption(
-                "locale", "TAG",
-                "language of push texts for devices that speak none of theirs, as en; \"\": none")
-        ]
-
-    /// The options given, as the API's fields; the API knows their ranges.
-    private static func policyFields(_ arguments: Arguments) throws -> [String: JSONValue] {
-        var fields: [String: JSONValue] = [:]
-        for (option, field, _) in policy {
-            if let number = try arguments.number(option, in: Int64(0)...Int64.max) {
-                fields[field] = .number(number)
-            }
-        }
-        if let locale = arguments.string("locale") { fields["locale"] = .text(locale) }
-        return fields
-    }
-
     private static func createApp(_ arguments: Arguments) throws {
         let app = arguments.operands[0]
         var fields = try policyFields(arguments)
         fields["app"] = .text(app)
-        let connection = try AdminConnection(arguments, makesStore: true)
+        let connection = try AdminConnection(
+            arguments, makesStore: arguments.has("new-store"))
         try connection.ask("POST", ["apps"], .object(fields))
+        let name = Terminal.quoted(app)
         connection.say(
             """
             app \(app) created; next:
-              rouse app issuer-key add \(app) --kid KID --key PUBLIC.pem   its users' tokens
-              rouse app api-key create \(app)                              its backend
-              rouse app push set \(app) --environment production ...       its APNs key
+              rouse app issuer-key add \(name) --kid KID --key PUBLIC.pem   its users' tokens
+              rouse app api-key create \(name)                              its backend
+              rouse app push set \(name) --environment production ...       its APNs key
             """)
     }
 
@@ -189,7 +98,7 @@ extension Rouse {
 
     private static func text(of app: JSONValue) -> String {
         var lines = ["app \(app["app"].words), created \(app["created_at"].words)"]
-        for (option, field, _) in policy { lines.append("  \(option): \(app[field].words)") }
+        for number in policy { lines.append("  \(number.option): \(number.shown(app))") }
         if app["locale"].words != "" { lines.append("  locale: \(app["locale"].words)") }
         for key in app["issuer_keys"].items {
             lines.append("issuer key \(key["kid"].words): \(key["algorithm"].words)")

@@ -13,7 +13,8 @@ extension Rouse {
         CommandOption("version-max", "VERSION", "the same, included"),
         CommandOption("seen-within", "TIME", "heard of within 90s, 30m, 12h, 7d"),
         CommandOption("unseen-for", "TIME", "not heard of for so long"),
-        CommandOption("reachability", "STATE", "online, wakeable, waking, unreachable"),
+        CommandOption(
+            "reachability", "online|wakeable|waking|unreachable", "how they stand; again for each"),
     ]
 
     private static let canaryOptions = [

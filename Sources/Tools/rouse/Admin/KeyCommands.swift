@@ -1,7 +1,7 @@
 import Foundation
 
 extension Rouse {
-    /// `rouse app issuer-key`, `api-key` and `push`.
+    /// `rouse app issuer-key` and `api-key`.
     static let keyCommands: [Command] = [
         command(
             "app issuer-key add", "let a key sign identity tokens of the app's users", ["APP"],
@@ -18,10 +18,15 @@ extension Rouse {
             notes: "Prints the key, this once: the server keeps a hash. Two may be live."),
         command("app api-key list", "list the app's API keys", ["APP"], [], listAPIKeys),
         command("app api-key revoke", "end an API key", ["APP", "KEY-ID"], [], revokeAPIKey),
+    ]
+
+    /// `rouse app push` and `push status`.
+    static let credentialCommands: [Command] = [
         command(
             "app push set", "set the APNs credential of an environment", ["APP"],
             [
-                CommandOption("environment", "NAME", "production or development"),
+                CommandOption(
+                    "environment", "production|development", "whose tokens they are for"),
                 CommandOption("name", "NAME", "tells several of one environment apart"),
                 CommandOption("key", "FILE", "Apple's .p8 file, or the certificate's key"),
                 CommandOption("certificate", "FILE", "a client certificate instead, PEM"),
@@ -45,7 +50,8 @@ extension Rouse {
         command(
             "app push remove", "remove the APNs credential of an environment", ["APP"],
             [
-                CommandOption("environment", "NAME", "production or development"),
+                CommandOption(
+                    "environment", "production|development", "whose tokens they are for"),
                 CommandOption("name", "NAME", "of several in one environment"),
             ], removePush),
         command(

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 import RouseServer
 
@@ -12,7 +13,7 @@ extension Rouse {
                     CommandOption("config", "FILE", "the server's configuration"),
                     CommandOption("store", "PATH", "the store's file (default rouse.db)"),
                     CommandOption("app", "APP", "only of this app"),
-                    CommandOption("environment", "NAME", "only production or development"),
+                    CommandOption("environment", "production|development", "only of this one"),
                     CommandOption("name", "NAME", "only those of this name"),
                     CommandOption("json", nil, "print the findings as JSON"),
                 ],
@@ -31,7 +32,7 @@ extension Rouse {
     private static func checkPush(_ arguments: Arguments) throws -> Int32 {
         let place =
             try arguments.string("store").map { .file($0) }
-            ?? AdminConnection.configuration(arguments).storePlace
+            ?? servedConfiguration(arguments).storePlace
         let checks = try check(place, arguments)
         guard !checks.isEmpty else {
             throw AdminRefusal(
@@ -64,7 +65,7 @@ extension Rouse {
         } catch {
             throw AdminRefusal(
                 description:
-                    "\(place.name) cannot be read: \(AdminConnection.reason(error)); is it the "
+                    "\(place.name) cannot be read: \(ErrorWords.of(error)); is it the "
                     + "store of a server of this version, and yours to read?")
         }
     }

@@ -1,3 +1,5 @@
+import RouseServer
+
 extension Rouse {
     /// `rouse app webhook`.
     static let webhookCommands: [Command] = [
@@ -18,7 +20,7 @@ extension Rouse {
             [
                 CommandOption("url", "URL", "where deliveries go"),
                 CommandOption("event", "KIND", "what to tell; again for each"),
-                CommandOption("active", "YES-NO", "yes: deliver, again if it was given up"),
+                CommandOption("active", "yes|no", "yes: deliver, again if it was given up"),
             ], setWebhook, examples: ["rouse app webhook set shop WEBHOOK --active yes"]),
         command(
             "app webhook rotate", "sign with a new secret beside the old one",
@@ -43,6 +45,7 @@ extension Rouse {
         fields["events"] = events(arguments)
         let connection = try AdminConnection(arguments)
         let webhook = try connection.ask("POST", path(arguments), .object(fields))
+        warn(connection, of: webhook["url"].words, arguments)
         connection.remark("webhook \(webhook["id"].words); its secret, shown this once:")
         connection.say(webhook["secret"].words)
     }
@@ -81,18 +84,27 @@ extension Rouse {
         var fields: [String: JSONValue] = [:]
         if let url = arguments.string("url") { fields["url"] = .text(url) }
         fields["events"] = events(arguments)
-        switch arguments.string("active") {
-        case nil: break
-        case "yes": fields["active"] = .flag(true)
-        case "no": fields["active"] = .flag(false)
-        default: throw UsageError("--active must be yes or no")
-        }
+        if let word = arguments.string("active") { fields["active"] = .flag(word == "yes") }
         guard !fields.isEmpty else {
             throw UsageError("nothing to change: give at least one option; see --help")
         }
         let connection = try AdminConnection(arguments)
         let webhook = try connection.ask("PATCH", path(arguments), .object(fields))
         connection.say(text(of: webhook))
+        if fields["url"] != nil { warn(connection, of: webhook["url"].words, arguments) }
+    }
+
+    /// Says so where no delivery would leave.
+    private static func warn(
+        _ connection: AdminConnection, of url: String, _ arguments: Arguments
+    ) {
+        guard let settings = try? servedConfiguration(arguments),
+            let problem = WebhookAddress.problem(of: url, settings)
+        else { return }
+        connection.remark("rouse: warning: \(problem)")
+        if arguments.string("config") == nil {
+            connection.remark("  (by the default settings: --config names those of the server)")
+        }
     }
 
     private static func rotateWebhook(_ arguments: Arguments) throws {

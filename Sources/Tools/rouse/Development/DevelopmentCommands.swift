@@ -26,7 +26,7 @@ extension Rouse {
                 name: "dev key", summary: "make a key pair that signs identity tokens",
                 operands: ["FILE"],
                 options: [
-                    CommandOption("kind", "KIND", "p256 (default), ed25519 or rsa")
+                    CommandOption("kind", "p256|ed25519|rsa", "of which sort (default p256)")
                 ],
                 examples: ["rouse dev key keys/issuer"],
                 notes: "Writes FILE.pem (private, mode 0600) and FILE.pub.pem."),
