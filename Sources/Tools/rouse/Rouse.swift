@@ -27,7 +27,7 @@ enum Rouse {
 
     static let version = "0.1.0"
 
-    /// Every command there is. Help and completion are made from this.
+    /// Every command there is. Help, manual pages and completion are made from this.
     static let groups = [
         CommandGroup("a server and its store", serveCommands + backupCommands + storeCommands),
         CommandGroup(
@@ -44,7 +44,7 @@ enum Rouse {
             "measuring and testing",
             benchCommands + loadCommands + fleetCommands + conformCommands
                 + conformClientCommands),
-        CommandGroup("this program", helpCommands + completionCommands),
+        CommandGroup("this program", helpCommands + completionCommands + manualCommands),
     ]
 
     static let commands = groups.flatMap(\.commands)
