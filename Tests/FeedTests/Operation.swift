@@ -72,7 +72,8 @@ extension Operation {
         case .finishPush: self = .finishPush
         case .keepProviderToken: self = .keepProviderToken
         case .sweepWakes: self = .sweepWakes
-        case .keepAlive: self = .keepAlive
+        // Both move the same row.
+        case .keepAlive, .rested: self = .keepAlive
         case .beat: self = .beat
         }
     }

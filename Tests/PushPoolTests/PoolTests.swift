@@ -17,6 +17,34 @@ import Wake
         #expect(stage.answer(1) == ["1 taken"])
     }
 
+    @Test("a claim that found nothing is made again once something was written or has become due")
+    func rest() {
+        var stage = Stage()
+        stage.changes = 7
+        _ = stage.wait()
+        _ = stage.give([], nextIn: 60_000)
+        for _ in 0..<100 { _ = stage.wait() }
+        #expect(stage.asked == nil)
+        stage.changes = 8
+        _ = stage.wait()
+        #expect(stage.asked != nil)
+        _ = stage.give([], nextIn: 2_000)
+        // This one did not count what waits for credentials that cannot send.
+        _ = stage.wait()
+        _ = stage.give([], nextIn: 60_000)
+        _ = stage.wait(5_000)
+        _ = stage.give([], nextIn: 2_000)
+        _ = stage.wait(1_900)
+        #expect(stage.asked == nil)
+        _ = stage.wait(200)
+        #expect(stage.asked != nil)
+        // Where others write, too, nobody knows.
+        stage.changes = nil
+        _ = stage.give([])
+        _ = stage.wait()
+        #expect(stage.asked != nil)
+    }
+
     @Test("one stream until APNs has believed a token, then as many as it allows")
     func trust() {
         var stage = Stage()

@@ -14,6 +14,8 @@ struct Stage {
     private(set) var told: [String] = []
     /// The store takes no answers.
     var storeFails = false
+    /// Another number after each change of what may be claimed.
+    var changes: UInt64?
     private var claim: PushClaim?
     private var tags: [UInt64: (connection: ConnectionID, tag: UInt64)] = [:]
     private var connections: [UInt64: ConnectionID] = [:]
@@ -57,13 +59,14 @@ struct Stage {
     /// Answers the claim that is open with these pushes.
     mutating func give(
         _ numbers: [UInt64], app: String = "chat", kind: PushKind = .silent,
-        lane: PushClass? = nil, more: Bool = false
+        lane: PushClass? = nil, more: Bool = false, nextIn: UInt64? = nil
     ) -> [String] {
         guard let claim else { return ["no claim is open"] }
         self.claim = nil
         let jobs = numbers.map { job($0, app: app, kind: kind, lane: lane) }
+        let next = nextIn.map { Timestamp(milliseconds: wall + $0) }
         return handle(
-            .claimed(claim, .success(ClaimedPushes(jobs: jobs, more: more, nextDue: nil))))
+            .claimed(claim, .success(ClaimedPushes(jobs: jobs, more: more, nextDue: next))))
     }
 
     /// How many pushes the last claim asks for.
@@ -121,7 +124,8 @@ struct Stage {
 
     private mutating func handle(_ input: PushInput) -> [String] {
         let moment = PushMoment(
-            now: Instant(milliseconds: now), uptime: Instant(milliseconds: now), wall: wall)
+            now: Instant(milliseconds: now), uptime: Instant(milliseconds: now), wall: wall,
+            changes: changes)
         var lines: [String] = []
         var finishes: [PushFinish] = []
         for action in pool.handle(input, at: moment) {

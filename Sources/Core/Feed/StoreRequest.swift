@@ -60,6 +60,9 @@ public enum StoreRequest: Equatable, Sendable {
     case sweepWakes(rows: Int)
     /// Every 2 s: the store's `alive_at`. A gap in it means that we were away.
     case keepAlive
+    /// Before anything else after a rest of the writer, which wrote nothing for so long: that was
+    /// no absence. Of a store with one writer.
+    case rested(Milliseconds)
     /// Of a store with several nodes, every 2 s: this one is there. Nodes whose lease is over are
     /// taken for gone, as is each session of theirs after `reconnectWindow`.
     case beat(NodeBeat)

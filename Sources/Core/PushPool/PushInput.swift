@@ -11,11 +11,14 @@ public struct PushMoment: Equatable, Sendable {
     public var uptime: Instant
     /// Milliseconds since 1970 as this host has it: right or wrong.
     public var wall: UInt64
+    /// Another number after each change of what may be claimed; `nil`: that is not known.
+    public var changes: UInt64?
 
-    public init(now: Instant, uptime: Instant, wall: UInt64) {
+    public init(now: Instant, uptime: Instant, wall: UInt64, changes: UInt64? = nil) {
         self.now = now
         self.uptime = uptime
         self.wall = wall
+        self.changes = changes
     }
 }
 
@@ -132,6 +135,8 @@ public struct PushClaim: Equatable, Sendable {
     public let rooms: [PushRoom]
     /// Whether the store is to say how much is due.
     public let countsQueues: Bool
+    /// `PushMoment.changes` when it was asked.
+    let changes: UInt64?
 }
 
 /// What came of a push, for the store.

@@ -29,6 +29,8 @@ public struct PushPool: Sendable {
     /// The doorbell rang, or more is due than was claimed.
     private var wantsClaim = true
     private var nextDue: Timestamp?
+    /// `PushMoment.changes` when a claim found nothing; `nil`: the last one found something.
+    private var emptyAt: UInt64?
     /// More is due in these, and waits for streams.
     private var blocked: Set<PushLane> = []
     private var countAt: Instant?
@@ -108,10 +110,18 @@ public struct PushPool: Sendable {
         while let first = retries.first, first.at <= turn.now {
             turn.actions.append(.finish(retries.removeFirst().finish))
         }
-        wantsClaim = true
-        nextDue = nil
+        if !wouldFindNothing(turn.moment) {
+            wantsClaim = true
+            nextDue = nil
+        }
         claim(&turn)
         wait(&turn)
+    }
+
+    /// Nothing was written since a claim found nothing, and nothing has become due.
+    private func wouldFindNothing(_ moment: PushMoment) -> Bool {
+        guard let emptyAt, emptyAt == moment.changes else { return false }
+        return nextDue.map { moment.wall < $0.milliseconds } ?? true
     }
 
     private func wait(_ turn: inout PushTurn) {
@@ -219,7 +229,7 @@ public struct PushPool: Sendable {
             .claim(
                 PushClaim(
                     asked: turn.now, streams: min(all, configuration.claimMax), rooms: rooms,
-                    countsQueues: counts)))
+                    countsQueues: counts, changes: turn.moment.changes)))
     }
 
     private mutating func claimed(
@@ -227,6 +237,7 @@ public struct PushPool: Sendable {
         _ turn: inout PushTurn
     ) {
         isClaiming = false
+        emptyAt = nil
         switch result {
         case .failure:
             nextDue = nil
@@ -235,6 +246,10 @@ public struct PushPool: Sendable {
             nextDue = claimed.nextDue
             wantsClaim = wantsClaim || claimed.more
             blocked = Set(claimed.blocked)
+            // What is due and cannot be sent now waits for more than the store.
+            if claim.countsQueues, claimed.queues.isEmpty, claimed.jobs.isEmpty, !claimed.more {
+                emptyAt = claim.changes
+            }
             deliver(
                 claimed.jobs.map { HeldPush(job: $0, claimedAt: claim.asked) }, &turn)
         }

@@ -96,7 +96,8 @@ final class GatewayLoop {
         refreshCredentials()
         while !inbox.isEmpty {
             let moment = PushMoment(
-                now: now, uptime: Instant(milliseconds: clocks.monotonic()), wall: clocks.wall())
+                now: now, uptime: Instant(milliseconds: clocks.monotonic()), wall: clocks.wall(),
+                changes: queue.changes)
             for action in pool.handle(inbox.removeFirst(), at: moment) { carryOut(action) }
             if inbox.isEmpty { flush() }
         }

@@ -7,6 +7,8 @@ import StoreService
 /// that has only the gateway keeps them in. Loop-confined; every question gets one answer, on a
 /// later turn of the loop, or none when the loop ends first.
 public protocol PushQueue: AnyObject {
+    /// Another number after each change of what may be claimed; `nil`: that is not known.
+    var changes: UInt64? { get }
     /// Takes pushes that are due, no more than `rooms` and `streams` say, at most one for each
     /// device at a time; each is the claimer's until its lease ends.
     func claim(
@@ -22,6 +24,8 @@ public protocol PushQueue: AnyObject {
 }
 
 extension PushQueue {
+    public var changes: UInt64? { nil }
+
     /// Keeps none: each start of the program makes one of its own.
     public func keepProviderToken(
         _ request: KeepProviderToken,
@@ -49,8 +53,11 @@ extension CredentialSource {
 final class StorePushQueue: PushQueue {
     private var client: StoreClient?
     private var open: [UInt64: (StoreResult) -> Void] = [:]
+    private let store: StoreService
+    var changes: UInt64? { store.changes }
 
     init(_ store: StoreService, on loop: Loop) {
+        self.store = store
         client = store.client(on: loop) { [unowned self] reply in
             self.open.removeValue(forKey: reply.ticket)?(reply.result)
         }

@@ -113,7 +113,7 @@ extension StoreRequest {
         case .enforceRetention: [.retention]
         case .sweepWakes: [.sweep]
         case .keepAlive: [.keepAlive]
-        case .claimPushes: []
+        case .claimPushes, .rested: []
         case .finishPush: [.finishPush]
         case .keepProviderToken: [.providerToken]
         }

@@ -112,7 +112,7 @@ extension StoreRequest {
         case .schedules(let request): request.app
         case .campaigns(let request): request.app
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .administer, .start, .restore,
-            .keepAlive, .enforceRetention, .claimPushes, .finishPush, .sweepWakes,
+            .keepAlive, .rested, .enforceRetention, .claimPushes, .finishPush, .sweepWakes,
             .keepProviderToken, .beat:
             nil
         }

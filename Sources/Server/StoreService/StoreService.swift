@@ -23,6 +23,9 @@ public struct StoreServiceLimits: Equatable, Sendable {
     /// Queries answered from one snapshot, and rows after which no further one is begun.
     public var queriesPerSnapshot = 64
     public var rowsPerSnapshot = 4_096
+    /// Milliseconds: the writer rests where nothing is due for so long. What is due sooner is
+    /// waited for awake, so that a crash finds a fresh `alive_at` while wakes have their graces.
+    public var shortestRest: UInt64 = 300_000
     /// Bytes of rows that the writer keeps in memory from one transaction to the next, about.
     public var carriedBytes = 32 << 20
 
@@ -40,11 +43,13 @@ public final class StoreService: Sendable {
     private let reads: Mailbox<ReadJob>
     public let health: StoreHealth
     public let apps: AppDirectory
+    private let isShared: Bool
 
     private init(
         writerThread: LoopThread, readerThread: LoopThread, writes: Mailbox<WriteJob>,
-        reads: Mailbox<ReadJob>, health: StoreHealth, apps: AppDirectory
+        reads: Mailbox<ReadJob>, health: StoreHealth, apps: AppDirectory, isShared: Bool
     ) {
+        self.isShared = isShared
         self.writerThread = writerThread
         self.readerThread = readerThread
         self.writes = writes
@@ -88,7 +93,7 @@ public final class StoreService: Sendable {
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
                 apps: apps, pause: pause, zones: zones, onCommit: onCommit, onUnreadable: report)
             return OpenedStore(
-                writes: writer.mailbox, rests: writer.restMailbox,
+                writes: writer.mailbox, rests: writer.restMailbox, isShared: !store.isSoleWriter,
                 reader: HandedOver(try store.reader()))
         }
         let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
@@ -99,7 +104,7 @@ public final class StoreService: Sendable {
         }
         return StoreService(
             writerThread: writerThread, readerThread: readerThread, writes: opened.writes,
-            reads: reads, health: health, apps: apps)
+            reads: reads, health: health, apps: apps, isShared: opened.isShared)
     }
 
     /// A door to the store for one loop; answers arrive on that loop.
@@ -108,6 +113,10 @@ public final class StoreService: Sendable {
     ) -> StoreClient {
         StoreClient(loop: loop, writes: writes, reads: reads, receive: receive)
     }
+
+    /// How often something was written; `nil`: others write to the store, too. Who asked and found
+    /// nothing finds nothing as long as it is the same and no time has come. From any thread.
+    public var changes: UInt64? { isShared ? nil : health.counts.changes }
 
     /// How many requests wait for the writer. From any thread; for metrics.
     public var waitingRequests: Int { writes.count + health.counts.queuedRequests }
@@ -150,6 +159,8 @@ public final class StoreHealth: Sendable {
         public var commits: UInt64 = 0
         public var requests: UInt64 = 0
         public var failedCommits: UInt64 = 0
+        /// Transactions that wrote something besides that the process is there.
+        public var changes: UInt64 = 0
         public var refusedForSpace: UInt64 = 0
         /// What the requests read and wrote, and the most of one: nothing else is done while it
         /// lasts.
@@ -200,6 +211,7 @@ public final class StoreHealth: Sendable {
 private struct OpenedStore: Sendable {
     let writes: Mailbox<WriteJob>
     let rests: Mailbox<ReaderRest>
+    let isShared: Bool
     let reader: HandedOver<any StoreReader>
 }
 

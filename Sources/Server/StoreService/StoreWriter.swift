@@ -36,6 +36,7 @@ final class StoreWriter {
     private var isServiceAsked = false
     /// When requests that wait for company are carried out without it; `nil`: none wait.
     private var aloneAt: UInt64?
+    private var rest = StoreRest(aliveAt: SystemClock.monotonicMilliseconds())
     /// The most requests that the next transaction may find room for.
     private var expected = Int.max
 
@@ -135,6 +136,8 @@ final class StoreWriter {
         aloneAt = nil
         let jobs = queue.take(min(limits.requestsPerCommit, expected))
         if !jobs.isEmpty {
+            rest.askedAt = loop.now
+            wakeUp()
             let (requests, left) = (jobs.map(\.request), queue.count)
             health.record { $0.queuedRequests = left }
             let results = carryOut(requests)
@@ -208,6 +211,7 @@ final class StoreWriter {
                 }
                 if isSound { counts.failure = nil }
             }
+            noteChanges(requests, outcomes, started)
             if checkpointDue == nil { checkpointDue = loop.now + Self.checkpointDelay }
             if requests.contains(where: \.changesApps) { areAppsStale = true }
             let failure = refreshStaleApps()
@@ -299,6 +303,11 @@ final class StoreWriter {
         loop.updateNow()
         let now = loop.now
         if let aloneAt, aloneAt <= now, !isServiceAsked { serve() }
+        if let until = rest.until {
+            guard until <= now else { return armTimer() }
+            wakeUp()
+        }
+        let changes = rest.changes
         let due = duties.indices.filter { duties[$0].due <= now }
             .sorted { (duties[$0].due, $0) < (duties[$1].due, $1) }
         // Other nodes' changes of apps are in force here with the next beat.
@@ -312,6 +321,8 @@ final class StoreWriter {
                     case .progressed(_, more: true) = outcome.answer
                 {
                     next = now
+                } else if case .committed = result, rest.changes == changes {
+                    rest.foundNothing(index)
                 }
                 duties[index].due = next
             }
@@ -322,7 +333,59 @@ final class StoreWriter {
         if beats { areAppsStale = true }
         _ = refreshStaleApps()
         if duties.contains(where: { $0.due <= now }) { askTurn() }
+        lieDown()
         armTimer()
+    }
+
+    // MARK: Resting
+
+    /// Rests if nobody has anything to do.
+    private func lieDown() {
+        guard store.isSoleWriter, health.isWritable, !areAppsStale, queue.isEmpty,
+            mailbox.count == 0, aloneAt == nil, !isTurnAsked,
+            loop.now >= rest.askedAt + StoreRest.patience,
+            // Only where somebody says that the process is there can it be known afterwards.
+            duties.contains(where: \.duty.request.saysAlive),
+            rest.areQuiet(duties.map(\.duty))
+        else { return }
+        let now = store.now()
+        var next: Timestamp?
+        do throws(StoreError) {
+            try store.read { snapshot throws(StoreError) in
+                next = try Rules.nextDue(in: snapshot, now: now)
+            }
+        } catch {
+            return
+        }
+        let wait = next.map { $0 > now ? $0.since(now) : 0 } ?? .max
+        guard wait >= limits.shortestRest else { return }
+        if checkpointDue != nil { checkpoint() }
+        rest.begin(until: loop.now + min(wait, StoreRest.longest))
+    }
+
+    /// The first transaction after a rest says that the process was there.
+    private func wakeUp() {
+        guard rest.until != nil else { return }
+        rest.end()
+        let elapsed = SystemClock.monotonicMilliseconds() - rest.aliveAt
+        _ = commit([.rested(elapsed)], budget: limits.rowsPerTurn)
+    }
+
+    /// - Parameter started: When the transaction began.
+    private func noteChanges(
+        _ requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>],
+        _ started: UInt64
+    ) {
+        var hasChanged = false
+        for (request, outcome) in zip(requests, outcomes) {
+            guard case .success(let outcome) = outcome else { continue }
+            if request.saysAlive { rest.aliveAt = started }
+            // Its own row changes nothing for anybody.
+            hasChanged = hasChanged || outcome.rows.written > (request.saysAlive ? 1 : 0)
+        }
+        guard hasChanged else { return }
+        rest.changed()
+        health.record { $0.changes += 1 }
     }
 
     // MARK: The journal
@@ -354,7 +417,7 @@ final class StoreWriter {
     }
 
     private func armTimer() {
-        let next = duties.map(\.due).min()
+        let next = rest.until ?? duties.map(\.due).min()
         var wait = next.map { $0 > loop.now ? $0 - loop.now : 0 }
         if areAppsStale { wait = min(wait ?? .max, Self.checkpointDelay) }
         for due in [checkpointDue, aloneAt] {
@@ -372,6 +435,14 @@ extension StoreRequest {
     /// next SYNC: it is not worth a commit of its own.
     fileprivate var waitsForCompany: Bool {
         if case .acknowledge = self { true } else { false }
+    }
+
+    /// Whether it writes down that the process is there.
+    fileprivate var saysAlive: Bool {
+        switch self {
+        case .keepAlive, .rested: true
+        default: false
+        }
     }
 
     /// Whether it may change what the directory of apps shows.

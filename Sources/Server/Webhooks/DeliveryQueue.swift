@@ -6,6 +6,8 @@ import StoreService
 /// The store as the sender sees it. Loop-confined; every question gets one answer, on a later
 /// turn of the loop, or none when the loop ends first.
 protocol DeliveryQueue: AnyObject {
+    /// Another number after each change of what may be claimed; `nil`: that is not known.
+    var changes: UInt64? { get }
     func claim(
         _ request: ClaimDeliveries,
         reply: @escaping (Result<ClaimedDeliveries, StoreError>) -> Void)
@@ -19,8 +21,11 @@ protocol DeliveryQueue: AnyObject {
 final class StoreDeliveryQueue: DeliveryQueue {
     private var client: StoreClient?
     private var open: [UInt64: (StoreResult) -> Void] = [:]
+    private let store: StoreService
+    var changes: UInt64? { store.changes }
 
     init(_ store: StoreService, on loop: Loop) {
+        self.store = store
         client = store.client(on: loop) { [unowned self] reply in
             self.open.removeValue(forKey: reply.ticket)?(reply.result)
         }

@@ -31,9 +31,13 @@ final class WebhookSender {
     private var isClaiming = false
     private var wantsClaim = true
     private var nextDue: Timestamp?
+    /// What had been written when a claim found nothing; `nil`: the last one found something.
+    private var emptyAt: UInt64?
     /// Answers the store could not take, in the order of their next try.
     private var retries: [(at: Instant, attempt: Attempt, answer: DeliveryAnswer)] = []
     private var countAt: Instant
+    /// What had been written when nothing was pending; `nil`: something was.
+    private var countedAt: UInt64?
     private var isEnded = false
     private var stopping: (until: Instant, done: () -> Void)?
 
@@ -79,12 +83,20 @@ final class WebhookSender {
             retries.removeFirst()
             write(first.attempt, first.answer)
         }
-        wantsClaim = true
-        nextDue = nil
+        if !wouldFindNothing {
+            wantsClaim = true
+            nextDue = nil
+        }
         claim()
         count()
         endIfStopped()
         armTimer()
+    }
+
+    /// Nothing was written since a claim found nothing, and nothing has become due.
+    private var wouldFindNothing: Bool {
+        guard let emptyAt, emptyAt == queue.changes else { return false }
+        return nextDue.map { parts.wall() < $0.milliseconds } ?? true
     }
 
     private func armTimer() {
@@ -99,11 +111,13 @@ final class WebhookSender {
     }
 
     private func count() {
-        guard countAt <= now, stopping == nil else { return }
+        guard countAt <= now, stopping == nil, countedAt == nil || countedAt != queue.changes
+        else { return }
         countAt = now + parts.configuration.countInterval
-        let (metrics, wall) = (parts.metrics, parts.wall)
-        queue.count { result in
+        let (metrics, wall, changes) = (parts.metrics, parts.wall, queue.changes)
+        queue.count { [weak self] result in
             guard case .success(let backlog) = result else { return }
+            self?.countedAt = backlog.events == 0 ? changes : nil
             metrics.pending.set(Int(clamping: backlog.events))
             metrics.deactivated.set(backlog.deactivated)
             let age = backlog.oldest.map {
@@ -125,12 +139,15 @@ final class WebhookSender {
         let request = ClaimDeliveries(
             ids: (0..<free).map { _ in freshID() }, underWay: underWay,
             perApp: parts.configuration.openPerApp, policy: parts.configuration.leased)
-        let asked = now
-        queue.claim(request) { [weak self] result in self?.claimed(result, asked) }
+        let (asked, changes) = (now, queue.changes)
+        queue.claim(request) { [weak self] result in self?.claimed(result, asked, changes) }
     }
 
-    private func claimed(_ result: Result<ClaimedDeliveries, StoreError>, _ asked: Instant) {
+    private func claimed(
+        _ result: Result<ClaimedDeliveries, StoreError>, _ asked: Instant, _ changes: UInt64?
+    ) {
         isClaiming = false
+        emptyAt = nil
         guard !isEnded else { return }
         switch result {
         case .failure(let error):
@@ -141,6 +158,7 @@ final class WebhookSender {
         case .success(let claimed):
             nextDue = claimed.nextDue
             wantsClaim = wantsClaim || claimed.more
+            if claimed.jobs.isEmpty, !claimed.more, open == 0 { emptyAt = changes }
             if !claimed.jobs.isEmpty { Failpoint.hit(.webhookClaimed) }
             for job in claimed.jobs { send(Attempt(job: job, startedAt: asked)) }
         }

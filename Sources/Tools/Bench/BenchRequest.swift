@@ -61,7 +61,8 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .finishPush: self = .finishPush
         case .keepProviderToken: self = .keepProviderToken
         case .sweepWakes: self = .sweepWakes
-        case .keepAlive: self = .keepAlive
+        // Both move the same row.
+        case .keepAlive, .rested: self = .keepAlive
         case .beat: self = .beat
         }
     }

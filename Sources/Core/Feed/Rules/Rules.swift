@@ -92,6 +92,7 @@ extension Work {
         case .sweepWakes(let rows): try sweepWakes(rows: rows)
         case .enforceRetention(let rows): try enforceRetention(rows: rows)
         case .keepAlive: try keepAlive()
+        case .rested(let elapsed): try rested(elapsed)
         case .beat(let node): try beat(node)
         case .start(let boot, let half): try start(boot: boot, epochHalf: half)
         case .schedules(.publishDue(let rows)): try publishDue(rows: rows)
@@ -163,7 +164,7 @@ extension Work {
         case .campaigns(let request): return try carryOut(request)
         case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
             .claimPushes,
-            .sweepWakes, .keepAlive, .beat, .enforceRetention, .start:
+            .sweepWakes, .keepAlive, .rested, .beat, .enforceRetention, .start:
             preconditionFailure("\(request) takes steps of its own")
         }
     }

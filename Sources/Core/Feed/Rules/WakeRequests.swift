@@ -41,6 +41,13 @@ extension Work {
         return .progressed(count: count, more: more || ended.more)
     }
 
+    func rested(_ elapsed: Milliseconds) throws(RuleFailure) -> StoreAnswer {
+        try waking { () throws(StoreError) in
+            try WakeRules.rested(elapsed, in: self.transaction, now: self.now)
+        }
+        return .done
+    }
+
     func keepAlive() throws(RuleFailure) -> StoreAnswer {
         effects.note(
             try waking { () throws(StoreError) in

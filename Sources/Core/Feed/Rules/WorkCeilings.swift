@@ -43,6 +43,7 @@ extension StoreRequest {
         case .keepProviderToken: "provider_token"
         case .sweepWakes: "sweep"
         case .keepAlive: "alive"
+        case .rested: "rested"
         case .beat: "beat"
         }
     }
@@ -93,7 +94,7 @@ extension StoreRequest {
         case .claimPushes: return costs.turn + costs.queue + 2 * costs.device
         // Each of its parts goes on by one device, whatever the others took.
         case .sweepWakes: return costs.turn + costs.queue + 4 * costs.device
-        case .keepAlive: return costs.queue
+        case .keepAlive, .rested: return costs.queue
         // The first turn over the sessions of a node that is gone.
         case .beat: return costs.turn + costs.queue
         case .keepProviderToken: return 16

@@ -7,8 +7,8 @@ import Wake
 // shows, makes deadlines later by as much.
 
 extension WakeRules {
-    private static let aliveName = MetaRecord.aliveName
-    private static let gapName = "wake_gap"
+    static let aliveName = MetaRecord.aliveName
+    static let gapName = "wake_gap"
     static let aliveInterval: Milliseconds = 2_000
     static let gapTolerance: Milliseconds = 5_000
     /// Waiting wakes made due again in one step.
