@@ -31,6 +31,7 @@ extension WakeRules {
         if request.countsQueues {
             claimed.queues = try queues.depths() + [campaigns.depth].compactMap { $0 }
         }
+        let subjects = WakeSubjects()
         var rest = rows[...]
         while !rest.isEmpty {
             // The pushes left are due as before. Campaigns have their part of the turn, as they
@@ -40,7 +41,8 @@ extension WakeRules {
                 break
             }
             try claim(
-                rest.prefix(claimedAtOnce), request, in: transaction, now: now, &claimed, &effects)
+                rest.prefix(claimedAtOnce), request, subjects, in: transaction, now: now,
+                &claimed, &effects)
             rest = rest.dropFirst(claimedAtOnce)
         }
         try campaigns.claim(
@@ -53,8 +55,9 @@ extension WakeRules {
     /// In the lock order, in a savepoint of their own, whose locks are a sequence. They are few,
     /// so that a claim that ends with its turn leaves those that were due last.
     private static func claim(
-        _ rows: ArraySlice<DueRow>, _ request: ClaimPushes, in transaction: any StoreTransaction,
-        now: Timestamp, _ claimed: inout ClaimedPushes, _ effects: inout WakeEffects
+        _ rows: ArraySlice<DueRow>, _ request: ClaimPushes, _ subjects: WakeSubjects,
+        in transaction: any StoreTransaction, now: Timestamp, _ claimed: inout ClaimedPushes,
+        _ effects: inout WakeEffects
     ) throws(StoreError) {
         var jobs = claimed.jobs
         var found = WakeEffects()
@@ -65,8 +68,8 @@ extension WakeRules {
                     UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
                 let claim = Claim(owner: request.boot, id: request.ids[jobs.count])
                 let (job, more) = try self.claim(
-                    row, claim, isSuspended: user?.isSuspended ?? false, in: transaction,
-                    now: now)
+                    row, claim, subjects, isSuspended: user?.isSuspended ?? false,
+                    in: transaction, now: now)
                 if let job { jobs.append(job) }
                 found += more
             }
@@ -76,7 +79,7 @@ extension WakeRules {
     }
 
     private static func claim(
-        _ due: DueRow, _ claim: Claim, isSuspended: Bool,
+        _ due: DueRow, _ claim: Claim, _ subjects: WakeSubjects, isSuspended: Bool,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> (PushJob?, WakeEffects) {
         let row = due.wake
@@ -100,7 +103,7 @@ extension WakeRules {
         var request: PushRequest?
         while step.sends == nil, let need = step.machine.need(now: now) {
             switch need {
-            case .wake: request = try claimWake(&step, claim)
+            case .wake: request = try claimWake(&step, claim, subjects)
             case .alert: request = try claimAlert(&step, claim)
             case .badge: request = try claimBadge(&step, claim)
             }
@@ -119,7 +122,7 @@ extension WakeRules {
     }
 
     private static func claimWake(
-        _ step: inout WakeStep, _ claim: Claim
+        _ step: inout WakeStep, _ claim: Claim, _ subjects: WakeSubjects
     ) throws(StoreError) -> PushRequest? {
         let pending = try step.transaction.pending(step.device, atMost: 1)
         try step.perform(
@@ -130,7 +133,7 @@ extension WakeRules {
         let subject = PushPayload.Subject(
             of: step.row.message, in: step.row.conversation, wake: step.row.flightWake)
         return .silent(
-            subject, options: try step.optionsOfSubject(), to: step.device.destination)
+            subject, options: try subjects.options(of: step), to: step.device.destination)
     }
 
     private static func claimAlert(
@@ -296,18 +299,6 @@ extension WakeStep {
         return (alert, content)
     }
 
-    /// Of the message or announcement that the wake names; none, if it is gone.
-    fileprivate func optionsOfSubject() throws(StoreError) -> PushOptions {
-        let key: [ColumnValue] = [.app(device.app), .identifier(row.message)]
-        let encoded =
-            if row.conversation == .none {
-                try transaction.record(AnnouncementRecord.self, key)?.pushOptions
-            } else {
-                try transaction.record(MessageRecord.self, key)?.pushOptions
-            }
-        return PushOptions(encoded: encoded ?? []) ?? PushOptions()
-    }
-
     /// In the device's language, else in the app's.
     fileprivate func text(_ content: AlertContent, others: UInt64) -> PushPayload.AlertText {
         content.options.shown(
@@ -325,5 +316,26 @@ extension PushPayload.Subject {
         self.init(
             event: isMessage ? "message" : "announcement", message: isKnown ? object : nil,
             conversation: conversation != .none ? conversation : nil, wake: wake)
+    }
+}
+
+/// What backends say of the messages and announcements that the wakes of one claim name. A crowd
+/// is woken by the same one: it is read once.
+private final class WakeSubjects {
+    private var known: [[ColumnValue]: PushOptions] = [:]
+
+    /// None, if what the wake names is gone.
+    func options(of step: WakeStep) throws(StoreError) -> PushOptions {
+        let key: [ColumnValue] = [.app(step.device.app), .identifier(step.row.message)]
+        if let options = known[key] { return options }
+        let encoded =
+            if step.row.conversation == .none {
+                try step.transaction.record(AnnouncementRecord.self, key)?.pushOptions
+            } else {
+                try step.transaction.record(MessageRecord.self, key)?.pushOptions
+            }
+        let options = PushOptions(encoded: encoded ?? []) ?? PushOptions()
+        known[key] = options
+        return options
     }
 }
