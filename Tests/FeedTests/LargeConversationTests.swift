@@ -129,6 +129,21 @@ struct LargeConversationTests {
                 == ["conversation of 4"] + ["a", "b", "c", "d"].map { "participant \($0)" })
     }
 
+    /// The rows of users are locked in the order of their names, the actor's too.
+    @Test("a participant may add and remove others", arguments: [("a", "z"), ("c", "b")])
+    func byParticipant(actor: String, other: String) throws {
+        #expect(try world.add(["d"], to: id).refusal == nil)
+        let session = try world.login(actor, DeviceID(high: 1, low: 1)).session
+        let change: Mutation.Operation =
+            other == "z"
+            ? .addParticipants(AddParticipants(conversation: id, users: [other]))
+            : .removeParticipants(RemoveParticipants(conversation: id, users: [other]))
+        #expect(try world.mutate(session, 1, change).code == 0)
+        try world.finishFanOut()
+        #expect(
+            try world.texts(other).last == (other == "z" ? "participant z" : "removed b"))
+    }
+
     @Test("who joins a large conversation costs the same whatever number takes part")
     func cost() throws {
         var rows: [Int] = []

@@ -107,7 +107,7 @@ extension Work {
             _ = try record(MetadataRecord.self, metadata.rowKey)
             try put(metadata)
         }
-        try join(users, &conversation)
+        try join(users, &conversation, by: actor)
         var event = WebhookEvent(.conversationCreated, id, by: actor.name)
         event.joined = users.map(\.name)
         note(event, app)
@@ -138,7 +138,7 @@ extension Work {
             }
         }
         guard !added.isEmpty else { return conversation }
-        try join(added, &conversation)
+        try join(added, &conversation, by: actor)
         var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
         event.joined = added.map(\.name)
         note(event, app)
@@ -160,7 +160,7 @@ extension Work {
 
     /// Writes the memberships and tells everyone concerned. They see later messages only.
     private func join(
-        _ users: [UserID], _ conversation: inout ConversationRecord
+        _ users: [UserID], _ conversation: inout ConversationRecord, by actor: Actor
     ) throws(RuleFailure) {
         try refuseDeleting(users, conversation.app)
         let total = conversation.participants + UInt64(users.count)
@@ -174,7 +174,7 @@ extension Work {
             conversation.largeRevision = conversation.revision + 1
         }
         effects.audiences.append(.conversation(conversation.app, conversation.conversation))
-        try deliver(.join, object: [], joining: users.count, in: &conversation) {
+        try deliver(.join, object: [], joining: users.count, by: actor, in: &conversation) {
             conversation throws(RuleFailure) in
             // A membership changes with a revision of its conversation: this version is above
             // every one of the name, also of a user who was deleted and erased (SYN-5).

@@ -6,8 +6,10 @@ extension Work {
     /// the change into the feeds: at once if it concerns few and nothing is on its way before
     /// it, else as a job, which is the acknowledgement (protocol: feed). So no feed gets the
     /// changes of a conversation out of order.
+    ///
+    /// - Parameter actor: Of a join or a removal, who asks for it.
     func deliver(
-        _ change: FanOutKind, object: [UInt8], joining: Int,
+        _ change: FanOutKind, object: [UInt8], joining: Int, by actor: Actor = .backend,
         in conversation: inout ConversationRecord,
         storing store: (ConversationRecord) throws(RuleFailure) -> Void
     ) throws(RuleFailure) {
@@ -22,7 +24,7 @@ extension Work {
             app: conversation.app, conversation: conversation.conversation,
             revision: conversation.revision, change: change, object: object, cursor: "",
             createdAt: now, turnAt: now)
-        if waiting == nil && isDirect(job, conversation, joining: joining) {
+        if waiting == nil && isDirect(job, conversation, joining: joining, by: actor) {
             // The entries that do not fit into the request wait for the next.
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
@@ -36,10 +38,13 @@ extension Work {
 
     /// - Parameter joining: how many join, or leave.
     private func isDirect(
-        _ job: FanOutRecord, _ conversation: ConversationRecord, joining: Int
+        _ job: FanOutRecord, _ conversation: ConversationRecord, joining: Int, by actor: Actor
     ) -> Bool {
         switch Audience.recipients(of: job, in: conversation) {
-        case .joined, .left: return joining <= limits.directRecipients
+        case .joined, .left:
+            // A user's own row is locked for the mutation's number afterwards. Where all are
+            // told the actor was locked in turn; here it would come after names above it.
+            return actor == .backend && joining <= limits.directRecipients
         case .recipients, .everybody: break
         }
         // Both are bounded by the limit of participants.

@@ -29,7 +29,7 @@ extension Work {
     ) throws(RuleFailure) {
         conversation.participants -= min(conversation.participants, UInt64(leaving.count))
         effects.audiences.append(.conversation(conversation.app, conversation.conversation))
-        try deliver(.leave, object: [], joining: leaving.count, in: &conversation) {
+        try deliver(.leave, object: [], joining: leaving.count, by: actor, in: &conversation) {
             conversation throws(RuleFailure) in
             for var member in leaving {
                 member.leftRevision = conversation.revision
