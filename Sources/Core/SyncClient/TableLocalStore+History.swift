@@ -337,8 +337,10 @@ extension TableLocalStore {
             guard let since, !user.isEmpty else { return }
             let entry: Entry = try TableLocalStore.decoded(row.entry)
             switch entry.body {
+            // Who took part in a large one is not known here: its backend makes it again.
             case .conversationState(let state)
-            where state.creator.isExactly(user) && state.createdMs >= since:
+            where state.creator.isExactly(user) && state.createdMs >= since
+                && state.participants == 0:
                 let create = CreateConversation(
                     conversation: entry.conversation,
                     participants: try TableLocalStore.participants(
