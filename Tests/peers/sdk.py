@@ -8,6 +8,7 @@ came of each is read past the door. Prints a line a fact, and `all is well` at t
 """
 
 import argparse
+import os
 import socket
 import threading
 import time
@@ -194,6 +195,26 @@ def idle(port, key):
     print("ok asked over another connection")
 
 
+def keys(port, key):
+    """What no header can hold is refused before it is sent, and a key is never in an error."""
+    problem = raises(ValueError, Client, f"http://127.0.0.1:{port}", key + "\n")
+    expect(key not in str(problem), "the error does not hold the API key")
+    client = Client(f"http://127.0.0.1:{port}", key)
+    raises(ValueError, client.publish_message, "room", text("x"), idempotency_key="two words")
+
+
+def forked(port, key):
+    """A child has a connection of its own: answers of both do not mix."""
+    client = Client(f"http://127.0.0.1:{port}", key)
+    client.list_webhooks()
+    before = client._connection()  # noqa: SLF001, to tell the two apart
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if client._connection() is not before else 1)  # noqa: SLF001
+    expect(os.waitpid(child, 0)[1] == 0, "a child has a connection of its own")
+    expect(client._connection() is before, "its parent keeps the one it has")  # noqa: SLF001
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--api", type=int, required=True)
@@ -208,6 +229,8 @@ def main():
     refusals(straight, client, given.api)
     lists(straight, room)
     idle(given.api, given.api_key)
+    keys(given.api, given.api_key)
+    forked(given.api, given.api_key)
     print("all is well")
 
 

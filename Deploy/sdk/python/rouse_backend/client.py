@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
+import os
 import random
-import select
+import selectors
 import threading
 import time
 import urllib.parse
@@ -45,6 +46,13 @@ class Retries:
         return max(most * chance, asked or 0.0)
 
 
+class _Own(threading.local):
+    """What a thread has: its connection, and the process that opened it."""
+
+    connection: http.client.HTTPConnection | None = None
+    process = 0
+
+
 class Client(Operations):
     """Rouse's backend API, as one app.
 
@@ -69,11 +77,14 @@ class Client(Operations):
         place = urllib.parse.urlsplit(url)
         if place.scheme not in ("http", "https") or not place.hostname or place.query:
             raise ValueError(f"not the address of a server: {url}")
+        if not _is_word(api_key):
+            # Without the key: errors come into logs.
+            raise ValueError("the API key is empty, or has a character that no key has")
         self._is_secure = place.scheme == "https"
         self._host, self._port = place.hostname, place.port
         self._base = place.path.rstrip("/")
         self._key, self._timeout, self._retries = api_key, timeout, retries
-        self._own = threading.local()
+        self._own = _Own()
 
     def __repr__(self) -> str:
         return f"Client({self._host!r})"
@@ -90,7 +101,7 @@ class Client(Operations):
 
     def close(self) -> None:
         """Ends this thread's connection; the next request opens another."""
-        connection = getattr(self._own, "connection", None)
+        connection = self._own.connection
         if connection is not None:
             connection.close()
 
@@ -110,6 +121,8 @@ class Client(Operations):
             headers["Content-Type"] = "application/json"
         if is_keyed:
             key = key or str(uuid.uuid4())
+            if not _is_word(key):
+                raise ValueError(f"not an idempotency key: {key!r}")
             headers["Idempotency-Key"] = key
         may_repeat = is_keyed or method in _IDEMPOTENT
         return self._try(method, target, data, headers, key, may_repeat)
@@ -161,15 +174,28 @@ class Client(Operations):
             raise Unreachable(text, None if is_sent else False, key) from error
 
     def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
-            connection = kind(self._host, self._port, timeout=self._timeout)
-            self._own.connection = connection
-        elif connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
-            # Nothing was asked, so there is nothing to read but its end: the server closed it.
-            connection.close()
-        return connection
+        connection = self._own.connection
+        if connection is not None and self._own.process == os.getpid():
+            if connection.sock is not None and _is_readable(connection.sock):
+                # Nothing was asked, so there is nothing to read but its end: the server closed it.
+                connection.close()
+            return connection
+        # The first, or one of the process that this one was forked from: its socket is both's.
+        kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
+        made: http.client.HTTPConnection = kind(self._host, self._port, timeout=self._timeout)
+        self._own.connection, self._own.process = made, os.getpid()
+        return made
+
+
+def _is_word(text: str) -> bool:
+    """Whether it can stand in a header as it is."""
+    return text != "" and all("!" <= character <= "~" for character in text)
+
+
+def _is_readable(sock: Any) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _word(value: Any) -> str:

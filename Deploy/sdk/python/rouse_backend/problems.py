@@ -37,7 +37,7 @@ class Refused(Problem):
         #: The number of the sync protocol's registry; 0 if the answer was not the server's own.
         self.code = code
         self.detail = detail
-        #: The server's log names the request so.
+        #: The server's log names the request so, at the level `debug`.
         self.request_id = request_id
         self.retry_after = retry_after
         self.idempotency_key = idempotency_key
