@@ -95,7 +95,7 @@ import Testing
             "place/rouse.conf:9: store.postgres: libpq cannot read it",
             "place/rouse.conf:10: webhooks.ca_file: cannot read place/gone.pem",
             "environment: ROUSE_LOG_LEVL names no setting; did you mean ROUSE_LOG_LEVEL?",
-            "--set timers.drian=5: unknown key `timers.drian`; did you mean `timers.drain`?",
+            "--set timers.drian: unknown key `timers.drian`; did you mean `timers.drain`?",
         ] { #expect(told.contains("\n  \(line)"), "\(line)\n---\n\(told)") }
         #expect(told.hasPrefix("rouse serve: 9 mistakes:\n"), "\(told)")
         #expect(!told.contains("hunter2"))
@@ -122,6 +122,31 @@ import Testing
         if !address.contains("[") {
             #expect(shown.output.contains("host=db.example") && shown.output.contains("***"))
         }
+    }
+
+    @Test("a mistake is told without the secret that stands in it")
+    func secretMistakes() throws {
+        let secret = "postgresql://rouse:hunter2@db/rouse?sslmoode=require"
+        let program = try Program()
+        try program.write("store.postgres: \(secret)\n", "colon.conf")
+        for words in [
+            ["--set", "store.postgres=\(secret)"], ["--set", "store.postgers=\(secret)"],
+            ["--set", "store.postgres \(secret)"], ["--config", "colon.conf"],
+        ] {
+            let told = try program.rouse(["serve", "--check-config"] + words)
+            #expect(told.status == 78 && told.errors.contains("store.postg"), "\(told.all)")
+            #expect(!told.all.contains("hunter2"), "\(told.all)")
+        }
+    }
+
+    @Test("a store where relative paths started once is not left for an empty one")
+    func formerStore() throws {
+        let program = try Program()
+        try prepare(program)
+        try program.write("", "rouse.db")
+        let told = try program.rouse("serve", "--config", "place/rouse.conf", "--check-config")
+        #expect(told.status == 78, "\(told.all)")
+        #expect(told.errors.contains("place/rouse.db") && told.errors.contains(" rouse.db "))
     }
 
     @Test("an address without a password is shown as it is")

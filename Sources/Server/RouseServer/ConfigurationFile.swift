@@ -87,6 +87,13 @@ struct ConfigurationFile: Equatable, Sendable {
         }
     }
 
+    /// What may be shown of a line that is not understood: its first word, which is meant to be a
+    /// key. The rest may be a secret.
+    static func key(in line: String) -> String {
+        let key = line.prefix { $0 != "=" && $0 != ":" && !$0.isWhitespace }
+        return key.isEmpty ? "..." : String(key)
+    }
+
     private static func setting(
         in line: Substring
     ) throws(ConfigurationError) -> (key: String, value: String)? {
@@ -101,7 +108,8 @@ struct ConfigurationFile: Equatable, Sendable {
         content = trimmed(content)
         if content.isEmpty { return nil }
         guard let equals = content.firstIndex(of: "=") else {
-            throw ConfigurationError("expected `key = value`, found `\(content)`")
+            throw ConfigurationError(
+                "expected `key = value`, found `\(key(in: content))`")
         }
         let key = trimmed(String(content[..<equals]))
         var value = trimmed(String(content[content.index(after: equals)...]))

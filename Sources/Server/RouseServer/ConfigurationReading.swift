@@ -53,7 +53,9 @@ public struct ConfigurationReading: Sendable {
         var settings = file.settings
         problems = file.problems
         for override in overrides {
-            let said = ConfigurationFile(text: override, place: "--set \(override)")
+            // What is set may be a secret.
+            let place = "--set \(ConfigurationFile.key(in: override))"
+            let said = ConfigurationFile(text: override, place: place)
             settings += said.settings
             problems += said.problems
         }
@@ -69,7 +71,7 @@ public struct ConfigurationReading: Sendable {
             let meant = Spelling.nearest(setting.key, among: keys)
             note(
                 setting,
-                "unknown key `\(setting.key)`"
+                "unknown key `\(ConfigurationFile.key(in: setting.key))`"
                     + (meant.map { "; did you mean `\($0)`?" } ?? ""))
             return
         }

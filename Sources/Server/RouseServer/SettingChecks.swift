@@ -63,7 +63,7 @@ extension Server {
         look("webhooks.ca_file") { _ = try webhookAuthorities(configuration) }
         look("store.postgres") { try checkAddress(configuration.postgres) }
         if case .file(let path) = configuration.storePlace {
-            look("store.path") { try checkStore(path) }
+            look("store.path") { try checkStore(path, configuration.folder) }
         }
         look("admin.socket", "store.path") { try checkSocket(configuration.adminSocketPath) }
         return problems
@@ -75,15 +75,28 @@ extension Server {
     }
 
     static func checkPaths(_ configuration: Configuration) throws {
-        if case .file(let path) = configuration.storePlace { try checkStore(path) }
+        if case .file(let path) = configuration.storePlace {
+            try checkStore(path, configuration.folder)
+        }
         try checkSocket(configuration.adminSocketPath)
     }
 
-    private static func checkStore(_ path: String) throws {
+    private static func checkStore(_ path: String, _ folder: String) throws {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw ServerError("store.path: must name a file")
         }
         let files = FileManager.default
+        // Relative paths of a file began at the working directory once: the store that is served
+        // must not become another, empty one.
+        let relative = path.dropFirst(folder.count)
+        if !folder.isEmpty, path.hasPrefix(folder), !relative.hasPrefix("/"),
+            !files.fileExists(atPath: path), files.fileExists(atPath: String(relative))
+        {
+            throw ServerError(
+                "store.path: there is no store at \(path), but \(relative) is one in the working "
+                    + "directory. Relative paths start at the folder of the configuration: move "
+                    + "the store there, or name it with its whole path")
+        }
         if let type = (try? files.attributesOfItem(atPath: path))?[.type] as? FileAttributeType,
             type != .typeRegular
         {
