@@ -1,11 +1,11 @@
 import EventLoop
-import Feed
 import Foundation
 import Model
 import SQLiteStore
 import Testing
 import Wire
 
+@testable import Feed
 @testable import StoreService
 
 /// The writer rests where nothing is due, and is awake when something is.
@@ -26,6 +26,7 @@ import Wire
         private let folder: URL
         private let thread: LoopThread
         private let box = Box()
+        private var isStopped = false
 
         private final class Box: @unchecked Sendable {
             // @unchecked: `client` is used on its loop only; the rest under `lock`.
@@ -58,10 +59,28 @@ import Wire
             }
         }
 
-        deinit {
+        func stop() {
+            if isStopped { return }
+            isStopped = true
             thread.stop()
             thread.join()
             service.stop()
+        }
+
+        /// When the process was there last, as the file says after the service's end.
+        func alive() throws -> Timestamp {
+            let store = try SQLiteStore(
+                path: folder.appendingPathComponent("rouse.db").path, tables: Schema.tables)
+            defer { store.close() }
+            var found: MetaRecord?
+            try store.read { snapshot throws(StoreError) in
+                found = try snapshot.record(MetaRecord.self, [.text(MetaRecord.aliveName)])
+            }
+            return Timestamp(milliseconds: try #require(found).number)
+        }
+
+        deinit {
+            stop()
             try? FileManager.default.removeItem(at: folder)
         }
 
@@ -94,6 +113,28 @@ import Wire
                 if !wait(3, until: { $0.commits != commits }) { return true }
             }
             return false
+        }
+    }
+
+    @Test("who stops it in a rest leaves no outage behind")
+    func stopped() throws {
+        let bench = try Bench()
+        #expect(bench.rests())
+        let stopping = UInt64(Date().timeIntervalSince1970 * 1_000)
+        bench.stop()
+        #expect(try bench.alive().milliseconds + 1_000 >= stopping)
+    }
+
+    @Test("a clock that is set, or a machine that slept, ends a rest")
+    func clocks() {
+        var rest = StoreRest(aliveAt: 0)
+        rest.begin(at: 1_000, wall: Timestamp(milliseconds: 500_000), until: 90_000)
+        for (now, wall, hasMoved) in [
+            (61_000, 560_000, false), (61_000, 564_000, false), (61_000, 566_000, true),
+            (61_000, 400_000, true),
+        ] as [(UInt64, UInt64, Bool)] {
+            let found = rest.hasClockMoved(now, wall: Timestamp(milliseconds: wall))
+            #expect(found == hasMoved, "\(now) \(wall)")
         }
     }
 

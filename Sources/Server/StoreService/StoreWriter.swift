@@ -102,7 +102,11 @@ final class StoreWriter {
         return rests
     }
 
-    deinit { store.close() }
+    deinit {
+        // The next start finds that the process was there.
+        wakeUp()
+        store.close()
+    }
 
     private func received(_ jobs: [WriteJob]) {
         for (index, job) in jobs.enumerated() {
@@ -304,7 +308,9 @@ final class StoreWriter {
         let now = loop.now
         if let aloneAt, aloneAt <= now, !isServiceAsked { serve() }
         if let until = rest.until {
-            guard until <= now else { return armTimer() }
+            guard until <= now || rest.hasClockMoved(now, wall: store.now()) else {
+                return armTimer()
+            }
             wakeUp()
         }
         let changes = rest.changes
@@ -350,17 +356,23 @@ final class StoreWriter {
         else { return }
         let now = store.now()
         var next: Timestamp?
+        var isUnfinished = true
         do throws(StoreError) {
             try store.read { snapshot throws(StoreError) in
+                isUnfinished = try Rules.isUnfinished(in: snapshot)
                 next = try Rules.nextDue(in: snapshot, now: now)
             }
         } catch {
             return
         }
+        guard !isUnfinished else { return }
         let wait = next.map { $0 > now ? $0.since(now) : 0 } ?? .max
         guard wait >= limits.shortestRest else { return }
         if checkpointDue != nil { checkpoint() }
-        rest.begin(until: loop.now + min(wait, StoreRest.longest))
+        // Whether the store works again, the duties find out.
+        guard health.isWritable else { return }
+        rest.begin(
+            at: loop.now, wall: store.now(), until: loop.now + min(wait, StoreRest.longest))
     }
 
     /// The first transaction after a rest says that the process was there.
@@ -400,6 +412,10 @@ final class StoreWriter {
         checkpoint()
         health.record { $0.readerRests += 1 }
         for rest in rests { rest.goesOn.post(rest) }
+        if !health.isWritable, rest.until != nil {
+            wakeUp()
+            askTurn()
+        }
     }
 
     /// A reader that takes one snapshot after the other could keep a full journal from ever being
@@ -417,7 +433,7 @@ final class StoreWriter {
     }
 
     private func armTimer() {
-        let next = rest.until ?? duties.map(\.due).min()
+        let next = rest.until.map { min($0, loop.now + StoreRest.look) } ?? duties.map(\.due).min()
         var wait = next.map { $0 > loop.now ? $0 - loop.now : 0 }
         if areAppsStale { wait = min(wait ?? .max, Self.checkpointDelay) }
         for due in [checkpointDue, aloneAt] {

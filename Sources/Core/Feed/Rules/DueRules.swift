@@ -36,6 +36,15 @@ extension Rules {
         return due.min()
     }
 
+    /// Whether something waits that nobody else's time tells: devices whose grace runs, for which a
+    /// crash must not look like a long outage, and content that is still to be removed.
+    public static func isUnfinished(in snapshot: any StoreSnapshot) throws(StoreError) -> Bool {
+        let wakes = try snapshot.records(
+            WakeRecord.self, Scan(index: "wake_by_waiting", limit: 1))
+        if !wakes.isEmpty { return true }
+        return try !snapshot.records(PurgeRecord.self, Scan(limit: 1)).isEmpty
+    }
+
     /// Suspended apps publish nothing.
     private static func nextScheduled(
         in snapshot: any StoreSnapshot, now: Timestamp
