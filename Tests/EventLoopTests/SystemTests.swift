@@ -145,7 +145,8 @@ import Testing
                 return during == before + 10 && Descriptors.openCount == before
             }
             precondition(isExact)
-            let isOpen = (0..<1000).filter { fcntl($0, F_GETFD) != -1 }
+            // Other tests of the parent have many open.
+            let isOpen = (0..<getdtablesize()).filter { fcntl($0, F_GETFD) != -1 }
             precondition(abs((Descriptors.openCount ?? 0) - isOpen.count) <= 1)
             var limit = rlimit()
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
