@@ -25,21 +25,9 @@ import Testing
     ]
 
     @Test("what an app shows of its own is what the alert would have been, field by field")
-    func noticesEqualAlerts() throws {
-        let world = try World()
-        defer { world.clear() }
-        let story = try Story(world, name: "hints", point: nil)
-        defer { story.end() }
-        do {
-            try play(story)
-        } catch {
-            Issue.record("\(error)\n\(story.server.lastLogLines(12))")
-        }
-    }
+    func noticesEqualAlerts() throws { try Story.play("hints", grace: 5, play) }
 
     private func play(_ story: Story) throws {
-        try story.start()
-        story.use(apiKey: try story.makeApp("story", grace: 5).secret)
         for (id, users) in [
             (Self.room, #"["anna","ben"]"#), (Self.talk, #"["emil","fay","gus","hal"]"#),
         ] {

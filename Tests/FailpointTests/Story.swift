@@ -5,6 +5,7 @@ import Failpoints
 import Foundation
 import Glibc
 import Model
+import Testing
 
 @testable import Scenario
 
@@ -363,6 +364,28 @@ final class Story {
         } catch let error as StoryError {
             throw StoryError(
                 "\(error); it says \(try facts(device) as Any), of its wakes \(try wakes(device))")
+        }
+    }
+}
+
+extension Story {
+    /// Plays acts that no kill interrupts, with an app; what goes wrong is told with the server's
+    /// last words.
+    ///
+    /// - Parameter grace: of the app, in seconds.
+    static func play(
+        _ name: String, grace: UInt64, _ acts: (Story) throws -> Void
+    ) throws {
+        let world = try World()
+        defer { world.clear() }
+        let story = try Story(world, name: name, point: nil)
+        defer { story.end() }
+        do {
+            try story.start()
+            story.use(apiKey: try story.makeApp("story", grace: grace).secret)
+            try acts(story)
+        } catch {
+            Issue.record("\(error)\n\(story.server.lastLogLines(12))")
         }
     }
 }

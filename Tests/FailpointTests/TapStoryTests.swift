@@ -10,21 +10,9 @@ import Testing
     private static let room = "0190a1b2-c3d4-7000-8000-0000000000d5"
 
     @Test("what is read alone goes alone, and a tap leads into the conversation")
-    func story() throws {
-        let world = try World()
-        defer { world.clear() }
-        let story = try Story(world, name: "tap", point: nil)
-        defer { story.end() }
-        do {
-            try play(story)
-        } catch {
-            Issue.record("\(error)\n\(story.server.lastLogLines(12))")
-        }
-    }
+    func story() throws { try Story.play("tap", grace: 5, play) }
 
     private func play(_ story: Story) throws {
-        try story.start()
-        story.use(apiKey: try story.makeApp("story", grace: 5).secret)
         struct Room: Encodable {
             let id = TapStoryTests.room
             let participants = ["anna"]

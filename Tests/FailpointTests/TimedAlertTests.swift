@@ -26,21 +26,9 @@ import Testing
     }
 
     @Test("a scheduled message is published at its time, and alerted at its own")
-    func story() throws {
-        let world = try World()
-        defer { world.clear() }
-        let story = try Story(world, name: "timed", point: nil)
-        defer { story.end() }
-        do {
-            try play(story)
-        } catch {
-            Issue.record("\(error)\n\(story.server.lastLogLines(12))")
-        }
-    }
+    func story() throws { try Story.play("timed", grace: 1, play) }
 
     private func play(_ story: Story) throws {
-        try story.start()
-        story.use(apiKey: try story.makeApp("story", grace: 1).secret)
         struct Room: Encodable {
             let id = TimedAlertStoryTests.room
             let participants = ["anna"]

@@ -148,4 +148,37 @@ import Wire
         let due = try nextDue()
         #expect(due == nil || due == world.now)
     }
+
+    private func isUnfinished() throws -> Bool {
+        var found = false
+        try world.store.read { snapshot throws(StoreError) in
+            found = try Rules.isUnfinished(in: snapshot)
+        }
+        return found
+    }
+
+    @Test("it does not rest while a conversation's content is still to be removed")
+    func removal() throws {
+        let room = try world.converse(["anna", "ben"])
+        for text in ["one", "two"] { try world.publish(text, to: room) }
+        try settle()
+        #expect(try !isUnfinished())
+        _ = try world.end(room)
+        #expect(try isUnfinished())
+        try world.retain()
+        #expect(try !isUnfinished())
+    }
+
+    @Test("it does not rest while a device has time to answer a push")
+    func grace() throws {
+        let session = try world.login(
+            "anna", DeviceID(high: 4, low: 4), push: Pushes.registration()
+        ).session
+        try pushes.end(session, within: 0)
+        let room = try world.converse(["anna", "ben"])
+        #expect(try !isUnfinished())
+        try world.publish("one", to: room, from: "ben")
+        try pushes.finish(try #require(try pushes.claim().first))
+        #expect(try isUnfinished())
+    }
 }

@@ -446,4 +446,28 @@ import Wire
             }
         }
     }
+
+    @Test(
+        "a restored server that lost it is not given it again", arguments: EngineFactory.allCases)
+    func restored(_ engine: EngineFactory) throws {
+        try one.withLocal(engine) { local in
+            let made = ConversationID(high: 2, low: 2)
+            for (participants, number) in [(0, 1), (300, 0)] as [(UInt32, Int)] {
+                var own = one.state(made, creator: "anna", created: 3_000)
+                own.version = UInt64(participants) + 1
+                own.body = .conversationState(
+                    ConversationState(
+                        createdMs: 3_000, creator: "anna", participants: participants))
+                try one.feed([own], local)
+                let change = one.snapshot([one.state()], from: 1, since: 1_000)
+                _ = try local.applySnapshot(change, at: Timestamp(milliseconds: 5_000))
+                let waiting = try local.mutations(
+                    after: 0, limit: 9, now: Timestamp(milliseconds: 5_000))
+                #expect(waiting.count == number, "\(participants)")
+                if let last = waiting.last {
+                    try local.saveResults([MutationResult(number: last.number)])
+                }
+            }
+        }
+    }
 }
