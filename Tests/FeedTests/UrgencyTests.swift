@@ -213,6 +213,60 @@ extension Pushes {
         #expect(try pushes.run(2_000) == [])
     }
 
+    @Test func aSessionThatEndsBeforeItHeardOfAUsefulChangeIsMadeUpFor() throws {
+        let changes: [(what: String, (Pushes, ConversationID, MessageRecord) throws -> Void)] = [
+            ("nothing", { _, _, _ in }),
+            ("a passive message", { pushes, room, _ in try pushes.say("2", in: room, .passive) }),
+            (
+                "an own passive message",
+                { pushes, room, _ in try pushes.say("2", in: room, .passive, from: "bob") }
+            ),
+            (
+                "a deletion",
+                { pushes, _, shown in
+                    _ = try pushes.world.ask(
+                        .deleteMessage(app: World.app, shown.message, idempotency: nil))
+                }
+            ),
+            (
+                "read on the tablet",
+                { pushes, room, shown in
+                    let other = try pushes.open("bob", tablet, token: 2).session
+                    try pushes.acknowledge(
+                        other, try pushes.head("bob"),
+                        reads: [ReadReceipt(conversation: room, through: shown.position)])
+                }
+            ),
+        ]
+        for (what, change) in changes {
+            let (pushes, room) = try Pushes.sleeping()
+            let session = try pushes.open("bob", phone).session
+            let shown = try pushes.say("1", in: room)
+            try pushes.acknowledge(session, try pushes.head("bob"))
+            try change(pushes, room, shown)
+            // The session counts: it is told there, and nothing is pushed.
+            #expect(try pushes.run(1_000) == [], "\(what)")
+            // Its socket is gone, and it never heard.
+            try pushes.end(session, within: 10_000)
+            let isMissed = what != "nothing" && what != "an own passive message"
+            #expect(try pushes.run(15_000) == (isMissed ? ["silent"] : []), "\(what)")
+            try pushes.nap("bob", phone)
+            #expect(try pushes.hours(1) == [], "\(what)")
+        }
+    }
+
+    @Test func whatAPhoneReadItselfDoesNotWakeIt() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let session = try pushes.open("bob", phone).session
+        let shown = try pushes.say("1", in: room)
+        try pushes.acknowledge(
+            session, try pushes.head("bob"),
+            reads: [ReadReceipt(conversation: room, through: shown.position)])
+        // It is gone before it acknowledged the entry of its own mark.
+        try pushes.end(session, within: 10_000)
+        #expect(try pushes.run(15_000) == [])
+    }
+
     @Test func anUnreachableDeviceIsProbedOnceADay() throws {
         let (pushes, room) = try Pushes.sleeping()
         try pushes.say("1", in: room)

@@ -33,6 +33,7 @@ public import Model
 /// | `applied` reaches what was sent | | drop | remember | synced | |
 /// | completed sync | recover in any state | | | | recovered |
 /// | session gone, behind | wake due | due now | raise | raise | wake due |
+/// | session gone, only useful changes missing | wake due | raise | raise | raise | probe |
 /// | service was away | - | - | - | due again, no no-show | - |
 /// | service has started, was hardly away | - | - | - | deadline later by as much | - |
 /// | token gone | tokenless in any state: nothing is owed any more | | | | |

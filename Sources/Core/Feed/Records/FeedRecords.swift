@@ -127,6 +127,11 @@ public struct ReadMarkRecord: Record, Equatable {
     /// Read alone, above `through`: pairs of positions, 8 bytes each.
     public var ranges: [UInt8] = []
     public var version: UInt64
+    /// Where in the feed the mark stood when it last made the number of unread messages smaller;
+    /// `nil`: not since schema 7.
+    public var fellAt: UInt64?
+    /// The device on which that was read.
+    public var fellBy: DeviceID?
 }
 
 extension ReadMarkRecord {
@@ -139,6 +144,8 @@ extension ReadMarkRecord {
         through = c.value("through", row?.through)
         ranges = c.value("ranges", row?.ranges)
         version = c.value("version", row?.version)
+        fellAt = c.value("fell_at", row?.fellAt, since: 7)
+        fellBy = c.value("fell_by", row?.fellBy, since: 7)
     }
 }
 

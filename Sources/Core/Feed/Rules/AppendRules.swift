@@ -241,7 +241,9 @@ extension Work {
         if tellsReceipts { feed.user.awaitReceipt() }
         switch attention {
         case .none: break
-        case .useful: feed.useful.append(entry)
+        case .useful:
+            feed.user.usefulHead = entry.seq
+            feed.useful.append(entry)
         case .visible(let urgency): feed.visible.append((entry, urgency))
         case .timed(let told): feed.timed.append((entry, told))
         }
@@ -301,6 +303,9 @@ extension Work {
     ) throws(RuleFailure) -> EntryRecord {
         feed.user.head += 1
         if isVisible { feed.user.visibleHead = feed.user.head }
+        if object.kind == .readMark || object.kind == .tombstone {
+            feed.user.usefulHead = feed.user.head
+        }
         feed.kinds |= 1 << UInt32(truncatingIfNeeded: object.kind.rawValue)
         let entry = EntryRecord(
             app: feed.user.app, user: feed.user.user, seq: feed.user.head, kind: object.kind,

@@ -42,13 +42,13 @@ extension Work {
                 conversation.deletedAt == nil,
                 let participant = try membership(session.app, id, session.user)
             else { continue }
-            try read(receipt, conversation, participant, &feed)
+            try read(receipt, conversation, participant, session, &feed)
         }
     }
 
     private func read(
         _ receipt: ReadReceipt, _ conversation: ConversationRecord,
-        _ participant: ParticipantRecord, _ feed: inout OpenFeed
+        _ participant: ParticipantRecord, _ session: SessionKey, _ feed: inout OpenFeed
     ) throws(RuleFailure) {
         var mark =
             try record(
@@ -77,8 +77,8 @@ extension Work {
         effects.note(
             try waking { () throws(StoreError) in
                 try WakeRules.readElsewhere(
-                    mark.app, mark.user, mark.conversation, head: feed.user.head,
-                    in: self.transaction, now: self.now)
+                    mark, head: feed.user.head, on: session.device, in: self.transaction,
+                    now: self.now)
             })
         let joined = participant.joinedPosition
         let read = after.through(whereSeenAbove: joined)

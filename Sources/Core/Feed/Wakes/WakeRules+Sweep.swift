@@ -256,6 +256,12 @@ extension WakeRules {
         let change = try newestPending(of: device, in: transaction)
         try step.perform(
             step.machine.sessionExpired(behind: change, unread: unread, now: now))
+        // A badge push wakes the app as well.
+        if change == nil, step.row.badgeDue == nil,
+            let useful = try transaction.usefulPending(device, now: now)
+        {
+            step.machine.usefulCame(useful, now: now)
+        }
         try step.save()
         return step.effects
     }

@@ -192,14 +192,23 @@ public enum WakeRules {
     /// cancelled everywhere, icons that show too much are owed a badge push, and an app that may
     /// be showing what was read would like to know.
     ///
-    /// - Parameter head: of the user's feed, the mark's entry included.
+    /// - Parameters:
+    ///   - head: of the user's feed, the mark's entry included.
+    ///   - device: on which it was read.
     @discardableResult
-    public static func readElsewhere(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID, head: UInt64,
+    static func readElsewhere(
+        _ mark: ReadMarkRecord, head: UInt64, on device: DeviceID,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
+        let (app, user, conversation) = (mark.app, mark.user, mark.conversation)
         let read = try transaction.readPositions(app, user, conversation)
         let isLess = try transaction.recountUnread(app, user, conversation, now: now)
+        if isLess {
+            // For a device whose session ends before it heard of it.
+            var mark = mark
+            (mark.fellAt, mark.fellBy) = (head, device)
+            try transaction.put(mark)
+        }
         var effects = try takeBack(app, user, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             try step.cancelAlerts(of: conversation, read: read)

@@ -1,0 +1,107 @@
+import Model
+import Wake
+import Wire
+
+// A device with a session that counts is owed no wake for what is useful: it hears of it there. If
+// the session ends before the device has it, the rows still say what it missed.
+extension StoreSnapshot {
+    /// Entries looked at for one that the device would like to know of: what is further down is
+    /// told with the next sync.
+    private static var usefulLook: Int { 8 }
+
+    /// The newest change that is useful to a device and that it has not stored: a passive message
+    /// or announcement, or something that it may be showing and that was read on another device or
+    /// is gone. What the device read itself is none.
+    func usefulPending(_ device: DeviceRecord, now: Timestamp) throws(StoreError)
+        -> VisibleChange?
+    {
+        let user = try record(UserRecord.self, [.app(device.app), .user(device.user)])
+        let stored = try device.stored()
+        guard let user, user.usefulHead > stored.through else { return nil }
+        let entries = try records(
+            EntryRecord.self,
+            Scan(
+                prefix: [.app(device.app), .user(device.user)],
+                after: [.unsigned(stored.through)], through: [.unsigned(user.usefulHead)],
+                descending: true, limit: Self.usefulLook))
+        for entry in entries where !stored.contains(entry.seq) {
+            if let change = try useful(entry, to: device, stored, now: now) { return change }
+        }
+        return nil
+    }
+
+    private func useful(
+        _ entry: EntryRecord, to device: DeviceRecord, _ stored: PositionSet, now: Timestamp
+    ) throws(StoreError) -> VisibleChange? {
+        switch entry.kind {
+        case .message: try isPassive(entry, now: now) ? entry.change : nil
+        case .announcement: try isPassiveAnnouncement(entry) ? entry.change : nil
+        case .readMark: try readElsewhere(entry, on: device, stored)
+        case .tombstone: try isGone(entry, stored) ? entry.change : nil
+        case .conversation, .participant, .receipt, .metadata, .conversationSettings, .block: nil
+        }
+    }
+
+    /// The message asked for a silent push at most, as when it came.
+    private func isPassive(_ entry: EntryRecord, now: Timestamp) throws(StoreError) -> Bool {
+        // What alerts is unread until it is read: it is no passive one.
+        guard !entry.isVisible, entry.unreadPosition == nil, entry.firstSeq == entry.seq,
+            let message = try message(of: entry), message.isUseful(entry.user),
+            !(try readPositions(entry.app, entry.user, entry.conversation)
+                .contains(entry.position))
+        else { return false }
+        let key: [ColumnValue] = [
+            .app(entry.app), .identifier(entry.conversation), .user(entry.user),
+        ]
+        guard let member = try record(ParticipantRecord.self, key) else { return false }
+        return member.mutedUntil <= now
+    }
+
+    private func isPassiveAnnouncement(_ entry: EntryRecord) throws(StoreError) -> Bool {
+        guard !entry.isVisible, entry.version == 1, let id = MessageID(entry.object),
+            let announcement = try record(
+                AnnouncementRecord.self, [.app(entry.app), .identifier(id)])
+        else { return false }
+        return announcement.urgency == .passive
+    }
+
+    /// The newest message that was read, if the device may be showing it; `nil` also if it was
+    /// read there.
+    private func readElsewhere(
+        _ entry: EntryRecord, on device: DeviceRecord, _ stored: PositionSet
+    ) throws(StoreError) -> VisibleChange? {
+        let key: [ColumnValue] = [
+            .app(entry.app), .user(entry.user), .identifier(entry.conversation),
+        ]
+        guard let mark = try record(ReadMarkRecord.self, key),
+            let fellAt = mark.fellAt, !stored.contains(fellAt), mark.fellBy != device.device,
+            let read = PositionSet(through: mark.through, rangeBytes: mark.ranges),
+            var change = try newest(
+                entry.app, entry.user, entry.conversation,
+                through: read.ranges.last?.last ?? read.through),
+            stored.contains(change.seq)
+        else { return nil }
+        change.seq = entry.seq
+        return change
+    }
+
+    /// Somebody else's message that the device has and the user has not read, or a conversation
+    /// that it has.
+    private func isGone(_ entry: EntryRecord, _ stored: PositionSet) throws(StoreError) -> Bool {
+        guard stored.contains(entry.firstSeq) else { return false }
+        guard MessageID(entry.object) != nil else { return true }
+        guard let message = try message(of: entry), UserID(message.sender) != entry.user else {
+            return false
+        }
+        return
+            !(try readPositions(entry.app, entry.user, entry.conversation)
+            .contains(entry.position))
+    }
+
+    private func message(of entry: EntryRecord) throws(StoreError) -> MessageRecord? {
+        guard let id = MessageID(entry.object) else { return nil }
+        return try record(
+            MessageRecord.self,
+            [.app(entry.app), .identifier(id)])
+    }
+}
