@@ -5,9 +5,18 @@ import Wake
 
 @testable import BackendAPI
 
-/// Bodies are looked at before they are decoded.
+/// How bodies are read, and answers written.
 @Suite struct JSONTextTests {
-    private func fault(_ text: String) -> String? { JSONText.fault(in: Array(text.utf8))?.text }
+    private func fault(_ text: String) -> String? { fault(Array(text.utf8)) }
+
+    private func fault(_ bytes: [UInt8]) -> String? {
+        do throws(JSONFault) {
+            _ = try JSONText.document(bytes)
+            return nil
+        } catch {
+            return error.text
+        }
+    }
 
     @Test(
         "JSON is taken",
@@ -45,9 +54,9 @@ import Wake
     func encodings() {
         for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf32] {
             let bytes = Array(#"{"app":"a"}"#.data(using: encoding) ?? Data())
-            #expect(JSONText.fault(in: bytes) != nil)
+            #expect(fault(bytes) != nil)
         }
-        #expect(JSONText.fault(in: [0x22, 0xFF, 0x22]) != nil)
+        #expect(fault([0x22, 0xFF, 0x22]) != nil)
     }
 
     @Test("depth and number of values are bounded before anything is decoded")

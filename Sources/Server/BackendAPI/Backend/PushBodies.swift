@@ -171,17 +171,14 @@ private struct NewLocalText: Decodable {
     }
 }
 
-/// An object of any JSON, for the app alone to understand. It is read from the bytes: numbers keep
-/// their digits, and each value is looked at once.
+/// An object of any JSON, for the app alone to understand.
 private struct AppData: Decodable {
     let members: [ExactText: CustomValue]
 
     init(from decoder: any Decoder) throws {
-        let fault = DecodingError.typeMismatch(
-            [ExactText: String].self, .init(codingPath: decoder.codingPath, debugDescription: ""))
-        guard let bytes = decoder.userInfo[StrictJSON.text] as? [UInt8],
-            case .object(let members) = try JSONText.value(at: decoder.codingPath, in: bytes)
-        else { throw fault }
+        guard case .object(let members)? = (decoder as? JSONReader)?.value else {
+            throw FieldError(path: decoder.codingPath, text: "must be an object")
+        }
         self.members = members
     }
 }

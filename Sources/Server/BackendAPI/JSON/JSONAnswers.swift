@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import HTTP1
 import Model
 
@@ -7,14 +7,11 @@ extension HTTPResponse {
     static func json(
         _ status: Int, _ body: some Encodable, type: String = "application/json"
     ) -> HTTPResponse {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Only a number that is no number could fail, and no answer holds a floating one.
-        guard let data = try? encoder.encode(body) else { return HTTPResponse(status: 500) }
+        guard let bytes = try? JSONWriter.write(body) else { return HTTPResponse(status: 500) }
         return HTTPResponse(
             status: status, headers: [("content-type", type), ("cache-control", "no-store")],
-            body: Array(data))
+            body: bytes)
     }
 }
 
@@ -24,26 +21,59 @@ extension Timestamp {
 
     /// Reads RFC 3339 in UTC, with milliseconds or without; from 1970 to the year 9999.
     init?(text: String) {
-        guard text.hasSuffix("Z"), text.utf8.count == 20 || text.utf8.count == 24 else {
-            return nil
+        let bytes = Array(text.utf8)
+        guard bytes.count == 20 || bytes.count == 24 else { return nil }
+        var numbers: [UInt64] = []
+        for (index, byte) in bytes.enumerated() {
+            let mark = Self.form[bytes.count == 20 && index == 19 ? 23 : index]
+            if mark == UInt8(ascii: "0") {
+                guard (0x30...0x39).contains(byte) else { return nil }
+                numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + UInt64(byte - 0x30)
+            } else if mark == UInt8(ascii: "1") {
+                guard (0x30...0x39).contains(byte) else { return nil }
+                numbers.append(UInt64(byte - 0x30))
+            } else if mark != byte {
+                return nil
+            }
         }
-        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: text.utf8.count == 24)
-        guard let date = try? style.parse(text) else { return nil }
-        let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
-        guard milliseconds >= 0, milliseconds <= Double(Self.last) else { return nil }
-        self.init(milliseconds: UInt64(milliseconds))
-        // The parser would take the 30th of February for a day in March.
-        guard self.text == (text.utf8.count == 20 ? text.dropLast() + ".000Z" : text) else {
+        var time = tm()
+        time.tm_year = Int32(numbers[0]) - 1900
+        time.tm_mon = Int32(numbers[1]) - 1
+        time.tm_mday = Int32(numbers[2])
+        (time.tm_hour, time.tm_min) = (Int32(numbers[3]), Int32(numbers[4]))
+        time.tm_sec = Int32(numbers[5])
+        let seconds = timegm(&time)
+        guard seconds >= 0 else { return nil }
+        let fraction = numbers.count > 6 ? numbers[6] : 0
+        self.init(milliseconds: UInt64(seconds) * 1000 + fraction)
+        // The 30th of February would be a day in March.
+        guard self.text == (bytes.count == 20 ? text.dropLast() + ".000Z" : text) else {
             return nil
         }
     }
 
+    /// Where a number begins is a 1.
+    private static let form = Array("1000-10-10T10:10:10.100Z".utf8)
+
     /// RFC 3339 in UTC with milliseconds; at most the year 9999.
     var text: String {
         let milliseconds = min(milliseconds, Self.last)
-        let date = Date(timeIntervalSince1970: Double(milliseconds / 1000))
-        let fraction = String(milliseconds % 1000)
-        let zeros = String(repeating: "0", count: 3 - fraction.count)
-        return date.formatted(.iso8601).dropLast() + ".\(zeros)\(fraction)Z"
+        var seconds = time_t(milliseconds / 1000)
+        var time = tm()
+        gmtime_r(&seconds, &time)
+        var text: [UInt8] = []
+        func append(_ number: some BinaryInteger, _ digits: Int, _ mark: Unicode.Scalar) {
+            let number = String(number)
+            text += [UInt8](repeating: 0x30, count: digits - number.utf8.count) + number.utf8
+            text.append(UInt8(ascii: mark))
+        }
+        append(time.tm_year + 1900, 4, "-")
+        append(time.tm_mon + 1, 2, "-")
+        append(time.tm_mday, 2, "T")
+        append(time.tm_hour, 2, ":")
+        append(time.tm_min, 2, ":")
+        append(time.tm_sec, 2, ".")
+        append(milliseconds % 1000, 3, "Z")
+        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -7,8 +7,8 @@ struct JSONFault: Error, Equatable {
 }
 
 /// The bytes of one JSON document (RFC 8259), read strictly and in one pass: UTF-8, no name twice
-/// in an object, nothing after the document, bounded depth and number of values. Whatever else
-/// reads the bytes after `check` does bounded work, and reads the same as any other program.
+/// in an object, nothing after the document, bounded depth and number of values. Numbers keep their
+/// digits, which no C library for JSON does: an app gets its own back as they came.
 struct JSONText {
     /// The 16 levels of custom data, and those around it.
     static let depthMax = CustomData.depthMax + 4
@@ -22,74 +22,23 @@ struct JSONText {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// What is wrong with the document; `nil`: nothing.
-    static func fault(in bytes: [UInt8]) -> JSONFault? {
+    /// The whole document.
+    static func document(_ bytes: [UInt8]) throws(JSONFault) -> CustomValue {
         guard String(validating: bytes, as: UTF8.self) != nil else {
-            return JSONFault(text: "is not UTF-8")
+            throw JSONFault(text: "is not UTF-8")
         }
         var text = JSONText(bytes)
-        do throws(JSONFault) {
-            _ = try text.value(keeps: false)
-            text.skipSpace()
-            return text.position == bytes.count
-                ? nil : JSONFault(text: "goes on after its end, at byte \(text.position)")
-        } catch {
-            return error
+        let document = try text.value()
+        text.skipSpace()
+        guard text.position == bytes.count else {
+            throw JSONFault(text: "goes on after its end, at byte \(text.position)")
         }
-    }
-
-    /// The value at a place of a document without fault; `nil`: there is none.
-    static func value(
-        at path: [any CodingKey], in bytes: [UInt8]
-    ) throws(JSONFault) -> CustomValue? {
-        var text = JSONText(bytes)
-        for key in path {
-            let isFound: Bool
-            if let index = key.intValue {
-                isFound = try text.enter(index)
-            } else {
-                isFound = try text.enter(key.stringValue)
-            }
-            guard isFound else { return nil }
-        }
-        return try text.value(keeps: true)
-    }
-
-    // MARK: Places
-
-    /// Steps to the value of a member.
-    private mutating func enter(_ name: String) throws(JSONFault) -> Bool {
-        skipSpace()
-        guard take("{") else { return false }
-        repeat {
-            skipSpace()
-            guard peek == UInt8(ascii: "\"") else { return false }
-            let isIt = try string().isExactly(name)
-            skipSpace()
-            guard take(":") else { return false }
-            if isIt { return true }
-            _ = try value(keeps: false)
-            skipSpace()
-        } while take(",")
-        return false
-    }
-
-    /// Steps to an element.
-    private mutating func enter(_ index: Int) throws(JSONFault) -> Bool {
-        skipSpace()
-        guard take("[") else { return false }
-        for _ in 0..<index {
-            _ = try value(keeps: false)
-            skipSpace()
-            guard take(",") else { return false }
-        }
-        return true
+        return document
     }
 
     // MARK: Values
 
-    /// - Parameter keeps: whether what is read is wanted; if not, lists and objects are empty.
-    private mutating func value(keeps: Bool) throws(JSONFault) -> CustomValue {
+    private mutating func value() throws(JSONFault) -> CustomValue {
         skipSpace()
         values += 1
         guard values <= Self.valuesMax else {
@@ -98,12 +47,12 @@ struct JSONText {
         switch peek {
         case UInt8(ascii: "{"):
             try descend()
-            let members = try members(keeps)
+            let members = try members()
             depth -= 1
             return .object(members)
         case UInt8(ascii: "["):
             try descend()
-            let elements = try elements(keeps)
+            let elements = try elements()
             depth -= 1
             return .list(elements)
         case UInt8(ascii: "\""): return .text(try string())
@@ -122,7 +71,7 @@ struct JSONText {
         }
     }
 
-    private mutating func members(_ keeps: Bool) throws(JSONFault) -> [ExactText: CustomValue] {
+    private mutating func members() throws(JSONFault) -> [ExactText: CustomValue] {
         var object: [ExactText: CustomValue] = [:]
         // As `String` compares: decoders take equivalent names for one.
         var names: Set<String> = []
@@ -137,21 +86,19 @@ struct JSONText {
             }
             skipSpace()
             guard take(":") else { throw unexpected }
-            let value = try value(keeps: keeps)
-            if keeps { object[ExactText(name)] = value }
+            object[ExactText(name)] = try value()
             skipSpace()
         } while take(",")
         guard take("}") else { throw unexpected }
         return object
     }
 
-    private mutating func elements(_ keeps: Bool) throws(JSONFault) -> [CustomValue] {
+    private mutating func elements() throws(JSONFault) -> [CustomValue] {
         var list: [CustomValue] = []
         skipSpace()
         if take("]") { return list }
         repeat {
-            let value = try value(keeps: keeps)
-            if keeps { list.append(value) }
+            list.append(try value())
             skipSpace()
         } while take(",")
         guard take("]") else { throw unexpected }

@@ -1,5 +1,4 @@
-import Crypto
-import Foundation
+import Wake
 import Wire
 
 /// Why a JSON body was not taken: the place in it, and what must be there.
@@ -11,42 +10,23 @@ struct FieldError: Error {
 
 /// JSON read by its schema, not by its good will: an unknown field is an error that names it.
 enum StrictJSON {
-    /// Under it decoders hold the bytes they read from.
-    static var text: CodingUserInfoKey {
-        guard let key = CodingUserInfoKey(rawValue: "text") else { preconditionFailure("a key") }
-        return key
-    }
-
     static func read<Body: Decodable>(
         _ type: Body.Type, _ bytes: [UInt8]
     ) throws(Problem) -> Body {
-        // What is taken here costs the decoder little, whoever wrote it.
-        if let fault = JSONText.fault(in: bytes) { throw .malformed("the body \(fault.text)") }
+        let document: CustomValue
+        do throws(JSONFault) {
+            document = try JSONText.document(bytes)
+        } catch {
+            throw .malformed("the body \(error.text)")
+        }
         do {
-            let decoder = JSONDecoder()
-            decoder.userInfo[text] = bytes
-            return try decoder.decode(type, from: Data(bytes))
+            return try Body(from: JSONReader(value: document, codingPath: []))
         } catch let error as FieldError {
             throw problem(error.path, error.text, isMissing: error.isMissing)
-        } catch let error as DecodingError {
-            throw problem(error)
+        } catch let error as NumberError {
+            throw problem(error.path, "must be a whole number")
         } catch {
             throw .malformed("the body cannot be read")
-        }
-    }
-
-    private static func problem(_ error: DecodingError) -> Problem {
-        switch error {
-        case .typeMismatch(let type, let context):
-            return problem(context.codingPath, "must be \(name(of: type))")
-        case .valueNotFound(let type, let context):
-            return problem(context.codingPath, "must be \(name(of: type)), not null")
-        case .keyNotFound(let key, let context):
-            return problem(context.codingPath + [key], "is missing", isMissing: true)
-        case .dataCorrupted:
-            return .malformed("the body is not JSON in UTF-8")
-        @unknown default:
-            return .malformed("the body cannot be read")
         }
     }
 
@@ -64,16 +44,6 @@ enum StrictJSON {
         return Problem(
             isMissing ? .missingField : .malformed,
             place.isEmpty ? "the body \(text)" : "\(place): \(text)")
-    }
-
-    private static func name(of type: any Any.Type) -> String {
-        if type == String.self { return "a string" }
-        if type == Bool.self { return "true or false" }
-        if type is any BinaryInteger.Type { return "a whole number" }
-        if type is any Sequence.Type {
-            return type is any ExpressibleByDictionaryLiteral.Type ? "an object" : "an array"
-        }
-        return "an object"
     }
 }
 
@@ -106,10 +76,7 @@ struct Fields<Key: CodingKey & CaseIterable> {
         let number: UInt64?
         do {
             number = try optional(key)
-        } catch let error as DecodingError {
-            throw error
-        } catch {
-            // Negative, with a fraction, or beyond 64 bits: an error of the parser's own.
+        } catch is NumberError {
             number = .max
         }
         guard let number else { return nil }

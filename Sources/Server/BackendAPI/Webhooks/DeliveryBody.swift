@@ -1,5 +1,4 @@
 public import Feed
-import Foundation
 import Model
 import Wire
 
@@ -7,14 +6,11 @@ import Wire
 public enum DeliveryDocument {
     /// - Returns: JSON.
     public static func render(_ job: DeliveryJob) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Only a number that is no number could fail: JSON, of which metadata was read, has none.
-        guard let data = try? encoder.encode(DeliveryBody(job)) else {
+        guard let bytes = try? JSONWriter.write(DeliveryBody(job)) else {
             preconditionFailure("delivery \(job.delivery) is not JSON")
         }
-        return Array(data)
+        return bytes
     }
 }
 
