@@ -118,6 +118,8 @@ extension Rouse {
             let store = try openStore()
             replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
             self.store = store
+            liveUser = replica?.session.userName ?? ""
+            follow(.everything)
             return true
         } catch {
             tell(.trouble("the store: \(error)"))
@@ -127,17 +129,27 @@ extension Rouse {
 
     func carryOut(_ effect: ClientReplica.Effect) {
         switch effect {
-        case .connect: connect()
-        case .send(let frame): connection?.send(frame.encoded)
+        case .connect:
+            connect()
+            state(.connecting)
+        case .send(let frame):
+            connection?.send(frame.encoded)
+            followSent()
         case .raiseLimits(let limits): decoder.limits = limits
-        case .disconnect: disconnect()
+        case .disconnect:
+            disconnect()
+            state(.offline)
+            followSent()
         case .needIdentityToken(let nonce):
             let (asking, identity) = (connections, identity)
             Task { [weak self] in await self?.signed(await identity(nonce), asking) }
         case .applied(let entries, _):
+            follow(.entries(entries))
             tell(.entries(entries))
             answer(.applied)
         case .results(let results):
+            lastSent = replica?.session.mutationsSent ?? []
+            follow(.pending)
             tell(.results(results))
             answer(.outbox(isWaiting: replica?.session.hasUnanswered ?? false))
         case .report(let event): heard(event)
@@ -145,6 +157,7 @@ extension Rouse {
     }
 
     func heard(_ event: ClientEvent) {
+        followEvent(event)
         switch event {
         case .unread(let count):
             tell(.unread(count))
@@ -162,8 +175,10 @@ extension Rouse {
         case .storeFailed(let error):
             tell(.trouble("the store: \(error)"))
             answer(.storeFailed)
+        case .signalled(let kind, let conversation, let user):
+            tell(.signal(kind, conversation: conversation, user: user))
         case .opened, .reauthenticated, .delta, .reset, .snapshot, .fetched, .fetchFailed,
-            .peeked, .digest, .refused, .signalled, .pushTokenRefused, .drained, .retrying:
+            .peeked, .digest, .refused, .pushTokenRefused, .drained, .retrying:
             break
         }
     }

@@ -43,7 +43,19 @@ public actor Rouse {
     private var lastTask: UInt64 = 0
     var waiting: [UInt64: CheckedContinuation<FetchResult, Never>] = [:]
     private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
+    var stateListeners: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     private var lastListener: UInt64 = 0
+    var live = LiveQueries()
+    var connectionState = ConnectionState.offline
+    /// The mutations on their way when they were last looked at.
+    var lastSent: Set<UInt64> = []
+    /// Whose rows the live queries show.
+    var liveUser = ""
+    /// The server tells the feed anew.
+    var isResetting = false
+    /// What is asked of the server's history, at most `ClientLimits.fetchesPending` at a time.
+    var fetching: [UInt64: ConversationID] = [:]
+    var lastFetch: UInt64 = 0
 
     /// - Parameters:
     ///   - openStore: with `keepsOwed`, or nobody is told of anything.
@@ -141,26 +153,12 @@ public actor Rouse {
         guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {
             throw .unavailable("the store is locked")
         }
+        if case .sendMessage(let message) = operation, let conversation = message.conversation {
+            follow(.conversation(conversation))
+        }
         give(.outbox(isWaiting: true))
         perform(made.effects)
         return made.number
-    }
-
-    /// The user has read a conversation up to a position.
-    public func markRead(
-        _ conversation: ConversationID, through position: UInt64
-    ) throws(LocalStoreError) {
-        let (now, wall) = (clock.now, clock.wall)
-        let receipt = ReadReceipt(conversation: conversation, through: position)
-        guard let effects = try replica?.read(receipt, now: now, wall: wall) else {
-            throw .unavailable("the store is locked")
-        }
-        perform(effects)
-    }
-
-    /// Conversations this device knows, by id.
-    public func conversations() throws(LocalStoreError) -> [Entry] {
-        try store?.conversations() ?? []
     }
 
     /// Messages of a conversation above a position, ascending.
@@ -173,8 +171,7 @@ public actor Rouse {
     /// What changes from now on. A listener that takes nothing misses the oldest of more than
     /// 1,024 changes; what is there it reads from the store.
     public func changes() -> AsyncStream<RouseChange> {
-        lastListener += 1
-        let number = lastListener
+        let number = nextListener()
         let (stream, continuation) = AsyncStream.makeStream(
             of: RouseChange.self, bufferingPolicy: .bufferingNewest(1_024))
         listeners[number] = continuation
@@ -185,7 +182,16 @@ public actor Rouse {
         return stream
     }
 
-    private func forget(_ listener: UInt64) { listeners[listener] = nil }
+    func nextListener() -> UInt64 {
+        lastListener += 1
+        return lastListener
+    }
+
+    func forget(_ listener: UInt64) {
+        listeners[listener] = nil
+        stateListeners[listener] = nil
+        live.remove(listener)
+    }
 
     func tell(_ change: RouseChange) {
         for listener in listeners.values { listener.yield(change) }

@@ -80,6 +80,20 @@ public enum RouseChange: Equatable, Sendable {
     case inSync
     /// The server's answers to what this device sent.
     case results([MutationResult])
+    /// Another user began something just now: `typing` and `present`; or ended it: `typingEnded`
+    /// and `away`, also by its time being over.
+    case signal(SignalKind, conversation: ConversationID, user: String)
     /// The store failed, the server refused the login, or it wants a newer app.
     case trouble(String)
+}
+
+/// Whether the server is reached.
+public enum ConnectionState: Equatable, Sendable {
+    /// There is no connection; if the app runs, it is tried again.
+    case offline
+    case connecting
+    /// Something of the feed is still to come.
+    case syncing
+    /// Everything up to the feed's head is on this device.
+    case inSync
 }

@@ -133,108 +133,13 @@ final class FakePhone: RousePhone {
     }
 }
 
-/// A server of one feed, as far as a client sees it, on the other end of each connection.
-final class ScriptedServer: RouseTransport {
-    static let epoch = Epoch(high: 1, low: 1)
-
-    struct Feed {
-        var entries: [Entry] = []
-        var unread: UInt32 = 0
-        /// It takes connections and says nothing.
-        var isSilent = false
-        /// Kinds of the frames that came.
-        var heard: [FrameType] = []
-    }
-
-    let feed = Mutex(Feed())
-    private let phone: FakePhone
-
-    init(_ phone: FakePhone) { self.phone = phone }
-
-    func publish(_ entry: Entry, unread: UInt32) {
-        feed.withLock { feed in
-            feed.entries.append(entry)
-            feed.unread = unread
-        }
-    }
-
-    func connect() -> any RouseConnection { ScriptedConnection(self) }
-
-    fileprivate func answers(to frame: Frame) -> [Frame] {
-        if case .close = frame.body { phone.note("close") }
-        return feed.withLock { feed in
-            feed.heard.append(frame.body.type)
-            guard !feed.isSilent else { return [] }
-            switch frame.body {
-            case .hello(let hello):
-                let welcome = Welcome(
-                    version: 1, sessionToken: [8], epoch: Self.epoch, keepaliveMs: 180_000,
-                    features: [], user: "anna")
-                let answer = Frame(.welcome(welcome), request: frame.request)
-                guard let sync = hello.sync else { return [answer] }
-                return [answer, Self.delta(sync, feed, frame.request)]
-            case .sync(let sync): return [Self.delta(sync, feed, frame.request)]
-            case .mutate(let mutate):
-                let results = [MutationResult(number: mutate.number)]
-                let at = Cursor(epoch: Self.epoch, seq: feed.entries.last?.seq ?? 10)
-                return [
-                    Frame(
-                        .delta(
-                            Delta(
-                                from: at, to: at, head: at.seq, results: results,
-                                unread: feed.unread)),
-                        request: 0)
-                ]
-            default: return []
-            }
-        }
-    }
-
-    private static func delta(_ sync: SyncFrame, _ feed: Feed, _ request: UInt16) -> Frame {
-        let from = sync.cursor ?? Cursor(epoch: epoch, seq: 0)
-        let entries = feed.entries.filter { $0.seq > from.seq }
-        let to = Cursor(epoch: epoch, seq: max(from.seq, entries.last?.seq ?? 0))
-        return Frame(
-            .delta(
-                Delta(entries: entries, from: from, to: to, head: to.seq, unread: feed.unread)),
-            request: request)
-    }
-}
-
-final class ScriptedConnection: RouseConnection {
-    let events: AsyncStream<TransportEvent>
-    private let telling: AsyncStream<TransportEvent>.Continuation
-    private let decoder = Mutex(FrameDecoder(limits: .afterWelcome))
-    private let server: ScriptedServer
-
-    init(_ server: ScriptedServer) {
-        self.server = server
-        (events, telling) = AsyncStream.makeStream()
-        telling.yield(.connected)
-    }
-
-    func send(_ bytes: [UInt8]) {
-        let frames = decoder.withLock { decoder in
-            decoder.append(bytes)
-            var frames: [Frame] = []
-            while let frame = try? decoder.next() { frames.append(frame) }
-            return frames
-        }
-        // Together, as one read of a socket brings them.
-        let answers = frames.flatMap { server.answers(to: $0) }
-        if !answers.isEmpty { telling.yield(.received(answers.flatMap(\.encoded))) }
-    }
-
-    func close() { telling.finish() }
-}
-
 /// A phone with one app, its server and its disk. A killed process leaves the disk and the phone.
 struct Stage {
     static let room = ConversationID(high: 3, low: 3)
     let clock = ManualClock()
     let phone: FakePhone
     let server: ScriptedServer
-    private let disk: MemoryStore
+    let disk: MemoryStore
 
     init(phone: FakePhone = FakePhone(), disk: MemoryStore? = nil) throws {
         self.phone = phone
@@ -254,8 +159,8 @@ struct Stage {
     func next(_ phone: FakePhone) throws -> Stage { try Stage(phone: phone, disk: disk) }
 
     /// A process of the app.
-    func process(isLocked: Bool = false) -> Rouse {
-        let disk = Disk(disk)
+    func process(isLocked: Bool = false, over engine: (any Store)? = nil) -> Rouse {
+        let disk = Disk(engine ?? disk)
         return Rouse(
             configuration: ClientConfiguration(
                 app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
@@ -270,9 +175,9 @@ struct Stage {
     /// One process at a time uses it.
     private final class Disk: @unchecked Sendable {
         // @unchecked: a test runs one process of the app at a time, and an actor each process.
-        let store: MemoryStore
+        let store: any Store
 
-        init(_ store: MemoryStore) { self.store = store }
+        init(_ store: any Store) { self.store = store }
     }
 
     static func message(_ number: UInt64, body: String? = nil) -> Entry {

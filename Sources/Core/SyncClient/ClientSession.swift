@@ -171,6 +171,12 @@ public struct ClientSession: Sendable {
     public var isIdle: Bool { phase == .idle }
     /// Mutations this session knows of without a result.
     public var hasUnanswered: Bool { !outbox.isEmpty || queuedThrough > loadedThrough }
+    /// Whose rows the store holds; empty: nobody has logged in yet.
+    public var userName: String { user }
+    /// The numbers of mutations that are on their way over the present connection.
+    public var mutationsSent: Set<UInt64> {
+        Set(outbox.lazy.filter { $0.isSent }.map(\.mutation.number))
+    }
     /// Whether the feed was applied up to what the server told of last, and nothing is under way.
     public var isInSync: Bool {
         phase == .open && openSync == nil && !wantsSync && changesInFlight.isEmpty

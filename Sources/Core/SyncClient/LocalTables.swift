@@ -6,7 +6,7 @@ public enum LocalSchema {
     static let records: [any Record.Type] = [
         LocalStateRecord.self, LocalEntryRecord.self, LocalMutationRecord.self,
         LocalResultRecord.self, LocalReadRecord.self, LocalWindowRecord.self,
-        LocalOrphanRecord.self,
+        LocalOrphanRecord.self, LocalSentRecord.self,
     ]
 
     public static let tables: [Table] = records.map { $0.table }
@@ -188,5 +188,34 @@ extension LocalOrphanRecord {
     init(columns c: inout some ColumnVisitor, of row: Self?) {
         conversation = c.key("conversation", row?.conversation)
         c.derived("is_asked", false)
+    }
+}
+
+/// A message of this device that was answered and of which the feed has not told.
+struct LocalSentRecord: Record, Equatable {
+    var message: [UInt8]
+    var conversation: [UInt8]
+    /// Of its mutation.
+    var number: UInt64
+    var queuedAt: Timestamp
+    /// `SendMessage` in protobuf.
+    var send: [UInt8]
+    /// 0: the server has taken it.
+    var code: UInt64
+    /// 0: none is known.
+    var position: UInt64
+}
+
+extension LocalSentRecord {
+    static let table = Table("local_sent", of: Self.self, since: 2)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        message = c.key("message", row?.message)
+        conversation = c.value("conversation", row?.conversation)
+        number = c.value("number", row?.number)
+        queuedAt = c.value("queued_at", row?.queuedAt)
+        send = c.value("send", row?.send)
+        code = c.value("code", row?.code)
+        position = c.value("position", row?.position)
     }
 }

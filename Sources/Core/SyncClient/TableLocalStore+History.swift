@@ -171,6 +171,7 @@ extension TableLocalStore {
             try transaction.delete(LocalWindowRecord.self, [.blob(row.conversation)])
             try transaction.delete(LocalOrphanRecord.self, [.blob(row.conversation)])
         }
+        try dropSent(transaction)
         try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
         try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
         try transaction.put(

@@ -96,7 +96,10 @@ public final class TableLocalStore: LocalStore {
             }
             let applied = try Self.keep(change.entries, round, transaction)
             if keepsOwed { try Self.owe(applied, above: change.historyThrough, transaction) }
-            if change.sweeps { try Self.sweep(before: round, transaction) }
+            if change.sweeps {
+                try Self.sweep(before: round, transaction)
+                try Self.dropSent(transaction)
+            }
             let isResetting = (change.marksStale || wasResetting) && !change.sweeps
             if isResetting != wasResetting {
                 try transaction.put(
@@ -170,9 +173,10 @@ public final class TableLocalStore: LocalStore {
         try write { transaction throws(StoreError) in
             for result in results {
                 let key = [ColumnValue.unsigned(result.number)]
-                guard try transaction.record(LocalMutationRecord.self, key) != nil else {
+                guard let row = try transaction.record(LocalMutationRecord.self, key) else {
                     continue
                 }
+                try Self.noteAnswer(result, to: row, transaction)
                 try transaction.delete(LocalMutationRecord.self, key)
                 try transaction.put(
                     LocalResultRecord(number: result.number, result: result.encoded))
@@ -259,7 +263,7 @@ public final class TableLocalStore: LocalStore {
                 after: [.unsigned(position)], limit: limit))
     }
 
-    /// All conversations this device knows, by id, without deleted ones.
+    /// The entries of all conversations this device knows, by id, without deleted ones.
     public func conversations() throws(LocalStoreError) -> [Entry] {
         try entries(Scan(prefix: [.unsigned(0)], limit: .max)).filter {
             if case .tombstone = $0.body { false } else { true }
@@ -350,6 +354,7 @@ extension TableLocalStore {
     ) throws(StoreError) -> [Entry] {
         var applied: [Entry] = []
         var parents: Set<[UInt8]> = []
+        var messages: [[UInt8]] = []
         var cleared = ClearedPositions(round: round)
         for entry in entries {
             guard let row = LocalEntryRecord(entry, round: round),
@@ -360,6 +365,7 @@ extension TableLocalStore {
             }
             if try keep(row, round, transaction) {
                 applied.append(entry)
+                if row.kind == 2 { messages.append(row.object) }
                 if case .tombstone(let state) = entry.body, state.conversation {
                     try remove(state, row.conversation, transaction)
                     try cleared.note(state, row.conversation, transaction)
@@ -377,6 +383,7 @@ extension TableLocalStore {
                     LocalReadRecord.self, [.blob(ReadReceipt(announcement: id).subject)])
             }
         }
+        try confirm(messages, transaction)
         return applied
     }
 
@@ -431,6 +438,7 @@ extension TableLocalStore {
                 through: tombstone.forEveryone ? nil : [.unsigned(tombstone.position)],
                 limit: step),
             transaction)
+        try dropSent(of: conversation, transaction)
         guard tombstone.forEveryone else { return }
         for kind in 1...LocalEntryRecord.kindMax where kind != messages {
             try clear(

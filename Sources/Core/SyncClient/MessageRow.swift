@@ -1,0 +1,119 @@
+public import Model
+public import Wire
+
+/// A message as an app shows it.
+public struct MessageRow: Equatable, Sendable, Identifiable {
+    public var id: MessageID
+    public var conversation: ConversationID
+    /// Its place in the conversation; `nil`: the server has not given it one that is known here.
+    public var position: UInt64?
+    /// What an edit is made from; 0: none is known.
+    public var version: UInt64
+    public var sender: String
+    /// By the server's clock; of one that the server has not answered, by this device's.
+    public var sentAt: Timestamp
+    /// `nil`: it is as it was sent.
+    public var editedAt: Timestamp?
+    public var parts: [Part]
+    public var push: PushText?
+    public var isOwn: Bool
+    /// SYN-27, as of what this device knows.
+    public var isUnread: Bool
+    /// `nil`: of another user.
+    public var delivery: Delivery?
+
+    public var reference: MessageReference {
+        MessageReference(conversation: conversation, message: id)
+    }
+
+    /// Its parts of the type `text/plain`, a line each.
+    public var text: String {
+        parts.filter { $0.mimeType == "text/plain" || $0.mimeType.hasPrefix("text/plain;") }
+            .map { String(decoding: $0.content, as: UTF8.self) }.joined(separator: "\n")
+    }
+}
+
+/// The newest messages of a conversation that are on this device.
+public struct MessageWindow: Equatable, Sendable {
+    /// By position, oldest first; then what this device has sent and the feed has not told of,
+    /// in the order it was sent. What was deleted is left out.
+    public var rows: [MessageRow] = []
+    /// Older ones than the first of `rows` are on this device.
+    public var hasOlder = false
+    /// Older ones than all that are on this device may be at the server only.
+    public var mayFetchOlder = false
+
+    public init() {}
+}
+
+extension MessageRow {
+    init?(_ entry: Entry, _ reading: Reading) {
+        guard case .message(let state) = entry.body, let id = MessageID(entry.object),
+            let conversation = entry.conversation
+        else { return nil }
+        let isOwn = state.sender.isExactly(reading.user)
+        self.init(
+            id: id, conversation: conversation, position: state.position, version: entry.version,
+            sender: state.sender, sentAt: Timestamp(milliseconds: state.sentMs),
+            editedAt: state.editedMs > 0 ? Timestamp(milliseconds: state.editedMs) : nil,
+            parts: state.parts, push: state.push, isOwn: isOwn,
+            isUnread: reading.isUnread(state), delivery: nil)
+    }
+
+    init(_ pending: PendingMessage, sender: String, delivery: Delivery) {
+        self.init(
+            id: pending.reference.message, conversation: pending.reference.conversation,
+            position: pending.position, version: 0, sender: sender, sentAt: pending.sentAt,
+            editedAt: nil, parts: pending.send.parts, push: pending.send.push, isOwn: true,
+            isUnread: false, delivery: delivery)
+    }
+}
+
+/// What decides whether a message of a conversation is unread (SYN-27), with what this device has
+/// said of it and the server has not yet.
+struct Reading: Sendable {
+    var user: String
+    /// The user sees messages above this position.
+    var joined: UInt64 = 0
+    /// Whether the user takes part still.
+    var isMember = true
+    var through: UInt64 = 0
+    var ranges: [InclusiveRange] = []
+
+    init(
+        of conversation: [UInt8], by user: String, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) {
+        self.user = user
+        let own = try snapshot.record(
+            LocalEntryRecord.self,
+            [.unsigned(1), .blob(conversation), .blob(Array(user.utf8))])
+        if let own {
+            let entry: Entry = try TableLocalStore.decoded(own.entry)
+            if case .participant(let state) = entry.body {
+                (joined, isMember) = (state.joinedPosition, !state.removed)
+            }
+        }
+        let mark = try snapshot.record(
+            LocalEntryRecord.self, [.unsigned(4), .blob(conversation), .blob([])])
+        if let mark {
+            let entry: Entry = try TableLocalStore.decoded(mark.entry)
+            if case .readMark(let state) = entry.body {
+                (through, ranges) = (state.through, state.ranges)
+            }
+        }
+        if let row = try snapshot.record(LocalReadRecord.self, [.blob(conversation)]) {
+            let receipt: ReadReceipt = try TableLocalStore.decoded(row.receipt)
+            through = max(through, receipt.through)
+            ranges += receipt.ranges
+        }
+    }
+
+    /// Nothing at or below it is unread.
+    var floor: UInt64 { isMember ? max(through, joined) : .max }
+
+    func isUnread(_ message: MessageState) -> Bool {
+        guard message.push != nil, message.position > floor, !message.sender.isExactly(user)
+        else { return false }
+        return !ranges.contains { $0.first <= message.position && message.position <= $0.last }
+    }
+}

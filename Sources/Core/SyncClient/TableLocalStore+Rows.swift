@@ -1,0 +1,232 @@
+public import Model
+internal import Wire
+
+/// A conversation's row with what `ConversationList` goes on from.
+struct ReadConversation: Sendable {
+    var row: ConversationRow
+    /// The highest position that `row` accounts for.
+    var newest: UInt64 = 0
+    /// `row.last` is a message of this device that the feed has not told of.
+    var hasPending = false
+    var reading: Reading
+}
+
+// Conversations and messages as an app shows them: the feed's rows, and what this device has
+// said and the feed has not yet.
+extension TableLocalStore {
+    /// Rows looked at for one conversation, however many of them are deleted.
+    static let lookedMax = 4_096
+
+    /// The newest messages of a conversation.
+    ///
+    /// - Parameter sent: the numbers of the mutations that are on their way.
+    public func messageWindow(
+        of conversation: ConversationID, newest: Int, sent: Set<UInt64>
+    ) throws(LocalStoreError) -> MessageWindow {
+        try read { snapshot throws(StoreError) in
+            let id = conversation.bytes
+            let user = try Self.user(in: snapshot)
+            let reading = try Reading(of: id, by: user, snapshot)
+            let from = try snapshot.record(LocalWindowRecord.self, [.blob(id)])?.from ?? 1
+            var window = MessageWindow()
+            window.mayFetchOlder = from > reading.joined.addingClamped(1)
+            let reach = try Reach(in: id, without: user, snapshot)
+            try Self.look(id, above: max(reading.joined, from > 0 ? from - 1 : 0), snapshot) {
+                entry in
+                guard var row = MessageRow(entry, reading) else { return true }
+                guard window.rows.count < newest else {
+                    window.hasOlder = true
+                    return false
+                }
+                if row.isOwn, let position = row.position {
+                    row.delivery = reach.delivery(of: position)
+                }
+                window.rows.append(row)
+                return true
+            }
+            window.rows.reverse()
+            for pending in try Self.pending(snapshot)
+            where pending.reference.conversation == conversation {
+                window.rows.append(
+                    MessageRow(pending, sender: user, delivery: pending.delivery(sent)))
+            }
+            return window
+        }
+    }
+
+    /// How far a message of this user got; `nil`: it is not there.
+    ///
+    /// - Parameter sent: the numbers of the mutations that are on their way.
+    public func delivery(
+        of message: MessageReference, sent: Set<UInt64>
+    ) throws(LocalStoreError) -> Delivery? {
+        try read { snapshot throws(StoreError) in
+            let id = message.conversation.bytes
+            let stored = try snapshot.record(
+                LocalEntryRecord.self, [.unsigned(2), .blob(id), .blob(message.message.bytes)])
+            if let stored {
+                let entry: Entry = try Self.decoded(stored.entry)
+                let user = try Self.user(in: snapshot)
+                guard case .message(let state) = entry.body, state.sender.isExactly(user) else {
+                    return nil
+                }
+                return try Reach(in: id, without: user, snapshot).delivery(of: state.position)
+            }
+            return try Self.pending(snapshot).first { $0.reference == message }?.delivery(sent)
+        }
+    }
+
+    func readConversations(
+        sent: Set<UInt64>
+    ) throws(LocalStoreError) -> [ReadConversation] {
+        try read { snapshot throws(StoreError) in
+            let user = try Self.user(in: snapshot)
+            let pending = try Self.pending(snapshot)
+            var found: [ReadConversation] = []
+            for row in try snapshot.records(
+                LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
+            {
+                if let one = try Self.conversation(row, user, pending, sent, snapshot) {
+                    found.append(one)
+                }
+            }
+            return found
+        }
+    }
+
+    func readConversation(
+        _ id: ConversationID, sent: Set<UInt64>
+    ) throws(LocalStoreError) -> ReadConversation? {
+        try read { snapshot throws(StoreError) in
+            let row = try snapshot.record(
+                LocalEntryRecord.self, [.unsigned(0), .blob(id.bytes), .blob([])])
+            guard let row else { return nil }
+            return try Self.conversation(
+                row, try Self.user(in: snapshot), try Self.pending(snapshot), sent, snapshot)
+        }
+    }
+
+    static func user(in snapshot: any StoreSnapshot) throws(StoreError) -> String {
+        String(decoding: try fact(Fact.user, snapshot)?.bytes ?? [], as: UTF8.self)
+    }
+}
+
+extension TableLocalStore {
+    /// `nil`: it was deleted.
+    private static func conversation(
+        _ stored: LocalEntryRecord, _ user: String, _ pending: [PendingMessage],
+        _ sent: Set<UInt64>, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> ReadConversation? {
+        let entry: Entry = try decoded(stored.entry)
+        guard case .conversationState(let state) = entry.body, let id = entry.conversation else {
+            return nil
+        }
+        var row = ConversationRow(
+            id: id, created: Timestamp(milliseconds: state.createdMs), creator: state.creator)
+        let key = stored.conversation
+        if case .metadata(let found) = try body(5, key, snapshot) { row.metadata = found.values }
+        if case .conversationSettings(let found) = try body(7, key, snapshot), found.muted {
+            let end = Timestamp(milliseconds: found.mutedUntilMs)
+            row.mute = found.mutedUntilMs == 0 ? .on : .until(end)
+        }
+        let members = try snapshot.records(
+            LocalEntryRecord.self,
+            Scan(
+                prefix: [.unsigned(1), .blob(key)], limit: ConversationRow.participantsMax))
+        for member in members {
+            let entry: Entry = try decoded(member.entry)
+            guard case .participant(let state) = entry.body, !state.removed else { continue }
+            row.participants.append(state.user)
+        }
+        row.participantCount =
+            state.participants > 0 ? Int(state.participants) : row.participants.count
+        var read = ReadConversation(row: row, reading: try Reading(of: key, by: user, snapshot))
+        read.row.isMember = read.reading.isMember
+        try count(&read, key, snapshot)
+        if let last = pending.last(where: { $0.reference.conversation == id }) {
+            read.hasPending = true
+            read.row.last = MessageRow(last, sender: user, delivery: last.delivery(sent))
+        }
+        return read
+    }
+
+    /// What is unread, and the newest message.
+    private static func count(
+        _ read: inout ReadConversation, _ key: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) {
+        let reading = read.reading
+        var (last, unread, newest): (MessageRow?, Int, UInt64) = (nil, 0, 0)
+        let isWhole = try look(key, above: reading.joined, snapshot) { entry in
+            let position = entry.position
+            newest = max(newest, position)
+            if position <= reading.floor, last != nil { return false }
+            guard let row = MessageRow(entry, reading) else { return true }
+            if last == nil { last = row }
+            if row.isUnread { unread += 1 }
+            return unread < ConversationRow.unreadMax
+        }
+        let from = try snapshot.record(LocalWindowRecord.self, [.blob(key)])?.from ?? 1
+        read.row.hasOlderUnread =
+            reading.isMember && (!isWhole || reading.floor.addingClamped(1) < from)
+        (read.row.unread, read.newest) = (unread, newest)
+        guard var last else { return }
+        if last.isOwn, let position = last.position {
+            last.delivery = try Reach(in: key, without: reading.user, snapshot)
+                .delivery(of: position)
+        }
+        read.row.last = last
+    }
+
+    /// Goes through the messages and tombstones of a conversation, from the highest position down,
+    /// while `goesOn` says so; whether that took no more than `lookedMax` rows.
+    @discardableResult
+    private static func look(
+        _ conversation: [UInt8], above floor: UInt64, _ snapshot: any StoreSnapshot,
+        _ goesOn: (Entry) -> Bool
+    ) throws(StoreError) -> Bool {
+        var through = UInt64.max >> 1
+        var looked = 0
+        while looked < lookedMax {
+            // Most are asked for their newest message only.
+            let limit = looked == 0 ? 4 : 256
+            let rows = try snapshot.records(
+                LocalEntryRecord.self,
+                Scan(
+                    index: "local_entry_by_position", prefix: [.unsigned(2), .blob(conversation)],
+                    after: [.unsigned(min(floor, .max >> 1))], through: [.unsigned(through)],
+                    descending: true,
+                    limit: limit))
+            for row in rows {
+                guard goesOn(try decoded(row.entry)) else { return true }
+            }
+            guard rows.count == limit, let last = rows.last, last.position > floor.addingClamped(1)
+            else {
+                return true
+            }
+            through = last.position - 1
+            looked += rows.count
+        }
+        return false
+    }
+
+    private static func body(
+        _ kind: UInt64, _ conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> Entry.Body? {
+        let row = try snapshot.record(
+            LocalEntryRecord.self, [.unsigned(kind), .blob(conversation), .blob([])])
+        guard let row else { return nil }
+        let entry: Entry = try decoded(row.entry)
+        return entry.body
+    }
+}
+
+extension Entry {
+    /// Of a message or what is left of it; else 0.
+    fileprivate var position: UInt64 {
+        switch body {
+        case .message(let state): state.position
+        case .tombstone(let state): state.position
+        default: 0
+        }
+    }
+}

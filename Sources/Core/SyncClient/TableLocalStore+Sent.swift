@@ -1,0 +1,150 @@
+public import Model
+internal import Wire
+
+/// A message that this device has sent, or is to send, and of which the feed has not told.
+struct PendingMessage: Equatable {
+    var reference: MessageReference
+    var send: SendMessage
+    var sentAt: Timestamp
+    /// Of its mutation.
+    var number: UInt64
+    /// The server has taken it, at this place; it is in no feed here yet.
+    var position: UInt64?
+    var refusal: Refusal?
+    /// It waits for an answer.
+    var isQueued = false
+
+    /// - Parameter sent: the numbers of the mutations that are on their way.
+    func delivery(_ sent: Set<UInt64>) -> Delivery {
+        if let refusal { return .refused(refusal) }
+        guard isQueued else { return .accepted }
+        return sent.contains(number) ? .sent : .queued
+    }
+}
+
+// Messages of this device between their answer and their entry, and those that the server does
+// not take: a person who wrote a text does not lose it because a server says no.
+extension TableLocalStore {
+    /// Kept at a time; of more the oldest go.
+    static let sentMax = 256
+    /// The newest of the outbox that are shown.
+    static let queuedMax = 1_024
+
+    /// Puts a message that was refused into the outbox again, as it is. Its number; `nil`: it is
+    /// not there.
+    public func resend(
+        _ message: MessageReference, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64? {
+        try write { transaction throws(StoreError) in
+            guard let row = try Self.refused(message, transaction) else { return nil }
+            try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
+            let send: SendMessage = try Self.decoded(row.send)
+            return try Self.enqueue(.sendMessage(send), at: time, transaction)
+        }
+    }
+
+    /// Forgets a message that was refused; whether it was there.
+    public func discard(_ message: MessageReference) throws(LocalStoreError) -> Bool {
+        try write { transaction throws(StoreError) in
+            guard let row = try Self.refused(message, transaction) else { return false }
+            try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
+            return true
+        }
+    }
+
+    private static func refused(
+        _ message: MessageReference, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> LocalSentRecord? {
+        let row = try snapshot.record(LocalSentRecord.self, [.blob(message.message.bytes)])
+        guard let row, row.code != 0, row.conversation == message.conversation.bytes else {
+            return nil
+        }
+        return row
+    }
+
+    /// Oldest first.
+    static func pending(_ snapshot: any StoreSnapshot) throws(StoreError) -> [PendingMessage] {
+        var found: [PendingMessage] = []
+        func add(
+            _ number: UInt64, _ send: SendMessage, _ time: Timestamp,
+            _ change: (inout PendingMessage) -> Void
+        ) throws(StoreError) {
+            guard let conversation = send.conversation, let message = send.message,
+                try snapshot.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil
+            else { return }
+            var one = PendingMessage(
+                reference: MessageReference(conversation: conversation, message: message),
+                send: send, sentAt: time, number: number)
+            change(&one)
+            found.append(one)
+        }
+        for row in try snapshot.records(LocalSentRecord.self, Scan(limit: sentMax)) {
+            try add(row.number, try decoded(row.send), row.queuedAt) { one in
+                if row.code != 0 { one.refusal = Refusal(code: UInt32(clamping: row.code)) }
+                if row.position > 0 { one.position = row.position }
+            }
+        }
+        found.sort { $0.number < $1.number }
+        for row in try snapshot.records(
+            LocalMutationRecord.self, Scan(descending: true, limit: queuedMax)
+        ).reversed() {
+            let mutation: Mutation = try decoded(row.mutation)
+            guard case .sendMessage(let send) = mutation.operation else { continue }
+            try add(row.number, send, row.queuedAt) { $0.isQueued = true }
+        }
+        return found
+    }
+
+    /// A mutation of the outbox was answered for good.
+    static func noteAnswer(
+        _ result: MutationResult, to row: LocalMutationRecord, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let mutation: Mutation = try decoded(row.mutation)
+        guard case .sendMessage(let send) = mutation.operation,
+            let conversation = send.conversation, let message = send.message,
+            try transaction.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil
+        else { return }
+        // Answered too long ago, and taken then (MSG-12).
+        let isTaken = result.code == 0 || result.position > 0
+        try transaction.put(
+            LocalSentRecord(
+                message: message.bytes, conversation: conversation.bytes, number: row.number,
+                queuedAt: row.queuedAt, send: send.encoded,
+                code: isTaken ? 0 : UInt64(result.code), position: result.position))
+        let kept = try transaction.records(LocalSentRecord.self, Scan(limit: sentMax + 1))
+        guard kept.count > sentMax, let oldest = kept.min(by: { $0.number < $1.number }) else {
+            return
+        }
+        try transaction.delete(LocalSentRecord.self, [.blob(oldest.message)])
+    }
+
+    /// The feed tells of these messages itself.
+    static func confirm(
+        _ messages: [[UInt8]], _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        guard !messages.isEmpty else { return }
+        let kept = try transaction.records(LocalSentRecord.self, Scan(limit: sentMax))
+        guard !kept.isEmpty else { return }
+        let told = Set(messages)
+        for row in kept where told.contains(row.message) {
+            try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
+        }
+    }
+
+    /// A conversation was deleted, or, without one, the feed told everything anew: what the server
+    /// had taken and the feed did not tell of was lost there.
+    static func dropSent(
+        of conversation: [UInt8]? = nil, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        for row in try transaction.records(LocalSentRecord.self, Scan(limit: sentMax)) {
+            let goes = conversation.map { $0 == row.conversation } ?? (row.code == 0)
+            if goes { try transaction.delete(LocalSentRecord.self, [.blob(row.message)]) }
+        }
+    }
+
+    private static func entryKey(
+        _ conversation: ConversationID, _ message: MessageID
+    ) -> [ColumnValue] {
+        [.unsigned(2), .blob(conversation.bytes), .blob(message.bytes)]
+    }
+}

@@ -1,0 +1,140 @@
+import Model
+import SyncClient
+import Wire
+
+/// What has changed on this device, as far as what an app shows is concerned.
+enum LiveChange {
+    case entries([Entry])
+    /// Something of this device in it.
+    case conversation(ConversationID)
+    /// Messages that the server has not answered, or has just answered.
+    case pending
+    case everything
+}
+
+/// The live queries of an app: what each showed last, and who looks at it.
+///
+/// Each listener has a buffer of one: a list or a window that nobody took is replaced by the next.
+struct LiveQueries {
+    private struct Window {
+        let conversation: ConversationID
+        let newest: Int
+        let listener: AsyncStream<MessageWindow>.Continuation
+        var shown: MessageWindow?
+    }
+
+    private struct Watch {
+        let message: MessageReference
+        let listener: AsyncStream<Delivery>.Continuation
+        var shown: Delivery?
+    }
+
+    private var list = ConversationList()
+    private var shown: [ConversationRow]?
+    private var lists: [UInt64: AsyncStream<[ConversationRow]>.Continuation] = [:]
+    private var windows: [UInt64: Window] = [:]
+    private var watches: [UInt64: Watch] = [:]
+    /// The store could not be read: what is known may be behind it.
+    private var isBehind = false
+
+    mutating func add(
+        _ listener: AsyncStream<[ConversationRow]>.Continuation, as number: UInt64
+    ) {
+        // As of the last who looked, who may be gone for long.
+        if lists.isEmpty { shown = nil }
+        lists[number] = listener
+        if let shown { listener.yield(shown) }
+    }
+
+    mutating func add(
+        _ listener: AsyncStream<MessageWindow>.Continuation, as number: UInt64,
+        of conversation: ConversationID, newest: Int
+    ) {
+        windows[number] = Window(
+            conversation: conversation, newest: newest, listener: listener)
+    }
+
+    mutating func add(
+        _ listener: AsyncStream<Delivery>.Continuation, as number: UInt64,
+        of message: MessageReference
+    ) {
+        watches[number] = Watch(message: message, listener: listener)
+    }
+
+    mutating func remove(_ number: UInt64) {
+        lists[number] = nil
+        windows[number] = nil
+        watches[number] = nil
+    }
+
+    /// - Parameter sent: the numbers of the mutations that are on their way.
+    mutating func follow(
+        _ change: LiveChange, in store: TableLocalStore, sent: Set<UInt64>
+    ) throws(LocalStoreError) {
+        let change = isBehind ? .everything : change
+        isBehind = true
+        try followList(change, store, sent)
+        try followWindows(change, store, sent)
+        try followWatches(change, store, sent)
+        isBehind = false
+    }
+
+    private mutating func followList(
+        _ change: LiveChange, _ store: TableLocalStore, _ sent: Set<UInt64>
+    ) throws(LocalStoreError) {
+        guard !lists.isEmpty else {
+            shown = nil
+            return
+        }
+        switch change {
+        case _ where shown == nil: try list.reload(from: store, sent: sent)
+        case .entries(let entries): try list.applied(entries, in: store, sent: sent)
+        case .conversation(let id): try list.read(id, from: store, sent: sent)
+        case .pending: try list.readPending(from: store, sent: sent)
+        case .everything: try list.reload(from: store, sent: sent)
+        }
+        let rows = list.rows
+        guard rows != shown else { return }
+        shown = rows
+        for listener in lists.values { listener.yield(rows) }
+    }
+
+    private mutating func followWindows(
+        _ change: LiveChange, _ store: TableLocalStore, _ sent: Set<UInt64>
+    ) throws(LocalStoreError) {
+        for (number, window) in windows
+        where window.shown == nil || change.concerns(window.conversation) {
+            let present = try store.messageWindow(
+                of: window.conversation, newest: window.newest, sent: sent)
+            guard present != window.shown else { continue }
+            windows[number]?.shown = present
+            window.listener.yield(present)
+        }
+    }
+
+    private mutating func followWatches(
+        _ change: LiveChange, _ store: TableLocalStore, _ sent: Set<UInt64>
+    ) throws(LocalStoreError) {
+        for (number, watch) in watches
+        where watch.shown == nil || change.concerns(watch.message.conversation) {
+            guard let present = try store.delivery(of: watch.message, sent: sent) else {
+                watches[number] = nil
+                watch.listener.finish()
+                continue
+            }
+            guard present != watch.shown else { continue }
+            watches[number]?.shown = present
+            watch.listener.yield(present)
+        }
+    }
+}
+
+extension LiveChange {
+    func concerns(_ conversation: ConversationID) -> Bool {
+        switch self {
+        case .entries(let entries): entries.contains { $0.conversation == conversation }
+        case .conversation(let changed): changed == conversation
+        case .pending, .everything: true
+        }
+    }
+}

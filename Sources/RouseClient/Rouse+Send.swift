@@ -1,0 +1,177 @@
+internal import AppLife
+public import Model
+public import SyncClient
+public import Wire
+
+// What a person does. Each is durable when the call returns, and is carried out by the server
+// with the next connection; a store that is locked or full throws, in words.
+extension Rouse {
+    /// Sends a message. What comes back names it: `delivery(of:)` tells how far it gets.
+    ///
+    /// - Parameter push: what an alert shows; without it the message is shown inside apps only,
+    ///   and counts as unread nowhere.
+    @discardableResult
+    public func send(
+        _ parts: [Part], to conversation: ConversationID, push: PushText? = nil
+    ) throws(LocalStoreError) -> MessageReference {
+        let message = MessageID(madeAt: clock.wall)
+        try send(
+            .sendMessage(
+                SendMessage(
+                    conversation: conversation, message: message, parts: parts, push: push)))
+        return MessageReference(conversation: conversation, message: message)
+    }
+
+    /// Sends a text, which an alert shows too.
+    ///
+    /// - Parameter title: what stands above it in an alert, as the sender's name.
+    @discardableResult
+    public func send(
+        _ text: String, to conversation: ConversationID, title: String = ""
+    ) throws(LocalStoreError) -> MessageReference {
+        try send(
+            [Part(text)], to: conversation, push: PushText(title: title, body: text.alerted))
+    }
+
+    /// Sends a message again, as it was, that the server refused; whether it was there.
+    @discardableResult
+    public func resend(_ message: MessageReference) throws(LocalStoreError) -> Bool {
+        guard let store else { throw .unavailable("the store is locked") }
+        guard let number = try store.resend(message, at: clock.wall) else { return false }
+        hear { $0.mutationQueued(number, now: $1) }
+        give(.outbox(isWaiting: true))
+        follow(.conversation(message.conversation))
+        return true
+    }
+
+    /// Forgets a message that the server refused; whether it was there.
+    @discardableResult
+    public func discard(_ message: MessageReference) throws(LocalStoreError) -> Bool {
+        guard let store else { throw .unavailable("the store is locked") }
+        let wasThere = try store.discard(message)
+        follow(.conversation(message.conversation))
+        return wasThere
+    }
+
+    /// Replaces the content of a message.
+    ///
+    /// - Parameter version: of the row that was changed; if it has another one by then, the server
+    ///   refuses (3012). 0: any.
+    @discardableResult
+    public func edit(
+        _ message: MessageID, parts: [Part], push: PushText? = nil, from version: UInt64 = 0
+    ) throws(LocalStoreError) -> UInt64 {
+        try send(
+            .editMessage(
+                EditMessage(message: message, parts: parts, push: push, baseVersion: version)))
+    }
+
+    @discardableResult
+    public func delete(
+        _ message: MessageID, forEveryone: Bool
+    ) throws(LocalStoreError) -> UInt64 {
+        try send(.deleteMessage(DeleteMessage(message: message, forEveryone: forEveryone)))
+    }
+
+    /// Sets a value of a conversation's metadata; `nil` removes it and what is below it.
+    @discardableResult
+    public func setMetadata(
+        _ path: [String], _ value: String?, in conversation: ConversationID
+    ) throws(LocalStoreError) -> UInt64 {
+        let change = MetadataChange(path: path, value: value ?? "", removed: value == nil)
+        return try send(
+            .changeMetadata(ChangeMetadata(conversation: conversation, changes: [change])))
+    }
+
+    /// Makes a conversation; it is listed when the server has made it.
+    @discardableResult
+    public func createConversation(
+        with users: [String], title: String? = nil
+    ) throws(LocalStoreError) -> ConversationID {
+        let id = ConversationID(madeAt: clock.wall)
+        let metadata = title.map { [MetadataChange(path: ["title"], value: $0)] } ?? []
+        try send(
+            .createConversation(
+                CreateConversation(conversation: id, participants: users, metadata: metadata)))
+        return id
+    }
+
+    // MARK: - Reading
+
+    /// The person has read one message, and not those before it.
+    public func read(_ message: MessageRow) throws(LocalStoreError) {
+        guard let position = message.position else { return }
+        try read(
+            ReadReceipt(
+                conversation: message.conversation,
+                ranges: [InclusiveRange(first: position, last: position)]))
+    }
+
+    /// The person has read a conversation up to a position.
+    public func markRead(
+        _ conversation: ConversationID, through position: UInt64
+    ) throws(LocalStoreError) {
+        try read(ReadReceipt(conversation: conversation, through: position))
+    }
+
+    /// The person has read a conversation as far as it is on this device.
+    public func markRead(_ conversation: ConversationID) throws(LocalStoreError) {
+        guard let store else { throw .unavailable("the store is locked") }
+        let window = try store.messageWindow(of: conversation, newest: 1, sent: [])
+        guard let position = window.rows.compactMap(\.position).max() else { return }
+        try markRead(conversation, through: position)
+    }
+
+    private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
+        let (now, wall) = (clock.now, clock.wall)
+        guard let effects = try replica?.read(receipt, now: now, wall: wall) else {
+            throw .unavailable("the store is locked")
+        }
+        perform(effects)
+        if let conversation = receipt.conversation { follow(.conversation(conversation)) }
+    }
+
+    // MARK: - What nobody stores
+
+    /// The person types, or has stopped; call it as often as it happens. It is told to others if
+    /// there is a connection (`ClientConfiguration.wantsSignals`).
+    public func typing(_ isTyping: Bool = true, in conversation: ConversationID) {
+        hear { $0.signal(isTyping ? .typing : .typingEnded, in: conversation, now: $1) }
+    }
+
+    /// The person looks at a conversation, or has stopped.
+    public func looking(_ isLooking: Bool = true, at conversation: ConversationID) {
+        hear { $0.signal(isLooking ? .present : .away, in: conversation, now: $1) }
+    }
+}
+
+extension Part {
+    /// A text.
+    public init(_ text: String) {
+        self.init(mimeType: "text/plain", content: Array(text.utf8))
+    }
+}
+
+extension Identifier {
+    /// A new one: UUIDv7 (RFC 9562 5.7), so that those made one after another stay together in the
+    /// stores' indexes.
+    init(madeAt time: Timestamp) {
+        var random = SystemRandomNumberGenerator()
+        self.init(
+            high: time.milliseconds << 16 | 0x7000 | random.next() & 0xFFF,
+            low: 1 << 63 | random.next() >> 2)
+    }
+}
+
+extension String {
+    /// As much of it as an alert can show: MSG-3 allows 2 KiB with the title.
+    fileprivate var alerted: String {
+        guard utf8.count > 1_024 else { return self }
+        var cut = ""
+        for character in self {
+            guard cut.utf8.count + character.utf8.count <= 1_021 else { break }
+            cut.append(character)
+        }
+        return cut + "…"
+    }
+}
