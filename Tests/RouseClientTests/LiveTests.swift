@@ -338,5 +338,6 @@ final class FaultyStore: Store, @unchecked Sendable {
     func reader() throws(StoreError) -> any StoreReader { try disk.reader() }
     func now() -> Timestamp { disk.now() }
     func checkpoint() throws(StoreError) { try disk.checkpoint() }
-    func close() { disk.close() }
+    /// Whoever opens it next finds the disk.
+    func close() {}
 }

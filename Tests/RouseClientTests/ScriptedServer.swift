@@ -19,11 +19,16 @@ final class ScriptedServer: RouseTransport {
         var refusal: Code?
         /// It tells the feed anew to whoever asks.
         var isReset = false
+        /// So many entries go into a peek's page.
+        var peeked = 9
         /// Kinds of the frames that came.
         var heard: [FrameType] = []
         /// What it has taken.
         var sent: [SendMessage] = []
         var reads: [ReadReceipt] = []
+        /// The HELLOs that came, and what was acknowledged.
+        var hellos: [Hello] = []
+        var acks: [Ack] = []
         /// By number: the same mutation has one effect and one answer.
         fileprivate var results: [UInt64: MutationResult] = [:]
         fileprivate var connection: ScriptedConnection?
@@ -65,8 +70,10 @@ final class ScriptedServer: RouseTransport {
             guard !feed.isSilent else { return [] }
             switch frame.body {
             case .hello(let hello):
+                feed.hellos.append(hello)
                 let welcome = Welcome(
-                    version: 1, sessionToken: [8], epoch: Self.epoch, keepaliveMs: 180_000,
+                    version: 1, sessionToken: hello.role == .extension ? [7] : [8],
+                    epoch: Self.epoch, keepaliveMs: 180_000,
                     features: [], user: "anna")
                 let answer = Frame(.welcome(welcome), request: frame.request)
                 guard let sync = hello.sync else { return [answer] }
@@ -74,6 +81,7 @@ final class ScriptedServer: RouseTransport {
             case .sync(let sync): return [Self.delta(sync, &feed, frame.request)]
             case .ack(let ack):
                 feed.reads += ack.reads
+                feed.acks.append(ack)
                 return []
             case .mutate(let mutation):
                 let from = Cursor(epoch: Self.epoch, seq: feed.head)
@@ -119,6 +127,16 @@ final class ScriptedServer: RouseTransport {
     private static func delta(
         _ sync: SyncFrame, _ feed: inout Feed, _ request: UInt16
     ) -> Frame {
+        if sync.mode == .peek {
+            let at = sync.cursor ?? Cursor(epoch: epoch, seq: 0)
+            let newest = feed.entries.filter { $0.seq > at.seq }.suffix(feed.peeked)
+            return Frame(
+                .delta(
+                    Delta(
+                        entries: Array(newest), from: at, to: at, head: feed.head,
+                        more: newest.count == feed.peeked, unread: feed.unread)),
+                request: request)
+        }
         feed.reads += sync.reads
         var results: [MutationResult] = []
         for mutation in sync.mutations {

@@ -1,0 +1,160 @@
+import AppLife
+import Model
+import SyncClient
+import Wire
+
+/// One peek of an extension, from its HELLO to its CLOSE.
+actor PeekSession {
+    private let setup: RouseExtension
+    private let object: MessageID
+    private let conversation: ConversationID?
+    private var store: TableLocalStore?
+    private var replica: ClientReplica?
+    private var connection: (any RouseConnection)?
+    private var decoder = FrameDecoder(limits: .beforeWelcome)
+    private var result = Peek()
+    /// Up to where the feed was looked at: the next peek looks above it.
+    private var head: Cursor?
+    private var isOver = false
+    private var waiting: CheckedContinuation<Void, Never>?
+
+    init(
+        _ setup: RouseExtension, _ object: MessageID, _ conversation: ConversationID?
+    ) {
+        self.setup = setup
+        self.object = object
+        self.conversation = conversation
+    }
+
+    func run(until end: Instant) async -> Peek {
+        guard open() else { return result }
+        defer { store?.close() }
+        let timer = Task { [clock = setup.clock] in
+            do { try await clock.sleep(until: end) } catch { return }
+            self.finish()
+        }
+        hear {
+            let state = AppState(
+                phase: .background, remainingMs: UInt32(clamping: end.since($1)))
+            return $0.start(appState: state, now: $1)
+        }
+        if !isOver { await withCheckedContinuation { waiting = $0 } }
+        timer.cancel()
+        connection?.close()
+        if let head { _ = try? store?.apply(LocalChange(entries: [], to: head)) }
+        return result
+    }
+
+    private func finish() {
+        isOver = true
+        waiting?.resume()
+        waiting = nil
+    }
+
+    // MARK: - The store
+
+    private func open() -> Bool {
+        do {
+            let store = try setup.openStore()
+            self.store = store
+            try borrow(for: store)
+            // What the last push was about is kept no longer.
+            if let cursor = try store.load().cursor {
+                _ = try store.apply(
+                    LocalChange(entries: [], to: cursor, marksStale: true, sweeps: true))
+            }
+            replica = try ClientReplica(
+                store: store, configuration: setup.configuration, seed: setup.seed)
+            return true
+        } catch {
+            store?.close()
+            return false
+        }
+    }
+
+    /// SES-12: the first session is opened with the app's token; what comes of it lets only an
+    /// extension in. Without it the app's backend is asked who this is.
+    private func borrow(for store: TableLocalStore) throws(LocalStoreError) {
+        guard try store.load().sessionToken.isEmpty, let app = try? setup.openAppStore() else {
+            return
+        }
+        defer { app.close() }
+        guard let state = try? app.load(), !state.sessionToken.isEmpty else { return }
+        try store.saveSession(token: state.sessionToken, user: state.user)
+    }
+
+    // MARK: - The session
+
+    private func hear(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
+        let (now, wall) = (setup.clock.now, setup.clock.wall)
+        perform(replica?.on(now: now, wall: wall, input) ?? [])
+    }
+
+    private func perform(_ effects: [ClientReplica.Effect]) {
+        for effect in effects where !isOver {
+            switch effect {
+            case .connect: connect()
+            case .send(let frame): connection?.send(frame.encoded)
+            case .raiseLimits(let limits): decoder.limits = limits
+            case .needIdentityToken(let nonce):
+                Task { [identity = setup.identity] in
+                    let token = await identity(nonce)
+                    self.hear { $0.identityToken(token, now: $1) }
+                }
+            case .applied(let entries, _): look(at: entries)
+            // It has closed after its peek, or there is no time for another attempt.
+            case .disconnect, .report(.retrying), .report(.parked), .report(.storeFailed),
+                .report(.upgradeRequired):
+                finish()
+            case .results, .report: break
+            }
+        }
+    }
+
+    private func look(at entries: [Entry]) {
+        // A page may hold more than one version of it, the newest last.
+        let entry = entries.last { $0.object == object.bytes }
+        result.notice = entry.flatMap { AppNotice($0) }
+        let standing = try? store?.standing(
+            of: object, in: conversation, at: setup.clock.wall)
+        result.isOver = standing == .over
+    }
+
+    private func connect() {
+        let made = setup.transport.connect()
+        connection = made
+        Task {
+            for await event in made.events { self.heard(event) }
+        }
+    }
+
+    private func heard(_ event: TransportEvent) {
+        guard !isOver else { return }
+        switch event {
+        case .connected: hear { $0.connected(now: $1) }
+        case .received(let bytes): received(bytes)
+        case .closed: hear { $0.closed(now: $1) }
+        }
+    }
+
+    private func received(_ bytes: [UInt8]) {
+        decoder.append(bytes)
+        let (now, wall) = (setup.clock.now, setup.clock.wall)
+        do {
+            while !isOver, let frame = try decoder.next() {
+                note(frame)
+                perform(replica?.received(frame, now: now, wall: wall) ?? [])
+            }
+            perform(replica?.framesEnded(now: now, wall: wall) ?? [])
+        } catch {
+            hear { $0.decodingFailed(error, now: $1) }
+        }
+    }
+
+    private func note(_ frame: Frame) {
+        guard case .delta(let delta) = frame.body, let epoch = delta.to?.epoch else { return }
+        head = Cursor(epoch: epoch, seq: delta.head)
+        // Only a page without `more` says it (SYN-27).
+        if !delta.more { result.badge = delta.unread }
+    }
+}
