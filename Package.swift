@@ -80,7 +80,9 @@ let package = Package(
         // Static, so that `swift build --product RouseClient` builds it and nothing else.
         .library(
             name: "RouseClient", type: .static,
-            targets: ["RouseClient", "AppLife", "SyncClient", "Wire", "Model"]),
+            targets: [
+                "RouseClient", "ApplePlatform", "AppLife", "SyncClient", "Wire", "Model",
+            ]),
     ],
     targets: [
         system("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
@@ -157,6 +159,10 @@ let package = Package(
         .target(
             name: "RouseClient", dependencies: ["AppLife", "SyncClient", "Wire", "Model"],
             path: "Sources/RouseClient", swiftSettings: common),
+        // Nothing on Linux: Deploy/check-apple typechecks it against stubs.
+        .target(
+            name: "ApplePlatform", dependencies: ["RouseClient", "AppLife", "Wire", "Model"],
+            path: "Sources/ApplePlatform", exclude: ["README.md"], swiftSettings: common),
 
         tool("DeviceModel", ["Model"]),
         tool("Fleet", ["DeviceModel", "SyncServer", "Wake", "Model"], exclude: ["Fleet.md"]),

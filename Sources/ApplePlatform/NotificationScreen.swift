@@ -1,0 +1,77 @@
+#if canImport(UserNotifications)
+    public import AppLife
+    import Foundation
+    import Model
+    public import RouseClient
+    public import UserNotifications
+    import Wire
+
+    /// The system's list of the app's notifications, and the icon.
+    public struct NotificationScreen: RousePhone {
+        public init() {}
+
+        private var center: UNUserNotificationCenter { .current() }
+
+        public func delivered() async -> [DeliveredNotification] {
+            await center.deliveredNotifications().sorted { $0.date < $1.date }.map {
+                let content = $0.request.content
+                let subject = content.userInfo["rouse"] as? [String: Any]
+                return DeliveredNotification(
+                    identifier: $0.request.identifier,
+                    object: (subject?["o"] as? String).flatMap { MessageID(text: $0) },
+                    conversation: (subject?["c"] as? String).flatMap { ConversationID(text: $0) })
+            }
+        }
+
+        public func show(_ notice: AppNotice) async {
+            let content = UNMutableNotificationContent()
+            content.take(notice)
+            let request = UNNotificationRequest(
+                identifier: notice.identifier, content: content, trigger: nil)
+            // The person has not permitted notifications: nothing is owed then either.
+            try? await center.add(request)
+        }
+
+        public func remove(identifier: String) async {
+            center.removeDeliveredNotifications(withIdentifiers: [identifier])
+        }
+
+        public func setBadge(_ count: UInt32) async {
+            try? await center.setBadgeCount(Int(count))
+        }
+    }
+
+    extension UNMutableNotificationContent {
+        /// PSH-12, field by field; also what a notification service extension does with a `Peek`.
+        public func take(_ notice: AppNotice) {
+            let hints = notice.hints
+            title = Self.text(hints.titleKey, or: notice.title)
+            subtitle = Self.text(hints.subtitleKey, or: hints.subtitle)
+            body = Self.text(hints.bodyKey, or: notice.body)
+            threadIdentifier = notice.thread ?? ""
+            categoryIdentifier = hints.category
+            targetContentIdentifier = hints.targetContent.isEmpty ? nil : hints.targetContent
+            userInfo = notice.userInfo
+            if let relevance = notice.relevance { relevanceScore = relevance }
+            switch hints.interruptionLevel {
+            case .unspecified, .active: interruptionLevel = .active
+            case .passive: interruptionLevel = .passive
+            case .timeSensitive: interruptionLevel = .timeSensitive
+            case .critical: interruptionLevel = .critical
+            }
+            switch notice.sound {
+            case nil: sound = nil
+            case .standard: sound = .default
+            case .named(let name): sound = UNNotificationSound(named: .init(name))
+            case .critical(let name, let volume):
+                sound = .criticalSoundNamed(.init(name), withAudioVolume: Float(volume))
+            }
+        }
+
+        private static func text(_ localized: LocalizedText?, or text: String) -> String {
+            guard let localized else { return text }
+            return NSString.localizedUserNotificationString(
+                forKey: localized.key, arguments: localized.arguments)
+        }
+    }
+#endif

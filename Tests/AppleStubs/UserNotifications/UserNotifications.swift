@@ -1,0 +1,102 @@
+// Of Apple's UserNotifications, what Sources/ApplePlatform names, with the signatures that Apple
+// documents.
+
+public import Foundation
+
+public struct UNNotificationSoundName: RawRepresentable, Hashable, Sendable {
+    public var rawValue: String
+    public init(rawValue: String) { fatalError() }
+    public init(_ rawValue: String) { fatalError() }
+}
+
+open class UNNotificationSound: NSObject {
+    open class var `default`: UNNotificationSound { fatalError() }
+    public convenience init(named name: UNNotificationSoundName) { fatalError() }
+    open class func criticalSoundNamed(
+        _ name: UNNotificationSoundName, withAudioVolume volume: Float
+    ) -> UNNotificationSound { fatalError() }
+}
+
+public enum UNNotificationInterruptionLevel: UInt, Sendable {
+    case passive
+    case active
+    case timeSensitive
+    case critical
+}
+
+open class UNNotificationContent: NSObject {
+    open var userInfo: [AnyHashable: Any] { fatalError() }
+}
+
+open class UNMutableNotificationContent: UNNotificationContent {
+    public override init() { fatalError() }
+    open var title: String {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var subtitle: String {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var body: String {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var threadIdentifier: String {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var categoryIdentifier: String {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var targetContentIdentifier: String? {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open override var userInfo: [AnyHashable: Any] {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var sound: UNNotificationSound? {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var interruptionLevel: UNNotificationInterruptionLevel {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open var relevanceScore: Double {
+        get { fatalError() }
+        set { fatalError() }
+    }
+}
+
+open class UNNotificationTrigger: NSObject {}
+
+open class UNNotificationRequest: NSObject {
+    open var identifier: String { fatalError() }
+    open var content: UNNotificationContent { fatalError() }
+    public convenience init(
+        identifier: String, content: UNNotificationContent, trigger: UNNotificationTrigger?
+    ) { fatalError() }
+}
+
+open class UNNotification: NSObject {
+    open var date: Date { fatalError() }
+    open var request: UNNotificationRequest { fatalError() }
+}
+
+open class UNUserNotificationCenter: NSObject {
+    open class func current() -> UNUserNotificationCenter { fatalError() }
+    open func deliveredNotifications() async -> [UNNotification] { fatalError() }
+    open func add(_ request: UNNotificationRequest) async throws { fatalError() }
+    open func removeDeliveredNotifications(withIdentifiers identifiers: [String]) { fatalError() }
+    open func setBadgeCount(_ newBadgeCount: Int) async throws { fatalError() }
+}
+
+extension NSString {
+    public class func localizedUserNotificationString(
+        forKey key: String, arguments: [Any]?
+    ) -> String { fatalError() }
+}
