@@ -158,7 +158,7 @@ let package = Package(
 
         .target(
             name: "RouseClient", dependencies: ["AppLife", "SyncClient", "Wire", "Model"],
-            path: "Sources/RouseClient", swiftSettings: common),
+            path: "Sources/RouseClient", exclude: ["README.md"], swiftSettings: common),
         // Nothing on Linux: Deploy/check-apple typechecks it against stubs.
         .target(
             name: "ApplePlatform", dependencies: ["RouseClient", "AppLife", "Wire", "Model"],

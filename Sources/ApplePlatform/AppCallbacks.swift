@@ -22,7 +22,7 @@
         public static let pushTime: Milliseconds = 30_000
 
         /// `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`.
-        public func received(_ userInfo: sending [AnyHashable: Any]) async
+        public nonisolated(nonsending) func received(_ userInfo: [AnyHashable: Any]) async
             -> UIBackgroundFetchResult
         {
             let subject = userInfo["rouse"] as? [String: Any]
@@ -44,47 +44,45 @@
         @MainActor
         public func follow(_ application: UIApplication) async {
             let time = BackgroundTime()
-            await withTaskGroup(of: Void.self) { group in
-                for (name, phase) in Self.phases {
-                    group.addTask { @MainActor in
-                        let center = NotificationCenter.default
-                        for await _ in center.notifications(named: name).map({ _ in () }) {
-                            let phase = phase(application)
-                            await self.scene(phase)
-                            if case .background = phase {
-                                time.begin(application) { await self.scene(.suspending) }
-                            } else {
-                                time.end(application)
-                            }
-                        }
-                    }
+            let (calls, telling) = AsyncStream.makeStream(
+                of: SystemCall.self, bufferingPolicy: .bufferingNewest(16))
+            let center = NotificationCenter.default
+            let observers = SystemCall.allCases.map { call in
+                center.addObserver(forName: call.name, object: nil, queue: nil) { _ in
+                    telling.yield(call)
                 }
-                group.addTask { @MainActor in
-                    let name = UIApplication.protectedDataDidBecomeAvailableNotification
-                    let center = NotificationCenter.default
-                    for await _ in center.notifications(named: name).map({ _ in () }) {
-                        await self.unlocked()
-                    }
+            }
+            defer { for observer in observers { center.removeObserver(observer) } }
+            for await call in calls {
+                switch call {
+                case .active:
+                    time.end(application)
+                    await scene(.active)
+                case .resigns: await scene(.inactive)
+                case .background:
+                    time.begin(application) { await self.scene(.suspending) }
+                    // Without limit while the app is debugged.
+                    let seconds = min(max(application.backgroundTimeRemaining, 0), 3_600)
+                    await scene(.background(remaining: Milliseconds(seconds * 1_000)))
+                case .unlocked: await unlocked()
                 }
             }
         }
+    }
 
-        @MainActor
-        private static var phases:
-            [(Notification.Name, @MainActor @Sendable (UIApplication) -> ScenePhase)]
-        {
-            [
-                (UIApplication.didBecomeActiveNotification, { _ in .active }),
-                (UIApplication.willResignActiveNotification, { _ in .inactive }),
-                (
-                    UIApplication.didEnterBackgroundNotification,
-                    { application in
-                        // Without limit while the app is debugged.
-                        let seconds = min(max(application.backgroundTimeRemaining, 0), 3_600)
-                        return .background(remaining: Milliseconds(seconds * 1_000))
-                    }
-                ),
-            ]
+    private enum SystemCall: CaseIterable {
+        case active
+        case resigns
+        case background
+        case unlocked
+
+        var name: Notification.Name {
+            switch self {
+            case .active: UIApplication.didBecomeActiveNotification
+            case .resigns: UIApplication.willResignActiveNotification
+            case .background: UIApplication.didEnterBackgroundNotification
+            case .unlocked: UIApplication.protectedDataDidBecomeAvailableNotification
+            }
         }
     }
 

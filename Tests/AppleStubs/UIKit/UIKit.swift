@@ -1,5 +1,5 @@
-// Of Apple's UIKit, and of its Foundation what Linux lacks, what Sources/ApplePlatform names, with
-// the signatures that Apple documents.
+// Of Apple's UIKit, what Sources/ApplePlatform and the library's guide name, with the signatures that
+// Apple documents.
 
 public import Foundation
 
@@ -16,7 +16,24 @@ public struct UIBackgroundTaskIdentifier: RawRepresentable, Hashable, Sendable {
 }
 
 @MainActor
-open class UIApplication: NSObject {
+open class UIResponder: NSObject {
+    public override init() { fatalError() }
+}
+
+@MainActor
+public protocol UIApplicationDelegate: AnyObject {}
+
+public struct OpenURLOptionsKey: Hashable, Sendable {}
+
+public struct LaunchOptionsKey: Hashable, Sendable {}
+
+@MainActor
+open class UIApplication: UIResponder {
+    public typealias OpenURLOptionsKey = UIKit.OpenURLOptionsKey
+    public typealias LaunchOptionsKey = UIKit.LaunchOptionsKey
+
+    open func registerForRemoteNotifications() { fatalError() }
+
     public nonisolated static let didBecomeActiveNotification = Notification.Name("active")
     public nonisolated static let willResignActiveNotification = Notification.Name("resign")
     public nonisolated static let didEnterBackgroundNotification = Notification.Name("background")
@@ -30,20 +47,4 @@ open class UIApplication: NSObject {
     ) -> UIBackgroundTaskIdentifier { fatalError() }
 
     open func endBackgroundTask(_ identifier: UIBackgroundTaskIdentifier) { fatalError() }
-}
-
-extension NotificationCenter {
-    public final class Notifications: AsyncSequence, Sendable {
-        public typealias Element = Notification
-
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            public mutating func next() async -> Notification? { fatalError() }
-        }
-
-        public func makeAsyncIterator() -> AsyncIterator { fatalError() }
-    }
-
-    public func notifications(
-        named name: Notification.Name, object: AnyObject? = nil
-    ) -> Notifications { fatalError() }
 }

@@ -25,6 +25,7 @@ public enum UNNotificationInterruptionLevel: UInt, Sendable {
 }
 
 open class UNNotificationContent: NSObject {
+    open var badge: NSNumber? { fatalError() }
     open var userInfo: [AnyHashable: Any] { fatalError() }
 }
 
@@ -51,6 +52,10 @@ open class UNMutableNotificationContent: UNNotificationContent {
         set { fatalError() }
     }
     open var targetContentIdentifier: String? {
+        get { fatalError() }
+        set { fatalError() }
+    }
+    open override var badge: NSNumber? {
         get { fatalError() }
         set { fatalError() }
     }
@@ -85,6 +90,10 @@ open class UNNotificationRequest: NSObject {
 open class UNNotification: NSObject {
     open var date: Date { fatalError() }
     open var request: UNNotificationRequest { fatalError() }
+}
+
+open class UNNotificationResponse: NSObject {
+    open var notification: UNNotification { fatalError() }
 }
 
 open class UNUserNotificationCenter: NSObject {
