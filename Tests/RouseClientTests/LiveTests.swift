@@ -241,6 +241,75 @@ import Wire
         #expect(told.contains { $0.ranges == [InclusiveRange(first: 2, last: 2)] })
     }
 
+    @Test("what the device does not hold is fetched when it is asked for, and the window grows")
+    func older() async throws {
+        let stage = try Stage()
+        _ = try TableLocalStore(store: stage.disk).applySnapshot(
+            SnapshotChange(
+                page: SnapshotPage(conversations: [
+                    SnapshotConversation(
+                        conversation: Self.room,
+                        entries: [
+                            Self.conversation(1), Self.message(5, "5", seq: 0),
+                            Self.message(6, "6", seq: 0),
+                        ], completeFrom: 5, unread: 6)
+                ]), start: Cursor(epoch: ScriptedServer.epoch, seq: 10), isFirst: true),
+            at: stage.clock.wall)
+        let rouse = stage.process()
+        await #expect(throws: LocalStoreError.self) {
+            try await rouse.fetchOlder(in: Self.room)
+        }
+        try await Self.synced(rouse) { await rouse.scene(.active) }
+        var windows = await rouse.messages(in: Self.room, newest: 9).makeAsyncIterator()
+        let first = await windows.next()
+        #expect(first?.rows.map(\.text) == ["5", "6"])
+        #expect(first?.mayFetchOlder == true)
+        for await rows in await rouse.conversations() {
+            #expect(rows.map(\.unread) == [2])
+            #expect(rows.map(\.hasOlderUnread) == [true])
+            break
+        }
+        stage.server.feed.withLock {
+            $0.page = PageFrame(
+                entries: [Self.message(3, "3", seq: 0), Self.message(4, "4", seq: 0)], first: 3,
+                last: 4, more: true)
+        }
+        try await rouse.fetchOlder(in: Self.room)
+        let second = await windows.next()
+        #expect(second?.rows.map(\.text) == ["3", "4", "5", "6"])
+        #expect(second?.mayFetchOlder == true)
+        // The oldest were deleted: the answer is that there is nothing.
+        stage.server.feed.withLock { $0.page = PageFrame(first: 1, last: 2) }
+        try await rouse.fetchOlder(in: Self.room)
+        let whole = await windows.next()
+        #expect(whole?.rows == second?.rows)
+        #expect(whole?.mayFetchOlder == false)
+        #expect(stage.server.feed.withLock { $0.fetches.map(\.below) } == [5, 3])
+        for await rows in await rouse.conversations() {
+            #expect(rows.map(\.unread) == [4])
+            #expect(rows.map(\.hasOlderUnread) == [false])
+            break
+        }
+    }
+
+    @Test("who types is told of, and told to others, and stored by nobody")
+    func typing() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.room(stage)
+        let changes = await rouse.changes()
+        stage.server.signal(Signal(conversation: Self.room, kind: .typing, user: "ben"))
+        for await change in changes {
+            #expect(change == .signal(.typing, conversation: Self.room, user: "ben"))
+            break
+        }
+        await rouse.typing(in: Self.room)
+        await rouse.typing(in: Self.room)
+        // Behind them on the same connection.
+        stage.server.publish(Self.receipt("zoe", delivered: 0, seq: 30), unread: 0)
+        try await Self.synced(rouse) { stage.server.ring() }
+        #expect(stage.server.feed.withLock { $0.signals.map(\.kind) } == [.typing])
+    }
+
     @Test("a conversation that a reset does not bring is listed no more")
     func reset() async throws {
         let stage = try Stage()

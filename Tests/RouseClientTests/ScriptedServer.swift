@@ -26,6 +26,10 @@ final class ScriptedServer: RouseTransport {
         /// What it has taken.
         var sent: [SendMessage] = []
         var reads: [ReadReceipt] = []
+        /// What it answers to a FETCH.
+        var page = PageFrame()
+        var fetches: [Fetch] = []
+        var signals: [Signal] = []
         /// The HELLOs that came, and what was acknowledged.
         var hellos: [Hello] = []
         var acks: [Ack] = []
@@ -54,6 +58,11 @@ final class ScriptedServer: RouseTransport {
         connection?.tell([Frame(.syncRequest(SyncRequest(head: head)))])
     }
 
+    /// Another user does something just now.
+    func signal(_ signal: Signal) {
+        feed.withLock { $0.connection }?.tell([Frame(.signal(signal))])
+    }
+
     /// The connection breaks.
     func hangUp() { feed.withLock { $0.connection }?.breakOff() }
 
@@ -74,11 +83,17 @@ final class ScriptedServer: RouseTransport {
                 let welcome = Welcome(
                     version: 1, sessionToken: hello.role == .extension ? [7] : [8],
                     epoch: Self.epoch, keepaliveMs: 180_000,
-                    features: [], user: "anna")
+                    features: hello.features.filter { $0 == "signal" }, user: "anna")
                 let answer = Frame(.welcome(welcome), request: frame.request)
                 guard let sync = hello.sync else { return [answer] }
                 return [answer, Self.delta(sync, &feed, frame.request)]
             case .sync(let sync): return [Self.delta(sync, &feed, frame.request)]
+            case .fetch(let fetch):
+                feed.fetches.append(fetch)
+                return [Frame(.page(feed.page), request: frame.request)]
+            case .signal(let signal):
+                feed.signals.append(signal)
+                return []
             case .ack(let ack):
                 feed.reads += ack.reads
                 feed.acks.append(ack)

@@ -164,7 +164,7 @@ struct Stage {
         return Rouse(
             configuration: ClientConfiguration(
                 app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
-                clientVersion: "1"),
+                clientVersion: "1", wantsSignals: true),
             transport: server, phone: phone, clock: clock, seed: 1,
             openStore: {
                 if isLocked { throw LocalStoreError.unavailable("not unlocked") }
