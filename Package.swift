@@ -153,7 +153,8 @@ let package = Package(
             ]),
 
         .target(
-            name: "Client", dependencies: ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"],
+            name: "Client",
+            dependencies: ["RouseClient", "EventLoop", "Crypto", "SyncClient", "Wire", "Model"],
             path: "Sources/Client", swiftSettings: common),
 
         .target(

@@ -1,18 +1,13 @@
 import Crypto
 import EventLoop
-import Model
-import Wire
 
-/// One connection of a client, from dialling to its end: socket, TLS and decoder. Loop-confined.
+/// One connection of a client, from dialling to its end: socket and TLS. Loop-confined.
 /// What it hears goes to its owner until `leave`, nothing after it.
 final class ClientConnection {
     enum Event {
         case connected
-        case frame(Frame)
-        /// What came is no frame: the owner says so, and leaves.
-        case faulty(WireError)
-        /// All frames of what was read together have been handed over.
-        case allFrames
+        /// What was read together.
+        case received([UInt8])
         /// The connection is gone, or never came about.
         case closed(String)
     }
@@ -23,7 +18,6 @@ final class ClientConnection {
     private var dialing: Dialing?
     private var stream: Stream?
     private var engine: TLSEngine?
-    private var decoder = FrameDecoder(limits: .beforeWelcome)
     private var isGone = false
     private var hasConnected = false
     private var lingerTimer: LoopTimer?
@@ -98,33 +92,20 @@ final class ClientConnection {
             hasConnected = true
             handler(self, .connected)
         }
-        decode(plaintext)
+        if !isGone, !plaintext.isEmpty { handler(self, .received(plaintext)) }
         if engine.peerClosed { end("ended by the server") }
     }
 
-    private func decode(_ plaintext: [UInt8]) {
-        guard !isGone, !plaintext.isEmpty else { return }
-        decoder.append(plaintext)
-        do {
-            while !isGone, let frame = try decoder.next() { handler(self, .frame(frame)) }
-        } catch {
-            return handler(self, .faulty(error))
-        }
-        if !isGone { handler(self, .allFrames) }
-    }
-
-    /// Sends a frame; what cannot be sent is noticed as the end of the connection.
-    func send(_ frame: Frame) {
+    /// Sends bytes; what cannot be sent is noticed as the end of the connection.
+    func send(_ bytes: [UInt8]) {
         guard !isGone, let engine else { return }
         do {
-            try frame.encoded.withUnsafeBytes { try engine.send($0) }
+            try bytes.withUnsafeBytes { try engine.send($0) }
             flush()
         } catch {
             end("\(error)")
         }
     }
-
-    func raise(_ limits: FrameLimits) { decoder.limits = limits }
 
     /// Nothing is heard of it any more; what was sent still leaves.
     func leave() {

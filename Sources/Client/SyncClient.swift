@@ -64,6 +64,7 @@ public final class SyncClient {
     public let traffic = Traffic()
     private var replica: ClientReplica
     private var connection: ClientConnection?
+    private var decoder = FrameDecoder(limits: .beforeWelcome)
     private var timer: LoopTimer?
     private var waiting: [ClientReplica.Effect] = []
     private var isRunning = false
@@ -210,17 +211,26 @@ public final class SyncClient {
         guard from === connection, !isClosed else { return }
         switch event {
         case .connected: with { $0.connected(now: $1) }
-        case .frame(let frame): perform(replica.received(frame, now: now, wall: wall))
-        case .faulty(let error):
-            framesEnded()
-            events.connectionEnded("the server sent no frame: \(error)")
-            with { $0.decodingFailed(error, now: $1) }
-        case .allFrames: framesEnded()
+        case .received(let bytes): received(bytes, from)
         case .closed(let why):
             framesEnded()
             connection = nil
             events.connectionEnded(why)
             with { $0.closed(now: $1) }
+        }
+    }
+
+    private func received(_ bytes: [UInt8], _ from: ClientConnection) {
+        decoder.append(bytes)
+        do {
+            while from === connection, !isClosed, let frame = try decoder.next() {
+                perform(replica.received(frame, now: now, wall: wall))
+            }
+            framesEnded()
+        } catch {
+            framesEnded()
+            events.connectionEnded("the server sent no frame: \(error)")
+            with { $0.decodingFailed(error, now: $1) }
         }
     }
 
@@ -255,14 +265,15 @@ public final class SyncClient {
         switch effect {
         case .connect:
             connection?.leave()
+            decoder = FrameDecoder(limits: .beforeWelcome)
             connection = ClientConnection(
                 loop: loop, endpoint: endpoint, tls: tls, traffic: traffic
             ) {
                 [weak self] from, event in self?.heard(from, event)
             }
             connection?.isHeld = isHeld
-        case .send(let frame): connection?.send(frame)
-        case .raiseLimits(let limits): connection?.raise(limits)
+        case .send(let frame): connection?.send(frame.encoded)
+        case .raiseLimits(let limits): decoder.limits = limits
         case .disconnect:
             connection?.leave()
             connection = nil

@@ -69,7 +69,10 @@ import Testing
                 "SyncServer", "PushPool", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
-        ("Client", ["EventLoop", "Crypto", "SyncClient", "Wire", "Model"]),
+        (
+            "Client",
+            ["RouseClient", "EventLoop", "Crypto", "SyncClient", "Wire", "Model"]
+        ),
         ("RouseClient", ["AppLife", "SyncClient", "Wire", "Model", "Foundation"]),
         (
             "ApplePlatform",
