@@ -181,6 +181,11 @@ let package = Package(
                 "RouseClient", "AppLife", "SQLiteStore", "EventLoop", "Crypto", "SyncClient",
                 "Feed", "Wake", "Wire", "Model",
             ]),
+        tool(
+            "Chat",
+            [
+                "Client", "SQLiteStore", "RouseClient", "AppLife", "SyncClient", "Wire", "Model",
+            ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
         tool(
             "Bench",
@@ -192,7 +197,7 @@ let package = Package(
             name: "rouse",
             dependencies: [
                 "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Bench", "Fleet",
-                "Telemetry", "EventLoop", "Crypto",
+                "Chat", "Client", "Telemetry", "EventLoop", "Crypto", "Model",
             ],
             path: "Sources/Tools/rouse", swiftSettings: common),
 
@@ -262,6 +267,7 @@ let package = Package(
                 "Client", "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wire", "Model",
             ]),
         test("CommandLineTests", ["rouse"]),
+        test("ChatTests", ["Chat", "RouseClient", "AppLife", "SyncClient", "Wire", "Model"]),
         test("ScenarioTests", ["rouse", "Scenario"]),
         test("DeviceModelTests", ["DeviceModel", "Model"]),
         test("FleetTests", ["rouse", "Fleet", "DeviceModel", "Wake", "Model"]),

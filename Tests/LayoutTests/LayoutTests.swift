@@ -103,6 +103,13 @@ import Testing
             ]
         ),
         (
+            "Tools/Chat",
+            [
+                "Client", "SQLiteStore", "RouseClient", "AppLife", "SyncClient", "Wire", "Model",
+                "Foundation", "Glibc", "Synchronization",
+            ]
+        ),
+        (
             "Tools/Conformance",
             ["Crypto", "Wire", "Model", "Foundation", "Glibc"]
         ),
@@ -117,7 +124,8 @@ import Testing
             "Tools/rouse",
             [
                 "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Bench", "Fleet",
-                "Telemetry", "EventLoop", "Crypto", "Foundation", "Glibc",
+                "Chat", "Client", "Telemetry", "EventLoop", "Crypto", "Model", "Foundation",
+                "Glibc",
             ]
         ),
     ]

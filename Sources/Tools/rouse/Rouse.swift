@@ -39,7 +39,8 @@ enum Rouse {
         CommandGroup("pushes", credentialCommands + pushCommands + campaignCommands),
         CommandGroup(
             "trying it out",
-            demoCommands + apnsSimulatorCommands + replayCommands + developmentCommands),
+            demoCommands + chatCommands + apnsSimulatorCommands + replayCommands
+                + developmentCommands),
         CommandGroup(
             "measuring and testing",
             benchCommands + loadCommands + fleetCommands + conformCommands

@@ -1,7 +1,7 @@
 import Foundation
 
 /// Any JSON: what the admin API is asked and answers.
-enum JSONValue: Codable, Equatable {
+enum JSONValue: Codable, Equatable, Sendable {
     case null
     case flag(Bool)
     case number(Int64)

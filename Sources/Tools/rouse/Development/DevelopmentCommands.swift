@@ -92,29 +92,10 @@ extension Rouse {
     }
 
     private static func makeToken(_ arguments: Arguments) throws -> Int32 {
-        let name = try arguments.required("key")
-        let key: PrivateKey
-        do {
-            key = try PrivateKey(pem: Array((try file("key", arguments) ?? "").utf8))
-        } catch is KeyError {
-            throw AdminRefusal(description: "--key \(name): no private key in PEM")
-        }
-        let lifetime = try arguments.number("lifetime", in: Int64(1)...86_400) ?? 300
-        let now = Int64(Date().timeIntervalSince1970)
-        let header = JSONValue.object([
-            "alg": .text(key.kind.algorithm), "typ": .text("JWT"),
-            "kid": .text(try arguments.required("kid")),
-        ])
-        let claims = JSONValue.object([
-            "iss": .text(arguments.string("issuer") ?? "rouse-dev"),
-            "sub": .text(try arguments.required("user")),
-            "aud": .text(try arguments.required("app")),
-            "nonce": .text(try arguments.required("nonce")),
-            "iat": .number(now), "exp": .number(now + lifetime),
-        ])
-        Terminal.print(
-            try CompactToken.sign(
-                headerJSON: try header.bytes, payloadJSON: try claims.bytes, with: key))
+        let signer = try TokenSigner(
+            arguments, kid: try arguments.required("kid"),
+            lifetime: try arguments.number("lifetime", in: Int64(1)...86_400) ?? 300)
+        Terminal.print(try signer.token(nonce: try arguments.required("nonce")))
         return ExitStatus.success
     }
 
@@ -133,5 +114,44 @@ extension Rouse {
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         try handle.write(contentsOf: Data(text.utf8))
         try handle.close()
+    }
+}
+
+/// Signs identity tokens as an app's backend does, with a key of development.
+struct TokenSigner: Sendable {
+    private let key: PrivateKey
+    private let kid: String
+    private let claims: [String: JSONValue]
+    private let lifetime: Int64
+
+    /// Of `--key`, `--issuer`, `--app` and `--user`.
+    init(_ arguments: Arguments, kid: String? = nil, lifetime: Int64 = 300) throws {
+        let name = try arguments.required("key")
+        do {
+            key = try PrivateKey(pem: Array((try Rouse.file("key", arguments) ?? "").utf8))
+        } catch is KeyError {
+            throw AdminRefusal(description: "--key \(name): no private key in PEM")
+        }
+        self.kid = kid ?? arguments.string("kid") ?? "dev"
+        self.lifetime = lifetime
+        claims = [
+            "iss": .text(arguments.string("issuer") ?? "rouse-dev"),
+            "sub": .text(try arguments.required("user")),
+            "aud": .text(try arguments.required("app")),
+        ]
+    }
+
+    /// - Parameter nonce: of the server's challenge, base64url.
+    func token(nonce: String) throws -> String {
+        let header = JSONValue.object([
+            "alg": .text(key.kind.algorithm), "typ": .text("JWT"), "kid": .text(kid),
+        ])
+        let now = Int64(Date().timeIntervalSince1970)
+        var claims = claims
+        claims["nonce"] = .text(nonce)
+        (claims["iat"], claims["exp"]) = (.number(now), .number(now + lifetime))
+        return try CompactToken.sign(
+            headerJSON: try header.bytes, payloadJSON: try JSONValue.object(claims).bytes,
+            with: key)
     }
 }

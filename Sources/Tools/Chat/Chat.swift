@@ -1,0 +1,141 @@
+import AppLife
+public import Client
+import Foundation
+import Model
+public import RouseClient
+import SQLiteStore
+import SyncClient
+import Wire
+
+/// Who chats, and where.
+public struct ChatOptions: Sendable {
+    public var endpoint: SyncEndpoint
+    /// Authorities in PEM; `nil`: the system's.
+    public var trusted: [UInt8]?
+    public var app: String
+    public var user: String
+    /// Holds the phone's files: the store, and the name of the device.
+    public var folder: String
+    /// Signs for the app's backend.
+    public var identity: Rouse.Identity
+
+    public init(
+        endpoint: SyncEndpoint, trusted: [UInt8]?, app: String, user: String, folder: String,
+        identity: @escaping Rouse.Identity
+    ) {
+        self.endpoint = endpoint
+        self.trusted = trusted
+        self.app = app
+        self.user = user
+        self.folder = folder
+        self.identity = identity
+    }
+}
+
+/// Why a chat did not begin, in words.
+public struct ChatRefusal: Error, CustomStringConvertible {
+    public let description: String
+}
+
+/// What happens to a chat, in one order.
+enum ChatEvent: Sendable {
+    case keys([ChatKey])
+    case resized
+    case ended
+    case screen(ChatPhone.Screen)
+    /// Of a process of the app; of an older one it is not heard.
+    case app(life: Int, AppEvent)
+
+    enum AppEvent: Sendable {
+        case conversations([ConversationRow])
+        case window(ConversationID, MessageWindow)
+        case connection(ConnectionState)
+        case change(RouseChange)
+        /// The wake is over.
+        case woken(FetchResult)
+        /// The time that the locked phone gave is over.
+        case timeOver
+    }
+}
+
+/// `rouse chat`: an app on the client library, and a phone around it.
+public enum Chat {
+    /// Runs until the person leaves.
+    ///
+    /// - Throws: `ChatRefusal`.
+    public static func run(_ options: ChatOptions) async throws {
+        let device = try Self.device(options)
+        let terminal: ChatTerminal
+        do throws(ChatTerminal.NotATerminal) {
+            terminal = try ChatTerminal()
+        } catch {
+            throw ChatRefusal(
+                description: "a chat needs a terminal for its input and its output")
+        }
+        let (events, continuation) = AsyncStream.makeStream(of: ChatEvent.self)
+        let input = ChatInput(terminal, continuation)
+        defer { input.stop() }
+        let desk = ChatDesk(
+            options, device: device, terminal: terminal, events: continuation)
+        await desk.open()
+        for await event in events {
+            guard await desk.take(event) else { break }
+        }
+        await desk.close()
+        terminal.close()
+    }
+
+    /// The device of the folder, which is made with the first chat.
+    private static func device(_ options: ChatOptions) throws -> DeviceID {
+        let files = FileManager.default
+        do {
+            try files.createDirectory(
+                atPath: options.folder, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw ChatRefusal(
+                description: "the folder \(options.folder) cannot be made: choose another one")
+        }
+        let path = options.folder + "/device"
+        if let data = files.contents(atPath: path) {
+            guard
+                let device = DeviceID(
+                    text: String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines))
+            else { throw ChatRefusal(description: "\(path) holds no device: remove the folder") }
+            return device
+        }
+        var random = SystemRandomNumberGenerator()
+        let device = DeviceID(high: random.next(), low: random.next())
+        guard files.createFile(atPath: path, contents: Data("\(device)\n".utf8)) else {
+            throw ChatRefusal(description: "\(path) cannot be written: choose another folder")
+        }
+        return device
+    }
+}
+
+/// Reads the keyboard on a thread of its own, and notices the terminal's size.
+private final class ChatInput: @unchecked Sendable {
+    // @unchecked: `isStopped` is guarded by `lock`.
+    private let lock = NSLock()
+    private var isStopped = false
+
+    init(_ terminal: ChatTerminal, _ events: AsyncStream<ChatEvent>.Continuation) {
+        Thread.detachNewThread { [self] in
+            var reader = ChatKeyReader()
+            var size = terminal.size
+            while !lock.withLock({ isStopped }) {
+                guard let bytes = terminal.read() else {
+                    events.yield(.ended)
+                    return
+                }
+                let keys = reader.read(bytes)
+                if !keys.isEmpty { events.yield(.keys(keys)) }
+                guard terminal.size != size else { continue }
+                size = terminal.size
+                events.yield(.resized)
+            }
+        }
+    }
+
+    func stop() { lock.withLock { isStopped = true } }
+}

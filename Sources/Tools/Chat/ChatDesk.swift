@@ -1,0 +1,381 @@
+import AppLife
+import Client
+import Foundation
+import Model
+import RouseClient
+import SQLiteStore
+import SyncClient
+import Wire
+
+/// One process of the app.
+private struct ChatProcess {
+    let rouse: Rouse
+    let transport: SocketTransport
+    var tasks: [Task<Void, Never>]
+    /// Follows the open conversation.
+    var following: Task<Void, Never>?
+}
+
+/// Joins the library, the phone and the terminal.
+actor ChatDesk {
+    private let options: ChatOptions
+    private let device: DeviceID
+    private let terminal: ChatTerminal
+    private let events: AsyncStream<ChatEvent>.Continuation
+    private let phone: ChatPhone
+    private let hasColour: Bool
+    private var model: ChatModel
+    private var process: ChatProcess?
+    private var life = 0
+    private var running: Task<Void, Never>?
+
+    /// Milliseconds that iOS gives an app after it left the screen, and to one that it wakes.
+    private static let runTime: Milliseconds = 30_000
+
+    init(
+        _ options: ChatOptions, device: DeviceID, terminal: ChatTerminal,
+        events: AsyncStream<ChatEvent>.Continuation
+    ) {
+        self.options = options
+        self.device = device
+        self.terminal = terminal
+        self.events = events
+        model = ChatModel(user: options.user)
+        hasColour = ProcessInfo.processInfo.environment["NO_COLOR"] == nil
+        phone = ChatPhone { events.yield(.screen($0)) }
+    }
+
+    func open() async {
+        model.remark = "/help shows what there is"
+        await start()
+        draw()
+    }
+
+    func close() async {
+        // As when the person swipes to another app: what was sent still leaves.
+        await process?.rouse.scene(.inactive)
+        await process?.rouse.scene(.background(remaining: 2_000))
+        await process?.rouse.scene(.suspending)
+        try? await Task.sleep(for: .milliseconds(200))
+        endProcess()
+    }
+
+    /// - Returns: whether the chat goes on.
+    func take(_ event: ChatEvent) async -> Bool {
+        var goesOn = true
+        switch event {
+        case .keys(let keys):
+            for key in keys where goesOn { goesOn = await take(key) }
+        case .resized: break
+        case .ended: goesOn = false
+        case .screen(let screen): (model.notices, model.icon) = (screen.notices, screen.icon)
+        case .app(let life, let event): if life == self.life { await take(event) }
+        }
+        draw()
+        return goesOn
+    }
+
+    private func draw() {
+        let (columns, rows) = terminal.size
+        terminal.draw(
+            ChatDrawing(model, columns: columns, rows: rows, hasColour: hasColour))
+    }
+
+    // MARK: The keyboard
+
+    private func take(_ key: ChatKey) async -> Bool {
+        switch key {
+        case .interrupt: return false
+        case .endOfInput where model.editor.text.isEmpty: return false
+        default: break
+        }
+        let before = model.editor.text
+        let line = model.editor.take(key)
+        if let line {
+            model.remark = ""
+            model.showsHelp = false
+            return await carryOut(ChatCommand(line))
+        }
+        let isText = model.editor.text.first.map { $0 != "/" } ?? false
+        if model.editor.text != before, let conversation = model.opened, model.phase == .front {
+            await process?.rouse.typing(isText, in: conversation)
+        }
+        return true
+    }
+
+    private func carryOut(_ command: ChatCommand) async -> Bool {
+        switch command {
+        case .quit: return false
+        case .help: model.showsHelp = true
+        case .mistake(let words): model.remark = words
+        case .start: await start()
+        case .lock: await lock()
+        case .sleep: await sleep()
+        case .kill: kill()
+        case .wake: await wake()
+        case .tap(let number): await tap(number)
+        case .say, .list, .open, .new, .edit, .delete, .older:
+            guard let process, model.phase == .front else {
+                model.remark = "the app is \(model.phase.words): /start opens it"
+                break
+            }
+            do throws(LocalStoreError) {
+                try await use(command, process.rouse)
+            } catch {
+                model.remark = "\(error)"
+            }
+        }
+        return true
+    }
+
+    private func use(_ command: ChatCommand, _ rouse: Rouse) async throws(LocalStoreError) {
+        switch command {
+        case .list: await show(nil)
+        case .open(let word):
+            guard let row = model.conversation(named: word) else {
+                model.remark = "there is no conversation \(word); /list shows all"
+                return
+            }
+            await show(row.id)
+        case .new(let users, let title):
+            await show(try await rouse.createConversation(with: users, title: title))
+        case .say(let text):
+            guard let conversation = model.opened else {
+                model.remark = "open a conversation first: /open N, or /new USER"
+                return
+            }
+            try await rouse.send(text, to: conversation, title: model.user)
+            await rouse.typing(false, in: conversation)
+        case .edit(let text):
+            guard let row = model.lastOwn else {
+                model.remark = "there is no message of yours"
+                return
+            }
+            try await rouse.edit(
+                row.id, parts: [Part(text)],
+                push: row.push.map { PushText(title: $0.title, body: text) }, from: row.version)
+        case .delete:
+            guard let row = model.lastOwn else {
+                model.remark = "there is no message of yours"
+                return
+            }
+            try await rouse.delete(row.id, forEveryone: true)
+        case .older:
+            guard let conversation = model.opened else { return }
+            try await rouse.fetchOlder(in: conversation)
+        default: break
+        }
+    }
+
+    /// Opens a conversation, or the list.
+    private func show(_ conversation: ConversationID?) async {
+        guard var process else { return }
+        if let opened = model.opened { await process.rouse.looking(false, at: opened) }
+        model.opened = conversation
+        model.window = MessageWindow()
+        model.typing = []
+        process.following?.cancel()
+        process.following = nil
+        if let conversation {
+            let (events, life) = (events, life)
+            let windows = await process.rouse.messages(in: conversation, newest: 200)
+            process.following = Task {
+                for await window in windows {
+                    events.yield(.app(life: life, .window(conversation, window)))
+                }
+            }
+            await process.rouse.looking(at: conversation)
+        }
+        self.process = process
+        await process.rouse.onScreen(conversation.map { .conversation($0) } ?? .nothing)
+    }
+
+    // MARK: The app
+
+    private func take(_ event: ChatEvent.AppEvent) async {
+        switch event {
+        case .conversations(let rows): model.conversations = rows
+        case .connection(let state): model.connection = state
+        case .window(let conversation, let window):
+            guard conversation == model.opened else { return }
+            model.window = window
+            await markRead()
+        case .woken(let result):
+            model.remark = "the app told the system: \(result.rawValue)"
+            if model.phase == .background { await suspend() }
+        case .timeOver: if model.phase == .background { await suspend() }
+        case .change(let change): take(change)
+        }
+    }
+
+    private func take(_ change: RouseChange) {
+        switch change {
+        case .trouble(let words): model.remark = words
+        case .signal(let kind, let conversation, let user):
+            guard conversation == model.opened else { return }
+            model.typing.removeAll { $0 == user }
+            if kind == .typing { model.typing.append(user) }
+        case .results(let results):
+            let refused = results.first { $0.code != 0 }
+            if let refused { model.remark = "\(Refusal(code: refused.code))" }
+        case .entries, .unread, .inSync: break
+        }
+    }
+
+    /// What is on the screen of an app in front is read.
+    private func markRead() async {
+        guard model.phase == .front, let conversation = model.opened,
+            model.window.rows.contains(where: \.isUnread)
+        else { return }
+        do throws(LocalStoreError) {
+            try await process?.rouse.markRead(conversation)
+        } catch {
+            model.remark = "\(error)"
+        }
+    }
+
+    // MARK: The system
+
+    private func begin() throws -> ChatProcess {
+        life += 1
+        let path = options.folder + "/phone.db"
+        let transport = try SocketTransport(
+            options.endpoint, trustedCertificates: options.trusted)
+        let configuration = ClientConfiguration(
+            app: options.app, device: device, clientName: "rouse chat", clientVersion: "1",
+            wantsSignals: true)
+        let rouse = Rouse(
+            configuration: configuration, transport: transport, phone: phone,
+            clock: DeviceClock(), seed: .random(in: 0 ... .max),
+            openStore: { try Self.openStore(path) }, identity: options.identity)
+        return ChatProcess(rouse: rouse, transport: transport, tasks: [])
+    }
+
+    /// The process before may hold the file still, for a moment.
+    private static func openStore(_ path: String) throws -> TableLocalStore {
+        var tries = 0
+        while true {
+            do {
+                let file = try SQLiteStore(path: path, tables: LocalSchema.tables)
+                return TableLocalStore(store: file, keepsOwed: true)
+            } catch {
+                tries += 1
+                guard tries < 20 else { throw error }
+                usleep(100_000)
+            }
+        }
+    }
+
+    /// There is a process from here on.
+    private func launch() async -> Rouse? {
+        if let process { return process.rouse }
+        do {
+            var process = try begin()
+            let (events, life, rouse) = (events, life, process.rouse)
+            func follow<Element: Sendable>(
+                _ stream: AsyncStream<Element>,
+                _ event: @escaping @Sendable (Element) -> ChatEvent.AppEvent
+            ) {
+                process.tasks.append(
+                    Task {
+                        for await element in stream {
+                            events.yield(.app(life: life, event(element)))
+                        }
+                    })
+            }
+            follow(await rouse.changes()) { .change($0) }
+            follow(await rouse.connectionStates()) { .connection($0) }
+            follow(await rouse.conversations()) { .conversations($0) }
+            self.process = process
+            return rouse
+        } catch {
+            model.remark = "the app does not start: \(error)"
+            return nil
+        }
+    }
+
+    private func start() async {
+        guard model.phase != .front, let rouse = await launch() else { return }
+        running?.cancel()
+        model.phase = .front
+        await rouse.scene(.active)
+        await show(model.opened)
+        await markRead()
+    }
+
+    private func lock() async {
+        guard model.phase == .front, let process else {
+            model.remark = "the app is \(model.phase.words)"
+            return
+        }
+        model.phase = .background
+        await process.rouse.scene(.inactive)
+        await process.rouse.scene(.background(remaining: Self.runTime))
+        let (events, life) = (events, life)
+        running = Task {
+            do { try await Task.sleep(for: .milliseconds(Self.runTime)) } catch { return }
+            events.yield(.app(life: life, .timeOver))
+        }
+    }
+
+    private func sleep() async {
+        guard process != nil else {
+            model.remark = "the app is not running"
+            return
+        }
+        if model.phase == .front { await lock() }
+        await suspend()
+    }
+
+    private func suspend() async {
+        running?.cancel()
+        model.phase = .suspended
+        await process?.rouse.scene(.suspending)
+    }
+
+    private func kill() {
+        endProcess()
+        model.phase = .killed
+        (model.connection, model.conversations, model.opened) = (.offline, [], nil)
+        (model.window, model.typing) = (MessageWindow(), [])
+    }
+
+    private func endProcess() {
+        running?.cancel()
+        guard let process else { return }
+        for task in process.tasks { task.cancel() }
+        process.following?.cancel()
+        process.transport.drop()
+        self.process = nil
+        life += 1
+    }
+
+    private func wake() async {
+        guard model.phase != .front else {
+            model.remark = "the app is in front: nothing wakes it"
+            return
+        }
+        guard let rouse = await launch() else { return }
+        model.phase = .background
+        let (events, life) = (events, life)
+        process?.tasks.append(
+            Task {
+                let result = await rouse.woken(by: nil, within: Self.runTime)
+                events.yield(.app(life: life, .woken(result)))
+            })
+    }
+
+    private func tap(_ number: Int) async {
+        guard let notice = phone.notice(number) else {
+            model.remark = "there is no notification \(number)"
+            return
+        }
+        phone.take(notice.identifier)
+        if let conversation = notice.conversation { model.opened = conversation }
+        if model.phase == .front {
+            await show(model.opened)
+        } else {
+            await start()
+        }
+    }
+}

@@ -1,0 +1,65 @@
+public import AppLife
+public import Model
+public import RouseClient
+public import SyncClient
+
+/// What stands on the terminal: the app, and the phone beside it.
+public struct ChatModel: Sendable {
+    /// What the system does with the app.
+    public enum Phase: Equatable, Sendable {
+        case front
+        /// The phone is locked; the app may run on for a while.
+        case background
+        case suspended
+        /// There is no process.
+        case killed
+
+        var words: String {
+            switch self {
+            case .front: "in front"
+            case .background: "in the background"
+            case .suspended: "suspended"
+            case .killed: "not running"
+            }
+        }
+    }
+
+    public var user: String
+    public var phase = Phase.killed
+    public var connection = ConnectionState.offline
+    public var conversations: [ConversationRow] = []
+    public var opened: ConversationID?
+    public var window = MessageWindow()
+    /// Who types in the open conversation.
+    public var typing: [String] = []
+    /// On the phone's screen, newest first.
+    public var notices: [AppNotice] = []
+    public var icon: UInt32 = 0
+    /// What was said last to who sits here.
+    public var remark = ""
+    public var showsHelp = false
+    public var editor = LineEditor()
+
+    public init(user: String) { self.user = user }
+
+    public var openRow: ConversationRow? { conversations.first { $0.id == opened } }
+
+    /// The user's newest message in the open conversation that the server has.
+    public var lastOwn: MessageRow? { window.rows.last { $0.isOwn && $0.position != nil } }
+
+    /// A conversation's title, or who else is in it.
+    public func name(of row: ConversationRow) -> String {
+        if let title = row.title, !title.isEmpty { return title }
+        let others = row.participants.filter { $0 != user }
+        return others.isEmpty ? "only you" : others.joined(separator: ", ")
+    }
+
+    /// By its number in the list, or by name.
+    public func conversation(named word: String) -> ConversationRow? {
+        if let number = Int(word), conversations.indices.contains(number - 1) {
+            return conversations[number - 1]
+        }
+        return conversations.first { name(of: $0) == word }
+            ?? conversations.first { $0.participants.contains(word) }
+    }
+}

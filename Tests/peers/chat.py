@@ -1,0 +1,205 @@
+"""Two people chat by `rouse chat`, each at a terminal (pyte) of 80 x 24, and what they do with
+their phones is judged by what stands on the screens."""
+
+import argparse
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import tempfile
+import termios
+import time
+
+import pyte
+
+PATIENCE = 60
+
+
+class Terminal:
+    """A person at a terminal."""
+
+    people = []
+
+    def __init__(self, user, arguments, folder):
+        self.user = user
+        self.screen = pyte.Screen(80, 24)
+        self.stream = pyte.ByteStream(self.screen)
+        self.process, self.master = pty.fork()
+        if self.process == 0:
+            os.environ.update(LC_ALL="C.UTF-8", TERM="xterm-256color")
+            words = [
+                arguments.rouse, "chat", "--user", user, "--app", arguments.app,
+                "--key", arguments.key, "--kid", arguments.kid, "--ca", arguments.ca,
+                "--port", arguments.port, "--folder", f"{folder}/{user}",
+            ]
+            os.execv(words[0], words)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.raw = b""
+        Terminal.people.append(self)
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def line(self, text):
+        self.type(text + "\r")
+
+    def look(self, seconds):
+        """Takes what is written within so many seconds; False: the program has ended. Whoever
+        else sits at a terminal looks too: a program waits whose terminal takes nothing."""
+        for other in Terminal.people:
+            if other is not self:
+                other.take(0)
+        return self.take(seconds)
+
+    def take(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:
+                return False
+            if not data:
+                return False
+            self.raw = (self.raw + data)[-100_000:]
+            self.stream.feed(data)
+        return True
+
+    @property
+    def text(self):
+        return "\n".join(self.screen.display)
+
+    def sees(self, pattern, absent=False, seconds=PATIENCE, must=True):
+        """Waits until it stands on the screen, or stands there no more; whether it did."""
+        end = time.monotonic() + seconds
+        while bool(re.search(pattern, self.text)) == absent:
+            if time.monotonic() > end or not self.look(0.2):
+                if not must:
+                    return False
+                what = "still sees" if absent else "does not see"
+                screens = "\n".join(person.text for person in Terminal.people)
+                sys.exit(f"{self.user} {what} {pattern!r}:\n{screens}")
+        return True
+
+    def resize(self, columns, rows):
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def leave(self, how):
+        self.type(how)
+        end = time.monotonic() + PATIENCE
+        while self.look(0.2):
+            if time.monotonic() > end:
+                sys.exit(f"{self.user} cannot leave:\n{self.text}")
+        Terminal.people.remove(self)
+        status = os.waitpid(self.process, 0)[1]
+        return os.waitstatus_to_exitcode(status)
+
+
+def story(anna, ben):
+    anna.sees("in sync")
+    ben.sees("in sync")
+    anna.line("/nonsense")
+    anna.sees("there is no /nonsense")
+    anna.line("/new ben : Dinner")
+    anna.sees("Dinner +in sync|Dinner .*nobody|Nobody has said")
+    ben.sees("1 Dinner")
+    ben.line("/open Dinner")
+    ben.sees("Nobody has said")
+
+    # A signal may be dropped: a person goes on typing.
+    for character in "At eigh":
+        anna.type(character)
+        if ben.sees("anna is typing", seconds=4, must=False):
+            break
+    ben.sees("anna is typing")
+    anna.type("\x15")
+    anna.line("At eight? 😀")
+    ben.sees("anna: At eight\\? 😀")
+    # ben looks at it: it is read, and nothing is told on his phone.
+    anna.sees("you: At eight\\? 😀.*✓✓ read")
+    ben.sees("anna is typing", absent=True)
+    ben.sees("no notifications")
+
+    ben.line("/lock")
+    ben.sees("app in the background")
+    anna.line("Or at nine?")
+    # The app runs on behind the lock: it shows what came, and the icon counts it.
+    ben.sees("ben's phone \\(1\\)")
+    ben.sees("Or at nine\\?")
+    anna.sees("Or at nine\\?.*✓✓(?! read)")
+
+    ben.line("/sleep")
+    ben.sees("app suspended")
+    anna.line("Or not at all?")
+    anna.sees("Or not at all\\? +✓(?!✓)")
+    ben.line("/wake")
+    ben.sees("the app told the system: new_data")
+    ben.sees("ben's phone \\(2\\)")
+    ben.sees("Or not at all\\?")
+
+    ben.line("/kill")
+    ben.sees("app not running")
+    # What was on the phone's screen stays there.
+    ben.sees("ben's phone \\(2\\)")
+    ben.line("/tap 1")
+    ben.sees("app in front")
+    ben.sees("anna: Or not at all\\?")
+    # All of the conversation is read with it: nothing stands any more.
+    ben.sees("no notifications")
+    ben.sees("ben's phone \\(", absent=True)
+    anna.sees("Or not at all\\?.*read")
+
+    ben.line("/kill")
+    ben.sees("app not running")
+    anna.line("/edit Or never?")
+    anna.sees("Or never\\? \\(edited\\)")
+    ben.line("/start")
+    ben.sees("1 Dinner")
+    ben.line("/open 1")
+    ben.sees("anna: Or never\\? \\(edited\\)")
+    ben.line("Never.")
+    anna.sees("ben: Never\\.")
+    ben.line("/delete")
+    anna.sees("ben: Never\\.", absent=True)
+
+    # A terminal that becomes small shows the app alone.
+    anna.resize(50, 10)
+    anna.sees("(?s)^(?!.*phone).*in sync")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ["port", "ca", "app", "key", "kid", "rouse"]:
+        parser.add_argument(f"--{name}", required=True)
+    arguments, _ = parser.parse_known_args()
+    with tempfile.TemporaryDirectory() as folder:
+        people = Terminal.people
+        for user in ["anna", "ben"]:
+            Terminal(user, arguments, folder)
+        try:
+            story(*people)
+            for person, how in zip(list(people), ["/quit\r", "\x03"]):
+                status = person.leave(how)
+                # The screen that was there before comes back, with its cursor.
+                if status != 0 or not person.raw.endswith(b"\x1b[?25h\x1b[?1049l"):
+                    sys.exit(f"{person.user} left with {status}: {person.raw[-80:]!r}")
+            ended = Terminal("anna", arguments, folder)
+            ended.sees("in sync")
+            ended.sees("1 Dinner")
+            os.kill(ended.process, signal.SIGTERM)
+            status = ended.leave("")
+            if status != 128 + signal.SIGTERM or not ended.raw.endswith(b"\x1b[?1049l"):
+                sys.exit(f"a chat that was ended left {status}, {ended.raw[-80:]!r}")
+        finally:
+            for person in list(people):
+                try:
+                    os.kill(person.process, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+    print("chat: ok")
+
+
+main()
