@@ -23,6 +23,15 @@ import Wire
         #expect(text.contains(told.message.description) && text.contains(room.description))
     }
 
+    @Test func aPushTellsSinceWhenItsMessageWaits() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let told = try pushes.say("1", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+        #expect(pushes.sent.last?.publishedAt == told.sentAt)
+        #expect(try pushes.hours(1).map { $0.prefix(5) } == ["alert"])
+        #expect(pushes.sent.last?.publishedAt == told.sentAt)
+    }
+
     /// PSH-2: also what the app itself calls it.
     @Test func aSilentPushCarriesTheAppsEventAndObject() throws {
         let (pushes, room) = try Pushes.sleeping()

@@ -163,6 +163,28 @@ extension GatewayTests {
         #expect(fixture.desk.finished.allSatisfy { $0.attempt == 1 })
     }
 
+    @Test("how long the message of an accepted push has waited is measured, of wakes and of alerts")
+    func waits() throws {
+        let server = try Fixture.server {
+            $0[":path"].hasSuffix("02") ? .refusal(410, "Unregistered") : .answer(200)
+        }
+        let fixture = try Fixture([try Fixture.credential("chat", port: server.port)])
+        defer {
+            fixture.stop()
+            server.stop()
+        }
+        let published = fixture.clocks.clocks.wall() - 4_000
+        var jobs = Fixture.jobs(2) + Fixture.jobs(3, from: 3, kind: .alert)
+        for index in 0..<4 { jobs[index].publishedAt = Timestamp(milliseconds: published) }
+        fixture.push(jobs)
+        eventually("no answers") { fixture.desk.finished.count == 5 }
+        let lines = fixture.metrics.text.split(separator: "\n")
+        let series = "rouse_publish_told_seconds"
+        #expect(lines.contains("\(series)_count{app=\"chat\",by=\"wake\"} 1"))
+        #expect(lines.contains("\(series)_count{app=\"chat\",by=\"alert\"} 2"))
+        #expect(lines.contains("\(series)_bucket{app=\"chat\",by=\"wake\",le=\"2.5\"} 0"))
+    }
+
     @Test("an expired provider token: another token on another connection")
     func expiredToken() throws {
         let server = try Fixture.server()

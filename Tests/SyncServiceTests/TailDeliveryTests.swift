@@ -137,6 +137,55 @@ private final class LiveDevice: @unchecked Sendable {
         #expect(pushed("read", service) == before.1 + 1)
     }
 
+    /// How many times were taken.
+    private func measured(_ series: String, _ service: Service) -> Int {
+        let line = service.metrics.text.split(separator: "\n").first { $0.hasPrefix(series) }
+        return line.flatMap { Int($0.dropFirst(series.count + 1)) } ?? 0
+    }
+
+    private func waitUntil(_ count: Int, _ series: String, _ service: Service) throws {
+        for _ in 0..<60_000 {
+            if measured(series, service) >= count { return }
+            usleep(1_000)
+        }
+        Issue.record("\(series) is \(measured(series, service)), not \(count)")
+        throw CancellationError()
+    }
+
+    @Test("how long a message takes until a device is told, and has it, is measured")
+    func times() throws {
+        let service = try Service()
+        defer { service.stop() }
+        _ = try service.commit(
+            .createConversation(
+                app: Service.app,
+                CreateConversation(conversation: room, participants: ["anna", "ben"]),
+                idempotency: nil))
+        let device = try LiveDevice(service)
+        defer { device.stop() }
+        device.has(3)
+        let app = Service.app.name
+        let told = "rouse_publish_told_seconds_count{app=\"\(app)\",by=\"frame\"}"
+        let applied = "rouse_publish_applied_seconds_count{app=\"\(app)\"}"
+        #expect(measured(told, service) == 0 && measured(applied, service) == 0)
+        for number in 1...3 as ClosedRange<UInt64> {
+            try publish(number, service)
+            device.has(3 + Int(number))
+            // The device has it before its ACK is taken.
+            try waitUntil(Int(number), applied, service)
+            #expect(measured(told, service) == Int(number))
+        }
+        let metadata = ChangeMetadata(
+            conversation: room, changes: [MetadataChange(path: ["name"], value: "new")])
+        _ = try service.commit(
+            .changeMetadata(app: Service.app, metadata, idempotency: nil))
+        device.has(7)
+        try publish(4, service)
+        device.has(8)
+        try waitUntil(4, applied, service)
+        #expect(measured(told, service) == 4)
+    }
+
     @Test("a session that its user's backend ends in the same commit is handed nothing of it")
     func revoked() throws {
         let service = try Service()

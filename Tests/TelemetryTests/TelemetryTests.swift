@@ -128,6 +128,59 @@ import Testing
         #expect(lines.contains("rouse_e 1.5"))
     }
 
+    @Test("histograms of a family have their labels before the bound, and are one family for all")
+    func histograms() {
+        let metrics = Metrics()
+        let family = metrics.histograms("rouse_f_seconds", "F.", labels: ["app"])
+        family["chat"].observe(milliseconds: 1)
+        family["chat"].observe(milliseconds: 1_500)
+        metrics.histograms("rouse_f_seconds", "F.", labels: ["app"])["mail"]
+            .observe(milliseconds: 400_000)
+        let lines = metrics.text.split(separator: "\n").map(String.init)
+        #expect(lines.count { $0 == "# TYPE rouse_f_seconds histogram" } == 1)
+        #expect(lines.contains("rouse_f_seconds_bucket{app=\"chat\",le=\"0.001\"} 1"))
+        #expect(lines.contains("rouse_f_seconds_bucket{app=\"chat\",le=\"2.5\"} 2"))
+        #expect(lines.contains("rouse_f_seconds_sum{app=\"chat\"} 1.501"))
+        #expect(lines.contains("rouse_f_seconds_bucket{app=\"mail\",le=\"300\"} 0"))
+        #expect(lines.contains("rouse_f_seconds_bucket{app=\"mail\",le=\"+Inf\"} 1"))
+    }
+
+    @Test("apps beyond those with series of their own share one")
+    func manyApps() {
+        let metrics = Metrics()
+        let delivery = DeliveryMetrics(metrics)
+        for number in 0..<(DeliveryMetrics.appsMax + 10) {
+            delivery["app\(number)"].applied.observe(milliseconds: 3)
+            delivery["app\(number)"].toldByAlert.observe(milliseconds: 3)
+        }
+        let counts = metrics.text.split(separator: "\n")
+            .filter { $0.hasPrefix("rouse_publish_applied_seconds_count") }
+        #expect(counts.count == DeliveryMetrics.appsMax + 1)
+        #expect(counts.contains("rouse_publish_applied_seconds_count{app=\"app0\"} 1"))
+        #expect(counts.contains("rouse_publish_applied_seconds_count{app=\"other\"} 10"))
+        let told = "rouse_publish_told_seconds_count{app=\"other\",by=\"alert\"} 10"
+        #expect(metrics.text.contains(told))
+    }
+
+    @Test("a process tells what every program tells")
+    func process() throws {
+        let metrics = Metrics()
+        ProcessMetrics.register(metrics)
+        func value(_ name: String) throws -> Double {
+            let line = metrics.text.split(separator: "\n").first { $0.hasPrefix(name + " ") }
+            return try #require(line.flatMap { Double($0.dropFirst(name.count + 1)) })
+        }
+        let now = Date().timeIntervalSince1970
+        let started = try value("process_start_time_seconds")
+        #expect(started < now + 2 && started > now - 86_400)
+        #expect(try value("process_resident_memory_bytes") > 1_000_000)
+        let resident = try value("process_resident_memory_bytes")
+        #expect(try value("process_virtual_memory_bytes") > resident)
+        #expect(try value("process_cpu_seconds_total") > 0)
+        let (held, most) = (try value("process_open_fds"), try value("process_max_fds"))
+        #expect(held >= 3 && held < most)
+    }
+
     @Test("a family does not grow without end")
     func familyIsBounded() {
         let family = CounterFamily()

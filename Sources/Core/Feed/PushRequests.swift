@@ -126,13 +126,16 @@ public struct PushJob: Equatable, Sendable {
     /// The answer must be finished before; HEADERS are not written with less than 15 s left,
     /// and the stream's deadline is 10 s.
     public var lease: Timestamp
+    /// When what it tells of was published, if it tells that as soon as it can; `nil`: it does not.
+    public var publishedAt: Timestamp?
 
     public init(
         key: PushJobKey, kind: PushKind, lane: PushClass? = nil, credential: CredentialKey,
-        request: PushRequest, lease: Timestamp
+        request: PushRequest, lease: Timestamp, publishedAt: Timestamp? = nil
     ) {
         self.key = key
         self.kind = kind
+        self.publishedAt = publishedAt
         self.lane = lane ?? PushClass(kind)
         self.credential = credential
         self.request = request

@@ -12,6 +12,16 @@ public struct PushedCounts: Equatable, Sendable {
     }
 }
 
+/// How far the device has come in its user's feed.
+public struct FeedProgress: Equatable, Sendable {
+    /// The feed's, as far as the session knows.
+    public var head: UInt64
+    /// The highest seq it was asked to fetch, or sent.
+    public var told: UInt64
+    /// The highest it has acknowledged.
+    public var applied: UInt64
+}
+
 /// What the last DELTA without `more` told of unread messages; forgotten when something else is
 /// sent. Small, for every session has one.
 struct ToldUnread: Equatable, Sendable {
@@ -65,6 +75,8 @@ extension Session {
     public var pushed: PushedCounts {
         PushedCounts(byTail: pushedByTail, byRead: pushedByRead)
     }
+
+    public var progress: FeedProgress { FeedProgress(head: head, told: told, applied: applied) }
 
     /// The page that is sent at once; `nil`: the feed is read.
     func tailPage(of change: FeedChange) -> Page? {

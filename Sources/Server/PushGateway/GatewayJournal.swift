@@ -10,13 +10,17 @@ struct GatewayJournal {
     let log: Log
     let metrics: GatewayMetrics
 
-    func note(_ report: PushReport, at place: PushPlace, now: Instant) {
+    /// - Parameters:
+    ///   - now: by the loop's clock.
+    ///   - wall: milliseconds since 1970.
+    func note(_ report: PushReport, at place: PushPlace, now: Instant, wall: UInt64) {
         switch report {
         case .credential(let report): note(report, Self.fields(place))
         case .connection(let number, let report):
             let fields = Self.fields(place) + [LogField("connection", number)]
             note(report, fields, port: place.port)
-        case .push(let push, let news): note(news, of: push, at: place, now: now)
+        case .push(let push, let news):
+            note(news, of: push, at: place, now: now, wall: wall)
         }
     }
 
@@ -100,13 +104,14 @@ struct GatewayJournal {
     }
 
     private func note(
-        _ news: PushNews, of push: HeldPush, at place: PushPlace, now: Instant
+        _ news: PushNews, of push: HeldPush, at place: PushPlace, now: Instant, wall: UInt64
     ) {
         let id = push.job.request.id
         switch news {
         case .answered(let response, let answer, let isLate):
             count(push, status: "\(response.status)", PushResponse.label(response.reason))
             metrics.answerSeconds.observe(milliseconds: now.since(push.claimedAt))
+            if answer == .accepted { metrics.told(push.job, wall: wall) }
             if isLate {
                 log.info("push.late_answer", Self.fields(place) + [LogField("push", id)])
             }

@@ -141,7 +141,8 @@ final class GatewayLoop {
         case .close(let id, let saysGoodbye):
             connections.removeValue(forKey: id)?.close(saysGoodbye: saysGoodbye)
         case .wait(let wait): timer?.start(afterMilliseconds: wait)
-        case .tell(let place, let report): journal.note(report, at: place, now: now)
+        case .tell(let place, let report):
+            journal.note(report, at: place, now: now, wall: clocks.wall())
         case .ended(let left): end(leftToLease: left)
         }
     }

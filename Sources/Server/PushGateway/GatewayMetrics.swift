@@ -27,6 +27,7 @@ final class GatewayMetrics: Sendable {
     let finishFailures: Counter
     let claimSeconds: Histogram
     let answerSeconds: Histogram
+    let delivery: DeliveryMetrics
     /// When the oldest provider token in use was made, in monotonic milliseconds; 0: none.
     let oldestToken = Gauge()
 
@@ -75,6 +76,7 @@ final class GatewayMetrics: Sendable {
             "rouse_push_claim_seconds", "From the doorbell or timer to the claimed pushes.")
         answerSeconds = metrics.histogram(
             "rouse_push_answer_seconds", "From the claim of a push to its answer.")
+        delivery = DeliveryMetrics(metrics)
         metrics.reading(
             "rouse_push_oldest_stream_seconds", "Of the push that waits longest for an answer."
         ) { [oldestStream] in Double(oldestStream.current) / 1000 }
@@ -84,6 +86,20 @@ final class GatewayMetrics: Sendable {
             let made = UInt64(clamping: oldestToken.current)
             let now = SystemClock.monotonicMilliseconds()
             return made == 0 || now < made ? 0 : Double(now - made) / 1000
+        }
+    }
+
+    /// APNs took a push.
+    ///
+    /// - Parameter wall: milliseconds since 1970.
+    func told(_ job: PushJob, wall: UInt64) {
+        guard let publishedAt = job.publishedAt else { return }
+        let waited = Timestamp(milliseconds: wall).since(publishedAt)
+        let times = delivery[job.key.app.name]
+        switch job.kind {
+        case .silent: times.toldByWake.observe(milliseconds: waited)
+        case .alert: times.toldByAlert.observe(milliseconds: waited)
+        case .badge, .campaign: break
         }
     }
 

@@ -95,6 +95,7 @@ public final class Server: Sendable {
             }, onUnreadable: { Self.report($0, to: log) })
         hints?.start()
         Self.register(metrics, store: store)
+        Self.register(metrics, place: place)
         let isDraining = Flag()
         self.isDraining = isDraining
         var settings = SyncServiceConfiguration(

@@ -61,6 +61,7 @@ final class Connection {
     /// lose the CLOSE.
     private var lingerDeadline: Instant?
     private var knownHead: UInt64 = 0
+    private var delivery = DeliveryWatch()
     private var countedPushed = PushedCounts()
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
 
@@ -296,8 +297,10 @@ final class Connection {
         shell.settle(self)
     }
 
-    func feedChanged(_ change: FeedChange) {
+    /// - Parameter at: When it was committed.
+    func feedChanged(_ change: FeedChange, at: Instant) {
         knownHead = max(knownHead, change.head)
+        delivery.changed(change, at: at)
         with { $0.feedChanged(change, now: $1) }
         shell.settle(self)
     }
@@ -393,6 +396,9 @@ final class Connection {
         waiting.removeAll(keepingCapacity: false)
         isRunning = false
         countPushed()
+        if delivery.isMeasuring, let progress = session?.progress {
+            delivery.look(progress, now: shell.now)
+        }
         if shell.drainEnds != nil, !knowsDrain, key != nil {
             knowsDrain = true
             shell.tellDrain(self)
@@ -451,7 +457,9 @@ final class Connection {
         case .drawEntropy:
             let entropy = shell.entropy()
             with { $0.entropyDrawn(entropy, now: $1) }
-        case .enterHub(let key): shell.entered(self, key)
+        case .enterHub(let key):
+            delivery.begin(shell.metrics.delivery[key.app.name], key)
+            shell.entered(self, key)
         case .leaveHub(let key): shell.hasLeft(self, key)
         case .stopReading:
             isHeldBack = true

@@ -32,8 +32,10 @@ struct LoopNews: Sendable {
     var tailBytes = 0
     /// Something was told before this that found no room.
     var followsLoss = false
+    /// When the commit was told, by the monotonic clock.
+    let at: Instant
 
-    init(_ changes: [FeedChange]) { self.changes = changes }
+    init(_ changes: [FeedChange], at: Instant) { (self.changes, self.at) = (changes, at) }
 
     var count: Int { challenged.count + tokensDied.count + ended.count + moved.count }
 
@@ -158,7 +160,8 @@ final class Hub: Sendable {
     private func news(
         of effects: Effects
     ) -> [(loop: Int, mailbox: Mailbox<HubMessage>, news: LoopNews)] {
-        let none = LoopNews(effects.changes.all)
+        let now = Instant(milliseconds: SystemClock.monotonicMilliseconds())
+        let none = LoopNews(effects.changes.all, at: now)
         var all = doors.map { _ in none }
         for (index, change) in effects.changes.all.enumerated() {
             for member in members[UserKey(app: change.app, user: change.user)] ?? [] {

@@ -375,7 +375,7 @@ final class SyncLoop {
             connections[number]?.ended(code, generation: generation)
         }
         for (number, change) in news.moved {
-            connections[number]?.feedChanged(news.change(change))
+            connections[number]?.feedChanged(news.change(change), at: news.at)
         }
     }
 

@@ -21,6 +21,7 @@ public struct SyncMetrics: Sendable {
     let poisonPages: Counter
     let pushedByTail: Counter
     let pushedByRead: Counter
+    let delivery: DeliveryMetrics
 
     public init(_ metrics: Metrics) {
         accepted = metrics.counter("rouse_connections_accepted_total", "Device connections.")
@@ -69,6 +70,7 @@ public struct SyncMetrics: Sendable {
             labels: ["by"])
         pushedByTail = pushed["tail"]
         pushedByRead = pushed["read"]
+        delivery = DeliveryMetrics(metrics)
         signals = metrics.counters(
             "rouse_signals_total", "Signals of clients, handed on.", labels: ["kind"])
     }

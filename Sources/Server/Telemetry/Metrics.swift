@@ -77,44 +77,21 @@ public final class GaugeFamily: Sendable {
     }
 }
 
-/// How long things took, in seconds, in fixed buckets. From any thread.
-public final class Histogram: Sendable {
-    public static let secondsBounds: [Double] = [
-        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
-    ]
-
-    private let lock = Lock()
-    private nonisolated(unsafe) var counts = [UInt64](  // guarded by `lock`
-        repeating: 0, count: Histogram.secondsBounds.count + 1)
-    private nonisolated(unsafe) var sum = 0.0  // guarded by `lock`
-
-    public init() {}
-
-    public func observe(milliseconds: UInt64) {
-        let seconds = Double(milliseconds) / 1000
-        let bucket = Self.secondsBounds.firstIndex { seconds <= $0 } ?? Self.secondsBounds.count
-        lock.withLock {
-            counts[bucket] += 1
-            sum += seconds
-        }
-    }
-
-    var snapshot: (counts: [UInt64], sum: Double) { lock.withLock { (counts, sum) } }
-}
-
-/// Everything `/metrics` tells, in the text format of Prometheus. Names begin with `rouse_`,
-/// counters end in `_total`, units are seconds and bytes; no label names a user or a device.
+/// Everything `/metrics` tells, in the text format of Prometheus. Names begin with `rouse_`, or
+/// with `process_` where every program has the same; counters end in `_total`, units are seconds
+/// and bytes; no label names a user or a device.
 public final class Metrics: Sendable {
-    private enum Source: Sendable {
+    fileprivate enum Source: Sendable {
         case counter(Counter)
         case gauge(Gauge)
         case family(CounterFamily, labels: [String])
         case gauges(GaugeFamily, labels: [String])
         case histogram(Histogram)
+        case histograms(HistogramFamily, labels: [String])
         case reading(@Sendable () -> Double, isCounter: Bool)
     }
 
-    private struct Entry: Sendable {
+    fileprivate struct Entry: Sendable {
         let name: String
         let help: String
         let source: Source
@@ -155,6 +132,21 @@ public final class Metrics: Sendable {
         return histogram
     }
 
+    /// Who asks for a name again, to measure another part of the same, gets the same family.
+    public func histograms(
+        _ name: String, _ help: String, labels: [String]
+    ) -> HistogramFamily {
+        lock.withLock {
+            for entry in entries where entry.name == name {
+                guard case .histograms(let family, labels) = entry.source else { continue }
+                return family
+            }
+            let family = HistogramFamily()
+            append(Entry(name: name, help: help, source: .histograms(family, labels: labels)))
+            return family
+        }
+    }
+
     /// A number read when it is asked for; `isCounter`: it only rises.
     public func reading(
         _ name: String, _ help: String, isCounter: Bool = false,
@@ -164,10 +156,12 @@ public final class Metrics: Sendable {
     }
 
     private func add(_ name: String, _ help: String, _ source: Source) {
-        lock.withLock {
-            precondition(!entries.contains { $0.name == name }, "\(name) is taken")
-            entries.append(Entry(name: name, help: help, source: source))
-        }
+        lock.withLock { append(Entry(name: name, help: help, source: source)) }
+    }
+
+    private func append(_ entry: Entry) {
+        precondition(!entries.contains { $0.name == entry.name }, "\(entry.name) is taken")
+        entries.append(entry)
     }
 
     /// The text format, version 0.0.4.
@@ -175,45 +169,57 @@ public final class Metrics: Sendable {
         let entries = lock.withLock { self.entries }
         var text = ""
         for entry in entries {
-            text += "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) "
-            switch entry.source {
-            case .counter(let counter):
-                text += "counter\n\(entry.name) \(counter.current)\n"
-            case .gauge(let gauge):
-                text += "gauge\n\(entry.name) \(gauge.current)\n"
-            case .family(let family, let labels):
-                text += "counter\n"
-                for (values, count) in family.series {
-                    let pairs = zip(labels, values).map { "\($0)=\"\(Self.escaped($1))\"" }
-                    text += "\(entry.name){\(pairs.joined(separator: ","))} \(count)\n"
-                }
-            case .gauges(let family, let labels):
-                text += "gauge\n"
-                for (values, number) in family.series {
-                    let pairs = zip(labels, values).map { "\($0)=\"\(Self.escaped($1))\"" }
-                    text += "\(entry.name){\(pairs.joined(separator: ","))} \(number)\n"
-                }
-            case .histogram(let histogram):
-                text += "histogram\n" + Self.lines(entry.name, histogram)
-            case .reading(let read, let isCounter):
-                text += isCounter ? "counter\n" : "gauge\n"
-                text += "\(entry.name) \(Self.number(read()))\n"
-            }
+            text += "# HELP \(entry.name) \(entry.help)\n# TYPE \(entry.name) \(entry.type)\n"
+            text += entry.lines
         }
         return text
     }
+}
 
-    private static func lines(_ name: String, _ histogram: Histogram) -> String {
+extension Metrics.Entry {
+    fileprivate var type: String {
+        switch source {
+        case .counter, .family: "counter"
+        case .gauge, .gauges: "gauge"
+        case .histogram, .histograms: "histogram"
+        case .reading(_, let isCounter): isCounter ? "counter" : "gauge"
+        }
+    }
+
+    fileprivate var lines: String {
+        switch source {
+        case .counter(let counter): return "\(name) \(counter.current)\n"
+        case .gauge(let gauge): return "\(name) \(gauge.current)\n"
+        case .family(let family, let labels):
+            return family.series.map { "\(name){\(Self.pairs(labels, $0.labels))} \($0.value)\n" }
+                .joined()
+        case .gauges(let family, let labels):
+            return family.series.map { "\(name){\(Self.pairs(labels, $0.labels))} \($0.value)\n" }
+                .joined()
+        case .histogram(let histogram): return lines(histogram, "")
+        case .histograms(let family, let labels):
+            return family.series.map { lines($0.histogram, Self.pairs(labels, $0.labels)) }
+                .joined()
+        case .reading(let read, _): return "\(name) \(Self.number(read()))\n"
+        }
+    }
+
+    private func lines(_ histogram: Histogram, _ pairs: String) -> String {
         let (counts, sum) = histogram.snapshot
+        let (first, all) = pairs.isEmpty ? ("", "") : ("\(pairs),", "{\(pairs)}")
         var text = ""
         var total: UInt64 = 0
         for (bound, count) in zip(Histogram.secondsBounds, counts) {
             total += count
-            text += "\(name)_bucket{le=\"\(number(bound))\"} \(total)\n"
+            text += "\(name)_bucket{\(first)le=\"\(Self.number(bound))\"} \(total)\n"
         }
         total += counts[Histogram.secondsBounds.count]
-        text += "\(name)_bucket{le=\"+Inf\"} \(total)\n"
-        return text + "\(name)_sum \(number(sum))\n\(name)_count \(total)\n"
+        text += "\(name)_bucket{\(first)le=\"+Inf\"} \(total)\n"
+        return text + "\(name)_sum\(all) \(Self.number(sum))\n\(name)_count\(all) \(total)\n"
+    }
+
+    private static func pairs(_ labels: [String], _ values: [String]) -> String {
+        zip(labels, values).map { "\($0)=\"\(escaped($1))\"" }.joined(separator: ",")
     }
 
     private static func number(_ value: Double) -> String {

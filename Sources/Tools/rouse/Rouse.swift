@@ -25,7 +25,7 @@ enum Rouse {
         }
     }
 
-    static let version = "0.1.0"
+    static let version = Server.version
 
     /// Every command there is. Help, manual pages and completion are made from this.
     static let groups = [

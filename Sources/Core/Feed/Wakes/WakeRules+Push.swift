@@ -100,7 +100,7 @@ extension WakeRules {
         }
         let lane = step.row.lane
         // A wake may turn into alerts; each round settles one need for good.
-        var request: PushRequest?
+        var request: ClaimedRequest?
         while step.sends == nil, let need = step.machine.need(now: now) {
             switch need {
             case .wake: request = try claimWake(&step, claim, subjects)
@@ -117,13 +117,14 @@ extension WakeRules {
             attempt: step.row.attempt)
         let job = PushJob(
             key: key, kind: kind, lane: lane == .probe ? .probe : PushClass(kind),
-            credential: credential, request: request, lease: lease)
+            credential: credential, request: request.request, lease: lease,
+            publishedAt: request.publishedAt)
         return (job, step.effects)
     }
 
     private static func claimWake(
         _ step: inout WakeStep, _ claim: Claim, _ subjects: WakeSubjects
-    ) throws(StoreError) -> PushRequest? {
+    ) throws(StoreError) -> ClaimedRequest? {
         let pending = try step.transaction.pending(step.device, atMost: 1)
         try step.perform(
             step.machine.claimWake(
@@ -132,13 +133,15 @@ extension WakeRules {
         guard step.sends == .silent else { return nil }
         let subject = PushPayload.Subject(
             of: step.row.message, in: step.row.conversation, wake: step.row.flightWake)
-        return .silent(
-            subject, options: try subjects.options(of: step), to: step.device.destination)
+        let told = try subjects.told(by: step)
+        return ClaimedRequest(
+            .silent(subject, options: told.options, to: step.device.destination),
+            publishedAt: told.publishedAt)
     }
 
     private static func claimAlert(
         _ step: inout WakeStep, _ claim: Claim
-    ) throws(StoreError) -> PushRequest? {
+    ) throws(StoreError) -> ClaimedRequest? {
         let unread = try step.transaction.unread(
             step.device.app, step.device.user, now: step.now)
         let (alert, shown, since): (AlertRecord, AlertContent, Timestamp)
@@ -166,17 +169,18 @@ extension WakeRules {
             shown, others: try step.others(than: alert, isNewest: standing.isNewest))
         let subject = PushPayload.Subject(
             of: alert.message, in: alert.conversation, wake: step.row.flightWake)
-        return .alert(
+        let request = PushRequest.alert(
             text, options: shown.options, badge: unread, subject: subject,
             expires: step.limit(
                 step.machine.alertExpires(isNewerSent: standing.isNewerSent, now: step.now),
                 alert, shown),
             to: step.device.destination)
+        return ClaimedRequest(request, publishedAt: alert.isTimed ? nil : shown.publishedAt)
     }
 
     private static func claimBadge(
         _ step: inout WakeStep, _ claim: Claim
-    ) throws(StoreError) -> PushRequest? {
+    ) throws(StoreError) -> ClaimedRequest? {
         let unread = try step.transaction.unread(
             step.device.app, step.device.user, now: step.now)
         try step.perform(step.machine.claimBadge(unread: unread, claim: claim, now: step.now))
@@ -186,8 +190,10 @@ extension WakeRules {
         var expires = step.machine.badgeExpires(
             unread: unread, isNewestAlertRead: isRead, now: step.now)
         guard isRead else {
-            return .badge(
-                unread, text: nil, subject: subject, expires: nil, to: step.device.destination)
+            return ClaimedRequest(
+                .badge(
+                    unread, text: nil, subject: subject, expires: nil,
+                    to: step.device.destination))
         }
         // It takes APNs' slot, so it carries what is still to be told.
         var text: PushPayload.AlertText?
@@ -200,9 +206,10 @@ extension WakeRules {
             subject = PushPayload.Subject(
                 of: alert.message, in: alert.conversation, wake: step.row.flightWake)
         }
-        return .badge(
-            unread, text: text, options: options, subject: subject, expires: expires,
-            to: step.device.destination)
+        return ClaimedRequest(
+            .badge(
+                unread, text: text, options: options, subject: subject, expires: expires,
+                to: step.device.destination))
     }
 
     /// The answer to a claimed push.
@@ -322,20 +329,38 @@ extension PushPayload.Subject {
 /// What backends say of the messages and announcements that the wakes of one claim name. A crowd
 /// is woken by the same one: it is read once.
 private final class WakeSubjects {
-    private var known: [[ColumnValue]: PushOptions] = [:]
+    struct Subject {
+        var options = PushOptions()
+        var publishedAt: Timestamp?
+    }
 
-    /// None, if what the wake names is gone.
-    func options(of step: WakeStep) throws(StoreError) -> PushOptions {
+    private var known: [[ColumnValue]: Subject] = [:]
+
+    /// Nothing, if what the wake names is gone.
+    func told(by step: WakeStep) throws(StoreError) -> Subject {
         let key: [ColumnValue] = [.app(step.device.app), .identifier(step.row.message)]
-        if let options = known[key] { return options }
-        let encoded =
+        if let subject = known[key] { return subject }
+        let found =
             if step.row.conversation == .none {
-                try step.transaction.record(AnnouncementRecord.self, key)?.pushOptions
+                try step.transaction.record(AnnouncementRecord.self, key)
+                    .map { ($0.pushOptions, $0.sentAt) }
             } else {
-                try step.transaction.record(MessageRecord.self, key)?.pushOptions
+                try step.transaction.record(MessageRecord.self, key)
+                    .map { ($0.pushOptions, $0.sentAt) }
             }
-        let options = PushOptions(encoded: encoded ?? []) ?? PushOptions()
-        known[key] = options
-        return options
+        let subject = Subject(
+            options: PushOptions(encoded: found?.0 ?? []) ?? PushOptions(), publishedAt: found?.1)
+        known[key] = subject
+        return subject
+    }
+}
+
+/// What a claim sends, and since when it waits to be told.
+private struct ClaimedRequest {
+    var request: PushRequest
+    var publishedAt: Timestamp?
+
+    init(_ request: PushRequest, publishedAt: Timestamp? = nil) {
+        (self.request, self.publishedAt) = (request, publishedAt)
     }
 }
