@@ -268,6 +268,7 @@ let package = Package(
             ]),
         test("CommandLineTests", ["rouse"]),
         test("ChatTests", ["Chat", "RouseClient", "AppLife", "SyncClient", "Wire", "Model"]),
+        test("DeployTests", ["rouse"]),
         test("ScenarioTests", ["rouse", "Scenario"]),
         test("DeviceModelTests", ["DeviceModel", "Model"]),
         test("FleetTests", ["rouse", "Fleet", "DeviceModel", "Wake", "Model"]),
