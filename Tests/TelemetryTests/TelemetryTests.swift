@@ -69,6 +69,40 @@ import Testing
         #expect(told.count == 1 && written + told.reduce(0, +) == logged, "\(dropped)")
     }
 
+    @Test("as JSON a line is one object, with numbers and truth values as such; it can be switched")
+    func json() throws {
+        let (reading, writing) = pipe()
+        defer { close(reading) }
+        let log = Log(level: .info, descriptor: writing)
+        log.info("test.text", [LogField("n", 7)])
+        log.flush()
+        log.format = .json
+        let nasty = "a\"b\\c\nd\u{7}\u{202e}\u{e0001}ü"
+        log.info(
+            "test.json",
+            [
+                LogField("n", 7), LogField("b", true), LogField("text", nasty),
+                LogField("digits", "7"), LogField("long", String(repeating: "é", count: 500)),
+            ])
+        log.access("test.access", isRoutine: false, [LogField("n", 1)])
+        log.logsAccess = true
+        log.access("test.access", isRoutine: true, [LogField("n", 2)])
+        log.access("test.access", isRoutine: false, [LogField("n", 3)])
+        #expect(log.flush())
+        close(writing)
+        let lines = text(reading).split(separator: "\n")
+        #expect(lines.count == 3 && lines[0].hasSuffix(" level=info event=test.text n=7"))
+        let line = try #require(
+            JSONSerialization.jsonObject(with: Data(lines[1].utf8)) as? [String: Any])
+        #expect(line["event"] as? String == "test.json" && line["level"] as? String == "info")
+        #expect(line["text"] as? String == nasty && line["digits"] as? String == "7")
+        #expect(lines[1].contains(#""n":7,"b":true,"#))
+        #expect((line["time"] as? String)?.hasSuffix("Z") == true)
+        #expect((line["long"] as? String)?.count == Log.valueBytesMax / 2)
+        for unseen in ["\u{7}", "\u{202e}", "\u{e0001}"] { #expect(!lines[1].contains(unseen)) }
+        #expect(lines[2].contains(#""event":"test.access","n":3}"#))
+    }
+
     @Test("lines keep their order, and a flush waits for them")
     func order() {
         let (reading, writing) = pipe()

@@ -39,8 +39,12 @@ MADE = ["rouse_publish_applied_seconds_count{app=\"shop\"} > 0"] + [
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
+    # Of each delivery its headers and its body.
+    taken = []
+
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        Receiver.taken.append((self.headers, json.loads(body)))
         self.send_response(200)
         self.end_headers()
 
@@ -55,8 +59,9 @@ class Failure(Exception):
 class Scene:
     """The server, the simulator with two phones, and Prometheus."""
 
-    def __init__(self, rouse, deploy, folder):
+    def __init__(self, rouse, folder, deploy="", settings=(), tracer=()):
         self.rouse_path, self.deploy, self.folder = rouse, deploy, folder
+        self.settings, self.tracer = settings, tracer
         self.processes = []
         os.chdir(folder)
 
@@ -84,10 +89,10 @@ class Scene:
         return json.loads(
             self.rouse("apns-simulator", "tell", "--control", "apns.sock", json.dumps(command)))
 
-    def post(self, path, body):
+    def post(self, path, body, **headers):
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.api}{path}", json.dumps(body).encode(),
-            {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"})
+            {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"} | headers)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
@@ -95,14 +100,10 @@ class Scene:
         self.rouse("dev", "certificates", "tls")
         for name in ("issuer", "push"):
             self.rouse("dev", "key", f"keys/{name}")
-        with open("rouse.conf", "w", encoding="utf-8") as file:
-            file.write(
-                "tls.certificate_file = tls/server.pem\ntls.key_file = tls/server.key\n"
-                "listen.port = 0\napi.port = 0\nwebhooks.allow_networks = 127.0.0.0/8\n"
-                "digest.sample = 1\n")
+        self.configure(self.settings)
         server = self.start(
             "server",
-            [self.rouse_path, "serve", "--config", "rouse.conf", "--json", "--with-parent"],
+            [*self.tracer, self.rouse_path, "serve", "--config", "rouse.conf", "--json", "--with-parent"],
             "api_port")
         self.api = server["api_port"]
         config = ["--config", "rouse.conf"]
@@ -134,6 +135,13 @@ class Scene:
                 issuerKey=os.path.abspath("keys/issuer.pem"), issuerKid="dev")
             self.tell(cmd="device_open", device=user)
         self.room = self.post("/v1/conversations", {"participants": ["anna", "ben"]})["id"]
+
+    def configure(self, settings):
+        lines = ("tls.certificate_file = tls/server.pem", "tls.key_file = tls/server.key",
+                 "listen.port = 0", "api.port = 0", "webhooks.allow_networks = 127.0.0.0/8",
+                 "digest.sample = 1", *settings)
+        with open("rouse.conf", "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
 
     def begin_watching(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -213,12 +221,15 @@ class Traffic(threading.Thread):
             self.failure = error
 
 
+def text_of(scene):
+    with urllib.request.urlopen(f"http://127.0.0.1:{scene.api}/metrics", timeout=30) as answer:
+        return answer.read().decode()
+
+
 def metrics_of(scene):
     """The names of the series that the server has, by its lines of help."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{scene.api}/metrics", timeout=30) as answer:
-        text = answer.read().decode()
     names = {"up"}
-    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M):
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text_of(scene), re.M):
         names |= {name + end for end in ("_bucket", "_sum", "_count")} if kind == "histogram" \
             else {name}
     return names
@@ -262,7 +273,7 @@ def main():
         parser.add_argument(name, required=True)
     arguments = parser.parse_args()
     scene = Scene(
-        os.path.abspath(arguments.rouse), os.path.abspath(arguments.deploy), arguments.folder)
+        os.path.abspath(arguments.rouse), arguments.folder, os.path.abspath(arguments.deploy))
     problems = []
     try:
         scene.begin()

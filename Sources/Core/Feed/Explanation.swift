@@ -127,10 +127,12 @@ public struct Explanation: Equatable, Sendable {
     public var subjects: [ExplainSubject]
     /// There are more recipients than were looked at.
     public var isCut: Bool
+    /// As whoever published it named it; `nil`: it named none.
+    public var trace: TraceContext?
 
     public init(
         message: MessageID, conversation: ConversationID?, sentAt: Timestamp, urgency: Urgency,
-        subjects: [ExplainSubject], isCut: Bool
+        subjects: [ExplainSubject], isCut: Bool, trace: TraceContext? = nil
     ) {
         self.message = message
         self.conversation = conversation
@@ -138,5 +140,6 @@ public struct Explanation: Equatable, Sendable {
         self.urgency = urgency
         self.subjects = subjects
         self.isCut = isCut
+        self.trace = trace
     }
 }

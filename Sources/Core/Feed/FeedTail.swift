@@ -236,6 +236,7 @@ extension FeedChange {
         head = max(head, later.head)
         kinds |= later.kinds
         isUrgent = isUrgent || later.isUrgent
+        trace = trace ?? later.trace
         unread += later.unread
         replacedThrough = max(replacedThrough, later.replacedThrough)
         if let tail, replacedThrough > tail.after || !tail.isWithin(limits) { self.tail = nil }

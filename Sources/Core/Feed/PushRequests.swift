@@ -128,14 +128,18 @@ public struct PushJob: Equatable, Sendable {
     public var lease: Timestamp
     /// When what it tells of was published, if it tells that as soon as it can; `nil`: it does not.
     public var publishedAt: Timestamp?
+    /// The trace of what it tells of.
+    public var trace: TraceContext?
 
     public init(
         key: PushJobKey, kind: PushKind, lane: PushClass? = nil, credential: CredentialKey,
-        request: PushRequest, lease: Timestamp, publishedAt: Timestamp? = nil
+        request: PushRequest, lease: Timestamp, publishedAt: Timestamp? = nil,
+        trace: TraceContext? = nil
     ) {
         self.key = key
         self.kind = kind
         self.publishedAt = publishedAt
+        self.trace = trace
         self.lane = lane ?? PushClass(kind)
         self.credential = credential
         self.request = request

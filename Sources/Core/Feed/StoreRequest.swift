@@ -380,6 +380,8 @@ public struct FeedChange: Equatable, Sendable {
     /// What was done to the number of unread messages; where no entry came (`kinds` is 0), the
     /// change is told for this alone.
     public var unread = UnreadChange()
+    /// The trace to which a message among it belongs: the first one of it that has any.
+    public var trace: TraceContext?
     /// The highest entry that was taken away, or another put into its place; 0: none.
     var replacedThrough: UInt64 = 0
 

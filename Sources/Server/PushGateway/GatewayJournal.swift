@@ -120,7 +120,8 @@ struct GatewayJournal {
             count(push, status: "unanswered")
             log.info(
                 "push.unanswered",
-                Self.fields(place) + [LogField("push", id), LogField("connection", connection)])
+                Self.fields(place) + [LogField("push", id), LogField("connection", connection)]
+                    + Self.trace(push))
         case .unsent: count(push, status: "unsent")
         case .impossible(let text):
             count(push, status: "none")
@@ -137,7 +138,7 @@ struct GatewayJournal {
                 LogField("kind", "\(push.job.kind)"), LogField("push", push.job.request.id),
                 LogField("device", push.job.key.device), LogField("status", response.status),
                 LogField("reason", response.reason),
-            ]
+            ] + Self.trace(push)
         }
         switch answer {
         case .accepted: log.debug("push.accepted", fields)
@@ -149,6 +150,10 @@ struct GatewayJournal {
 
     private func count(_ push: HeldPush, status: String, _ reason: String = "none") {
         metrics.pushes[push.job.lane.name, status, reason].add()
+    }
+
+    private static func trace(_ push: HeldPush) -> [LogField] {
+        push.job.trace.map { [LogField("trace", $0.id)] } ?? []
     }
 
     private static func fields(_ place: PushPlace) -> [LogField] {

@@ -65,6 +65,9 @@ public struct Configuration: Equatable, Sendable {
     /// From SIGTERM to the end.
     public var drainSeconds: UInt64 = 5
     public var logLevel = LogLevel.info
+    public var logFormat = LogFormat.text
+    /// Whether the log has a line for each request of the API.
+    public var logAccess = false
     /// The folder of the file, where its relative paths start: empty, or with a slash at its end.
     public var folder = ""
 
@@ -87,8 +90,7 @@ public struct Configuration: Equatable, Sendable {
 
         /// Whether a running server takes another value with SIGHUP.
         var isLive: Bool {
-            key.hasPrefix("limits.") || key.hasPrefix("tls.")
-                || ["log.level", "timers.drain"].contains(key)
+            ["limits.", "tls.", "log."].contains { key.hasPrefix($0) } || key == "timers.drain"
         }
     }
 
@@ -221,6 +223,20 @@ public struct Configuration: Equatable, Sendable {
                 configuration.logLevel = level
                 return nil
             }, show: { "\($0.logLevel)" }),
+        Field(
+            key: "log.format", help: "text, or json: one object a line",
+            read: { configuration, value in
+                guard let format = LogFormat(name: value) else { return "must be text or json" }
+                configuration.logFormat = format
+                return nil
+            }, show: { "\($0.logFormat)" }),
+        Field(
+            key: "log.access", help: "a line for each request of the backend API; on or off",
+            read: { configuration, value in
+                guard ["on", "off"].contains(value) else { return "must be on or off" }
+                configuration.logAccess = value == "on"
+                return nil
+            }, show: { $0.logAccess ? "on" : "off" }),
     ]
 
     private static func text(

@@ -53,6 +53,7 @@ public final class Server: Sendable {
     private init(_ configuration: Configuration, log: Log) throws {
         current = CurrentConfiguration(configuration)
         self.log = log
+        (log.format, log.logsAccess) = (configuration.logFormat, configuration.logAccess)
         if let point = ProcessInfo.processInfo.environment[Failpoint.variable] {
             try Failpoint.arm(point)
         }
@@ -209,6 +210,7 @@ public final class Server: Sendable {
                 rates: Self.deviceRates(now)))
         api.change(appRequests: Self.rate(now.appAPIRequests))
         current.value = now
+        (log.format, log.logsAccess) = (now.logFormat, now.logAccess)
         // Told also where the new level leaves it out.
         log.level = min(log.level, now.logLevel)
         defer { log.level = now.logLevel }

@@ -397,7 +397,9 @@ final class Connection {
         isRunning = false
         countPushed()
         if delivery.isMeasuring, let progress = session?.progress {
-            delivery.look(progress, now: shell.now)
+            delivery.look(progress, now: shell.now) { step, trace, waited in
+                shell.log(step, of: trace, waited, key, connection: number)
+            }
         }
         if shell.drainEnds != nil, !knowsDrain, key != nil {
             knowsDrain = true

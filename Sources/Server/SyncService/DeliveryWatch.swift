@@ -13,6 +13,13 @@ struct DeliveryWatch {
     private var head: UInt64 = 0
     private var committedAt = Instant(milliseconds: 0)
     private var isTold = false
+    private var trace: TraceContext?
+
+    /// What has come about, for the log.
+    enum Step: String {
+        case told = "message.told"
+        case applied = "message.applied"
+    }
 
     /// The session has begun. Extensions are not measured: their acknowledgements are the app's to
     /// make.
@@ -25,24 +32,33 @@ struct DeliveryWatch {
             change.kinds & 1 << UInt32(EntryKind.message.rawValue) != 0
         else { return }
         (head, committedAt, isTold) = (change.head, at, false)
+        trace = change.trace
     }
 
     var isMeasuring: Bool { head > 0 }
 
     /// After each input of the session.
-    mutating func look(_ progress: FeedProgress, now: Instant) {
+    ///
+    /// - Parameter tell: is told of a message that belongs to a trace.
+    mutating func look(
+        _ progress: FeedProgress, now: Instant,
+        tell: (Step, TraceContext, Milliseconds) -> Void
+    ) {
         guard head > 0, let times else { return }
         // Another history has begun, in which the message has another place.
         guard progress.head >= head else {
             head = 0
             return
         }
+        let waited = now.since(committedAt)
         if !isTold, max(progress.told, progress.applied) >= head {
             isTold = true
-            times.toldByFrame.observe(milliseconds: now.since(committedAt))
+            times.toldByFrame.observe(milliseconds: waited)
+            if let trace { tell(.told, trace, waited) }
         }
         if progress.applied >= head {
-            times.applied.observe(milliseconds: now.since(committedAt))
+            times.applied.observe(milliseconds: waited)
+            if let trace { tell(.applied, trace, waited) }
             head = 0
         }
     }

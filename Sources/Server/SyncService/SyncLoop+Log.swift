@@ -53,6 +53,21 @@ extension SyncLoop {
         }
     }
 
+    /// A message of a trace has come so far.
+    func log(
+        _ step: DeliveryWatch.Step, of trace: TraceContext, _ waited: Milliseconds,
+        _ key: SessionKey?, connection: UInt64
+    ) {
+        log.debug(
+            step.rawValue,
+            [
+                LogField("connection", "\(index)-\(connection)"),
+                LogField("app", key?.app.name ?? ""), LogField("user", key?.user.name ?? ""),
+                LogField("device", key?.device.description ?? ""),
+                LogField("trace", trace.id), LogField("ms", waited),
+            ])
+    }
+
     /// HIS-35. The counts are in the line, for two empty replicas are equal and prove nothing.
     private func compared(_ own: DigestCounts, _ clients: DigestCounts, _ place: LogField) {
         metrics.digests[own == clients ? "equal" : "mismatch"].add()

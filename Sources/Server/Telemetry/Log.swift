@@ -14,7 +14,7 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Structured lines on standard error: `time=… level=… event=… key=value …`.
+/// Structured lines on standard error, in one of two forms (`LogFormat`).
 ///
 /// Event names are stable (`connection.closed`); values never hold a token, a key or the text of
 /// a message. A line costs its caller no wait: a thread writes it (`LogWriter`).
@@ -23,13 +23,27 @@ public final class Log: Sendable {
     public static let valueBytesMax = 512
 
     private let least: Atomic<Int>
+    private let form = Gauge()
+    private let tellsAccess = Atomic(false)
     private let writer: LogWriter
     private let allowance = LogAllowance()
 
     /// `descriptor`: where lines go; standard error unless a test says otherwise.
     public init(level: LogLevel, descriptor: Int32 = 2) {
         least = Atomic(level.rawValue)
-        writer = LogWriter(descriptor: descriptor)
+        writer = LogWriter(descriptor: descriptor) { [form] in Self.line($0, $1, $2, form) }
+    }
+
+    /// May be changed while others log.
+    public var format: LogFormat {
+        get { Self.format(form) }
+        set { form.set(newValue.rawValue) }
+    }
+
+    /// Whether requests are logged one by one at any level; may be changed while others log.
+    public var logsAccess: Bool {
+        get { tellsAccess.load(ordering: .relaxed) }
+        set { tellsAccess.store(newValue, ordering: .relaxed) }
     }
 
     /// Lines below it are left out; may be changed while others log.
@@ -48,6 +62,19 @@ public final class Log: Sendable {
 
     public func warning(_ event: String, _ fields: @autoclosure () -> [LogField] = []) {
         if level <= .warning { write(.warning, event, fields()) }
+    }
+
+    /// The line of one request.
+    ///
+    /// - Parameter isRoutine: It is one of those that come all the time and tell nothing.
+    public func access(
+        _ event: String, isRoutine: Bool, _ fields: @autoclosure () -> [LogField]
+    ) {
+        if logsAccess, !isRoutine {
+            write(.info, event, fields())
+        } else {
+            debug(event, fields())
+        }
     }
 
     public func error(_ event: String, _ fields: @autoclosure () -> [LogField] = []) {
@@ -85,17 +112,18 @@ public final class Log: Sendable {
     public func flush(seconds: Int = 2) -> Bool { writer.flush(seconds: seconds) }
 
     private func write(_ level: LogLevel, _ event: String, _ fields: [LogField]) {
-        writer.write(Self.line(level, event, fields))
+        writer.write(Self.line(level, event, fields, form))
     }
 
-    static func line(_ level: LogLevel, _ event: String, _ fields: [LogField]) -> [UInt8] {
-        var line = "time=\(Self.timeText(SystemClock.wallMilliseconds())) level=\(level)"
-        line += " event=\(event)"
-        for field in fields {
-            line += " \(field.name)=\(Self.quoted(field.value))"
-        }
-        line += "\n"
-        return Array(line.utf8)
+    private static func format(_ form: Gauge) -> LogFormat {
+        LogFormat(rawValue: form.current) ?? .text
+    }
+
+    private static func line(
+        _ level: LogLevel, _ event: String, _ fields: [LogField], _ form: Gauge
+    ) -> [UInt8] {
+        let time = timeText(SystemClock.wallMilliseconds())
+        return format(form).line(level, event, fields, time: time)
     }
 
     /// UTC, RFC 3339 with milliseconds.
@@ -116,7 +144,7 @@ public final class Log: Sendable {
 
     /// Whether a terminal or an editor would obey it instead of showing it: controls (C0, DEL, C1),
     /// line and paragraph separators, and what is invisible or turns the direction of the text.
-    private static func isUnseen(_ scalar: Unicode.Scalar) -> Bool {
+    static func isUnseen(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse:
             true
@@ -153,9 +181,18 @@ public final class Log: Sendable {
 public struct LogField: Equatable, Sendable {
     public let name: String
     public let value: String
+    /// It is a number or a truth value, which JSON writes without quotes.
+    let isBare: Bool
 
     public init(_ name: String, _ value: some CustomStringConvertible) {
-        self.name = name
-        self.value = value.description
+        (self.name, self.value, isBare) = (name, value.description, false)
+    }
+
+    public init(_ name: String, _ value: some BinaryInteger) {
+        (self.name, self.value, isBare) = (name, value.description, true)
+    }
+
+    public init(_ name: String, _ value: Bool) {
+        (self.name, self.value, isBare) = (name, value.description, true)
     }
 }

@@ -20,8 +20,15 @@ final class LogWriter: Sendable {
     /// `nil`: no line was written yet, or there can be no thread. Guarded by `lock`.
     private nonisolated(unsafe) var thread: (LoopThread, Mailbox<Message>)?
     private let dropped = Counter()
+    private let render: @Sendable (LogLevel, String, [LogField]) -> [UInt8]
 
-    init(descriptor: Int32) { self.descriptor = descriptor }
+    /// - Parameter render: How the writer's own lines look.
+    init(
+        descriptor: Int32, render: @escaping @Sendable (LogLevel, String, [LogField]) -> [UInt8]
+    ) {
+        self.descriptor = descriptor
+        self.render = render
+    }
 
     deinit { thread?.0.stop() }
 
@@ -44,7 +51,8 @@ final class LogWriter: Sendable {
         lock.withLock {
             if let thread { return thread.1 }
             // A process without a descriptor or thread left says that itself.
-            thread = try? LoopThread.startReturning(name: "log") { [descriptor, dropped] loop in
+            thread = try? LoopThread.startReturning(name: "log") {
+                [descriptor, dropped, render] loop in
                 var told: UInt64 = 0
                 return Mailbox<Message>(loop: loop, limit: Self.linesMax) { messages in
                     for message in messages {
@@ -55,7 +63,7 @@ final class LogWriter: Sendable {
                     }
                     let now = dropped.current
                     if now > told {
-                        let line = Log.line(
+                        let line = render(
                             .warning, "log.dropped",
                             [LogField("lines", now - told), LogField("why", "nobody read them")])
                         Self.write(line, to: descriptor)

@@ -197,7 +197,7 @@ final class WebhookSender {
                     Signature.header,
                     Signature.value(body, seconds: seconds, secrets: job.secrets)
                 ),
-            ], body: body)
+            ] + (job.traceparent.map { [("traceparent", $0)] } ?? []), body: body)
         client.post(post) { [weak self] result in self?.answered(attempt, result) }
         if Failpoint.areBuiltIn { loop.nextTurn { Failpoint.hit(.webhookSent) } }
     }
@@ -252,11 +252,12 @@ final class WebhookSender {
     /// The URL is told nowhere: it may hold a secret of the receiver's.
     private func tell(_ job: DeliveryJob, _ answer: DeliveryAnswer, _ effect: DeliveryEffect?) {
         parts.metrics.deliveries[WebhookMetrics.label(answer)].add()
-        let fields = [
-            LogField("app", job.key.app.name), LogField("webhook", job.key.webhook),
-            LogField("delivery", job.delivery), LogField("attempt", job.attempt),
-            LogField("answer", Self.words(answer)),
-        ]
+        let fields =
+            [
+                LogField("app", job.key.app.name), LogField("webhook", job.key.webhook),
+                LogField("delivery", job.delivery), LogField("attempt", job.attempt),
+                LogField("answer", Self.words(answer)),
+            ] + (job.traceparent.map { [LogField("traceparent", $0)] } ?? [])
         switch effect {
         case .taken:
             parts.metrics.events.add(UInt64(job.events.count))

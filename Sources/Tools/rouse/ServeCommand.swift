@@ -32,7 +32,7 @@ extension Rouse {
                     SIGTERM drains: clients are told when to come back, and the server ends when
                     none is left or after timers.drain seconds; a second SIGTERM ends at once.
                     SIGHUP reads the settings and the certificate files again: limits.*, tls.*,
-                    log.level and timers.drain are in force then, and the log names what needs a
+                    log.* and timers.drain are in force then, and the log names what needs a
                     restart. A mistake changes nothing. The log goes to standard error.
                     """),
             run: { try serve($0) })

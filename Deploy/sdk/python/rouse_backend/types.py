@@ -183,6 +183,7 @@ class Explanation(TypedDict):
     urgency: Literal['urgent', 'normal', 'passive']
     subjects: list[ExplanationSubjects]
     is_cut: bool
+    trace: NotRequired[str]
 
 
 class ExplainStep(TypedDict):

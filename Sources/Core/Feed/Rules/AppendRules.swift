@@ -17,6 +17,8 @@ struct OpenFeed {
     var tail: [FeedTail.Element]? = []
     /// The highest entry that was taken away or replaced.
     fileprivate(set) var replacedThrough: UInt64 = 0
+    /// Of the first message with one.
+    fileprivate(set) var trace: TraceContext?
 }
 
 extension UserRecord {
@@ -57,6 +59,7 @@ struct FeedObject {
     var unread: MessageRecord?
     /// What its entry shows, where no read of the store is needed to tell; `nil`: it is.
     var shown: ShownObject?
+    var trace: TraceContext?
 
     func isMembership(of user: UserID) -> Bool {
         kind == .participant && object == Array(user.name.utf8)
@@ -121,6 +124,7 @@ struct FeedObject {
             version: record.version, position: record.position)
         object.unread = record
         object.shown = .message(record)
+        object.trace = record.trace
         return object
     }
 
@@ -215,6 +219,7 @@ extension Work {
             app: feed.user.app, user: feed.user.user, head: feed.user.head,
             kinds: feed.kinds, isUrgent: feed.visible.contains { $0.urgency == .urgent })
         change.replacedThrough = feed.replacedThrough
+        change.trace = feed.trace
         change.tail = tail(of: feed, after: feed.before?.head ?? 0)
         effects.note(change)
     }
@@ -238,6 +243,7 @@ extension Work {
         let entry = try write(
             object, to: &feed, isVisible: attention.isVisible, firstSeq: nil)
         addToTail(object, at: entry, of: &feed)
+        if feed.trace == nil { feed.trace = object.trace }
         if tellsReceipts { feed.user.awaitReceipt() }
         switch attention {
         case .none: break

@@ -15,6 +15,7 @@ private struct Told {
     let hasPushText: Bool
     let urgency: Urgency
     let isDeleted: Bool
+    let trace: TraceContext?
 
     init(_ record: MessageRecord) {
         message = record.message
@@ -26,6 +27,7 @@ private struct Told {
         hasPushText = record.hasPushText
         urgency = record.urgency
         isDeleted = record.deletedAt != nil
+        trace = record.trace
     }
 
     init(_ record: AnnouncementRecord) {
@@ -38,6 +40,7 @@ private struct Told {
         hasPushText = record.hasPushText
         urgency = record.urgency
         isDeleted = false
+        trace = PushOptions.trace(of: record.pushOptions)
     }
 }
 
@@ -73,7 +76,7 @@ extension PageReader {
         return Explanation(
             message: query.message, conversation: told.kind == .message ? told.conversation : nil,
             sentAt: told.sentAt, urgency: told.urgency, subjects: subjects,
-            isCut: users.count > ExplainQuery.usersMax)
+            isCut: users.count > ExplainQuery.usersMax, trace: told.trace)
     }
 
     private func explain(

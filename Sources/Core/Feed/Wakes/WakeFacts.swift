@@ -178,6 +178,7 @@ extension MessageRecord {
     }
 
     var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
+    var trace: TraceContext? { PushOptions.trace(of: pushOptions) }
     var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
 
     /// Whether an alert may show it: it has a push text and is not passive. A deleted one has none.

@@ -118,7 +118,7 @@ extension WakeRules {
         let job = PushJob(
             key: key, kind: kind, lane: lane == .probe ? .probe : PushClass(kind),
             credential: credential, request: request.request, lease: lease,
-            publishedAt: request.publishedAt)
+            publishedAt: request.publishedAt, trace: request.trace)
         return (job, step.effects)
     }
 
@@ -136,7 +136,7 @@ extension WakeRules {
         let told = try subjects.told(by: step)
         return ClaimedRequest(
             .silent(subject, options: told.options, to: step.device.destination),
-            publishedAt: told.publishedAt)
+            publishedAt: told.publishedAt, trace: told.options.trace)
     }
 
     private static func claimAlert(
@@ -175,7 +175,9 @@ extension WakeRules {
                 step.machine.alertExpires(isNewerSent: standing.isNewerSent, now: step.now),
                 alert, shown),
             to: step.device.destination)
-        return ClaimedRequest(request, publishedAt: alert.isTimed ? nil : shown.publishedAt)
+        return ClaimedRequest(
+            request, publishedAt: alert.isTimed ? nil : shown.publishedAt,
+            trace: shown.options.trace)
     }
 
     private static func claimBadge(
@@ -359,8 +361,9 @@ private final class WakeSubjects {
 private struct ClaimedRequest {
     var request: PushRequest
     var publishedAt: Timestamp?
+    var trace: TraceContext?
 
-    init(_ request: PushRequest, publishedAt: Timestamp? = nil) {
-        (self.request, self.publishedAt) = (request, publishedAt)
+    init(_ request: PushRequest, publishedAt: Timestamp? = nil, trace: TraceContext? = nil) {
+        (self.request, self.publishedAt, self.trace) = (request, publishedAt, trace)
     }
 }

@@ -111,6 +111,12 @@ public struct DeliveryJob: Equatable, Sendable {
     public var dropped: UInt64
     /// In order.
     public var events: [WebhookEventView]
+
+    /// That of all its events which have one; `nil`: none has, or they are of several traces.
+    public var traceparent: String? {
+        let all = Set(events.compactMap(\.traceparent))
+        return all.count == 1 ? all.first : nil
+    }
 }
 
 /// An event with what it is about, as that stands when the batch is made.
@@ -122,6 +128,9 @@ public struct WebhookEventView: Equatable, Sendable {
     public var metadata: MetadataRecord?
     public var conversation: ConversationRecord?
     public var dropped: TokenFeedbackRecord?
+
+    /// Of the message's publisher, as a header; `nil`: it named none.
+    public var traceparent: String? { message?.trace?.header }
 }
 
 /// What came of one attempt.

@@ -1,4 +1,4 @@
-import Model
+public import Model
 
 // The form in a row: fields of a tag, four bytes of length and so many bytes; what is as usual
 // is left out, so that a push without options takes no byte. Unknown tags are passed over.
@@ -10,6 +10,7 @@ extension PushOptions {
         case more, moreKey, sound, thread, category, interruption, relevance, targetContent
         case immutable, event, object, custom, text
         case moment, wall, timeOfDay, zone, expires, lifetime
+        case trace
     }
 
     private enum TextTag: UInt8 {
@@ -63,6 +64,7 @@ extension PushOptions {
             fields.add(Tag.expires.rawValue, number: time.milliseconds)
         }
         if let lifetime = timing.lifetime { fields.add(Tag.lifetime.rawValue, number: lifetime) }
+        if let trace { fields.add(Tag.trace.rawValue, trace.encoded) }
         return fields.bytes
     }
 
@@ -113,6 +115,15 @@ extension PushOptions {
         return fields.contains { $0.0 == Tag.text.rawValue }
     }
 
+    /// Of a row, without reading the rest.
+    public static func trace(of encoded: [UInt8]) -> TraceContext? {
+        guard !encoded.isEmpty, let fields = FieldBytes.fields(of: encoded[...]) else {
+            return nil
+        }
+        return fields.first { $0.0 == Tag.trace.rawValue }
+            .flatMap { TraceContext(encoded: $0.1) }
+    }
+
     private mutating func take(_ tag: Tag, _ bytes: ArraySlice<UInt8>) -> Bool {
         let text = String(decoding: bytes, as: UTF8.self)
         switch tag {
@@ -144,6 +155,7 @@ extension PushOptions {
         case .custom: custom = CustomData(members: Array(bytes))
         case .text: return takeText(bytes)
         case .moment, .wall, .timeOfDay, .zone, .expires, .lifetime: timing.take(tag, bytes)
+        case .trace: trace = TraceContext(encoded: bytes)
         }
         return true
     }

@@ -1,3 +1,5 @@
+public import Model
+
 /// How soon a device without a session is told of a message or announcement.
 public enum Urgency: UInt64, Sendable, CaseIterable {
     /// A silent push first, an alert only where it comes to nothing.
@@ -99,6 +101,9 @@ public struct PushOptions: Equatable, Sendable {
     public var custom = CustomData()
     public var texts: [LocalText] = []
     public var timing = AlertTiming()
+    /// Not shown, but kept with the rest: it goes wherever these go, and where there is none it
+    /// takes no byte.
+    public var trace: TraceContext?
 
     public init() {}
 
@@ -131,7 +136,9 @@ extension PushOptions {
     /// left for a text that needs them, the push is refused.
     public func problem(title: String, body: String) -> PushProblem? {
         // The standard options leave room for every text, and most messages have no others.
-        if self == Self.standard { return nil }
+        var shown = self
+        shown.trace = nil
+        if shown == Self.standard { return nil }
         do throws(PushProblem) {
             try checkNames()
             try checkKeys()

@@ -12,9 +12,11 @@ enum AnnouncementRoutes {
 
     static func announce(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         let body = try call.body(NewAnnouncement.self)
+        var options = body.options
+        options.trace = call.request.trace
         let request = Announcement(
             announcement: body.id ?? .fresh(at: call.now), users: body.users,
-            parts: body.parts.map(\.part), push: body.push?.text, options: body.options)
+            parts: body.parts.map(\.part), push: body.push?.text, options: options)
         let idempotency = try call.idempotency()
         if let sendAt = body.sendAt {
             return ScheduleRoutes.add(

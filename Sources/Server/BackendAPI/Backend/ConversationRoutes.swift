@@ -1,6 +1,7 @@
 import Feed
 import HTTP1
 import Model
+import Wake
 import Wire
 
 /// What a backend changes. Each is one request of the store, so a retry with the same
@@ -104,8 +105,10 @@ enum ConversationRoutes {
         let message = SendMessage(
             conversation: id, message: body.id ?? .fresh(at: call.now),
             parts: body.parts.map(\.part), push: body.push?.text)
+        var options = body.options
+        options.trace = call.request.trace
         let publication = Publication(
-            message: message, sender: body.sender ?? "", options: body.options)
+            message: message, sender: body.sender ?? "", options: options)
         let idempotency = try call.idempotency()
         if let sendAt = body.sendAt {
             return ScheduleRoutes.add(

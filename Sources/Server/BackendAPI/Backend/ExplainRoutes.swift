@@ -59,6 +59,8 @@ struct ExplanationBody: Encodable {
     let subjects: [Subject]
     /// There are more recipients than were looked at: name one.
     let isCut: Bool
+    /// Left out where whoever published it named none.
+    let trace: String?
 
     init(_ found: Explanation) {
         message = found.message.description
@@ -66,6 +68,7 @@ struct ExplanationBody: Encodable {
         sentAt = found.sentAt.text
         urgency = found.urgency.name
         isCut = found.isCut
+        trace = found.trace?.id
         subjects = found.subjects.map { subject in
             Subject(
                 user: subject.user.name, device: subject.device?.description,

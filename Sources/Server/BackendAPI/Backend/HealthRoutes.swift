@@ -12,6 +12,8 @@ enum HealthRoutes {
         Route("GET", "/metrics", query: nil, .open(metrics)),
     ]
 
+    static func isOne(_ template: String) -> Bool { all.contains { $0.template == template } }
+
     private struct Health: Encodable {
         let status: String
         var reasons: [String]?

@@ -39,6 +39,7 @@ final class CallDesk {
         /// What the answer and the log call the request.
         let request: String
         let started: UInt64
+        let trace: TraceContext?
         /// Whose key it came with.
         var app: AppID?
         let respond: (HTTPResponse) -> Void
@@ -86,7 +87,7 @@ final class CallDesk {
             let (route, parameters) = try table.find(request)
             let ticket = Ticket(
                 method: route.method, template: route.template, request: name, started: started,
-                respond: respond)
+                trace: request.trace, respond: respond)
             let call = Call(
                 request: request, parameters: parameters, surroundings: surroundings, now: now)
             if isOneAtATime && isBusy {
@@ -97,7 +98,7 @@ final class CallDesk {
         } catch {
             let ticket = Ticket(
                 method: "other", template: "other", request: name, started: started,
-                respond: respond)
+                trace: request.trace, respond: respond)
             finish(ticket, error.response)
         }
     }
@@ -235,13 +236,15 @@ final class CallDesk {
         requests[ticket.method, ticket.template, String(response.status)].add()
         durations.observe(milliseconds: elapsed)
         // Templates, not paths: these hold names of users.
-        log.debug(
+        log.access(
             "api.answered",
+            isRoutine: response.status < 400 && HealthRoutes.isOne(ticket.template),
             [LogField("request", ticket.request)]
-                + (ticket.app.map { [LogField("app", $0)] } ?? []) + [
+                + (ticket.app.map { [LogField("app", $0.name)] } ?? []) + [
                     LogField("method", ticket.method), LogField("route", ticket.template),
-                    LogField("status", response.status), LogField("ms", elapsed),
-                ])
+                    LogField("status", response.status),
+                    LogField("bytes", response.body.count), LogField("ms", elapsed),
+                ] + (ticket.trace.map { [LogField("trace", $0.id)] } ?? []))
         ticket.respond(response.named(ticket.request))
         isBusy = false
         if isOneAtATime, !queue.isEmpty {

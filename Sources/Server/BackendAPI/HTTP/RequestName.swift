@@ -33,6 +33,15 @@ enum RequestName {
     }
 }
 
+extension HTTPRequest {
+    /// The trace that the caller counts it to (W3C Trace Context); `nil`: none, or none that can be
+    /// read, which is no fault of the request.
+    var trace: TraceContext? {
+        let headers = headers.values("traceparent")
+        return headers.count == 1 ? TraceContext(header: headers[0]) : nil
+    }
+}
+
 extension HTTPResponse {
     func named(_ request: String) -> HTTPResponse {
         var answer = self

@@ -49,6 +49,7 @@ private struct EventBody: Encodable {
     let conversation: ConversationBody?
     let deviceId: String?
     let droppedToken: FeedbackBody?
+    let traceparent: String?
 
     init(_ view: WebhookEventView) {
         let event = view.event
@@ -71,5 +72,6 @@ private struct EventBody: Encodable {
         conversation = view.conversation.map { ConversationBody($0) }
         deviceId = event.device?.description
         droppedToken = view.dropped.map { FeedbackBody($0) }
+        traceparent = view.traceparent
     }
 }

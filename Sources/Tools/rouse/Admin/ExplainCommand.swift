@@ -31,6 +31,8 @@ extension Rouse {
             "message \(found["message"].words), \(found["urgency"].words), "
                 + "sent \(found["sent_at"].words)"
         ]
+        let trace = found["trace"].words
+        if !trace.isEmpty { lines.append("trace \(trace)") }
         for subject in found["subjects"].items {
             let device = subject["device"].words
             if let only, !device.isEmpty, device != only { continue }
