@@ -1,6 +1,6 @@
 public import Model
 
-/// What `rouse app` changes.
+/// What `rouse app` and `rouse console` change.
 public enum Administration: Equatable, Sendable {
     case putApp(AppRecord)
     case removeApp(AppID)
@@ -20,4 +20,11 @@ public enum Administration: Equatable, Sendable {
     case resumeUser(AppID, UserID)
     case suspendApp(AppID)
     case resumeApp(AppID)
+    /// Lets an operator into the console; refused with `.limit` when too many are live.
+    case putConsoleToken(ConsoleTokenRecord)
+    case removeConsoleToken(String)
+    /// Answered with the number of its row.
+    case noteAudit(AuditNote)
+    /// What came of the change with this row.
+    case settleAudit(UInt64, status: UInt64)
 }

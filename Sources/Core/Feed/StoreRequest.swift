@@ -301,6 +301,8 @@ public enum StoreAnswer: Equatable, Sendable {
     case deliveryFinished(DeliveryEffect?)
     case campaign(CampaignRecord)
     case campaignState(CampaignID, CampaignState)
+    /// The number of the row.
+    case audited(number: UInt64)
     case done
     /// Asked by a session that is not the newest of its device and role.
     case superseded
@@ -439,6 +441,7 @@ public enum StoreQuery: Equatable, Sendable {
     /// Why devices were pushed to for a message, or were not.
     case explain(AppID, ExplainQuery)
     case campaigns(AppID, CampaignQuery)
+    case operators(OperatorQuery)
 }
 
 /// An app with everything the shells need to know of it.
@@ -509,6 +512,7 @@ public enum StoreReading: Equatable, Sendable {
     case audience([UserID])
     case explained(Explanation)
     case campaigns(CampaignReading)
+    case operators(OperatorReading)
     /// The user or object is unknown.
     case nothing
 }

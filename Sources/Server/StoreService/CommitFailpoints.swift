@@ -107,7 +107,7 @@ extension StoreRequest {
         case .announce: [.announce]
         case .deleteUser: [.deleteUser]
         case .continueDeletions: [.userDeletion]
-        case .administer(let request): [request.commitKind]
+        case .administer(let request): request.commitKind.map { [$0] } ?? []
         case .continueFanOut: [.fanOut]
         case .coalesceReceipts: [.receipts]
         case .enforceRetention: [.retention]
@@ -182,7 +182,8 @@ extension Mutation {
 }
 
 extension Administration {
-    fileprivate var commitKind: Failpoint.CommitKind {
+    /// None: nothing is told before the change itself, which has a kind of its own.
+    fileprivate var commitKind: Failpoint.CommitKind? {
         switch self {
         case .putApp: .putApp
         case .removeApp: .removeApp
@@ -198,6 +199,7 @@ extension Administration {
         case .resumeUser: .resumeUser
         case .suspendApp: .suspendApp
         case .resumeApp: .resumeApp
+        case .putConsoleToken, .removeConsoleToken, .noteAudit, .settleAudit: nil
         }
     }
 }

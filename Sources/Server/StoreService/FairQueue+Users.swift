@@ -49,7 +49,7 @@ extension StoreQuery {
             .conversation(let app, _), .wakes(let app, _, _), .backend(let app, _),
             .explain(let app, _), .campaigns(let app, _):
             QueryOwner(app: app)
-        case .apps, .apiKey, .standings, .webhookBacklog: QueryOwner()
+        case .apps, .apiKey, .standings, .webhookBacklog, .operators: QueryOwner()
         }
     }
 }

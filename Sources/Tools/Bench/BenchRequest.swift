@@ -86,8 +86,11 @@ public enum BenchRequest: String, CaseIterable, Sendable {
 
     private init(_ request: Administration) {
         switch request {
-        case .putApp, .putIssuerKey, .putAPIKey, .putPushCredential: self = .putSetting
-        case .removeIssuerKey, .removeAPIKey, .removePushCredential: self = .removeSetting
+        case .putApp, .putIssuerKey, .putAPIKey, .putPushCredential, .putConsoleToken, .noteAudit,
+            .settleAudit:
+            self = .putSetting
+        case .removeIssuerKey, .removeAPIKey, .removePushCredential, .removeConsoleToken:
+            self = .removeSetting
         case .removeDevice: self = .removeDevice
         case .revokeSessions: self = .revokeSessions
         case .suspendUser: self = .suspendUser

@@ -3,8 +3,8 @@ import Wake
 
 /// Every record of the server's store, in the order in which their tables are made.
 ///
-/// Every table but `meta`, `node` and `provider_token`, of keys that apps may share, begins with
-/// the app;
+/// Every table but `meta`, `node`, those of operators and `provider_token`, of keys that apps may
+/// share, begins with the app;
 /// what is a user's own with (app, user), what is a conversation's with (app, conversation), so
 /// that a cell can be split off by either.
 public enum Schema {
@@ -25,6 +25,7 @@ public enum Schema {
         ScheduledRecord.self, ScheduledRecipientRecord.self, ScheduleRecord.self,
         CampaignRecord.self, CampaignProgressRecord.self, CampaignPushRecord.self,
         TagRecord.self, SessionEndRecord.self, NodeRecord.self,
+        ConsoleTokenRecord.self, AuditRecord.self,
     ]
 
     /// The rows that transactions wait for, in the order in which one sequence of locks takes
@@ -64,7 +65,9 @@ public enum Schema {
         (DeviceRecord.self, []),
         (ReceiptDueRecord.self, []),
         (CampaignProgressRecord.self, [CampaignRecord.self]),
+        (ConsoleTokenRecord.self, []),
         (MetaRecord.self, []),
+        (AuditRecord.self, []),
         (ScheduleRecord.self, []),
         // One row for all that happens in an app: it is waited for last.
         (OutboxRecord.self, [WebhookRecord.self, WebhookEventRecord.self]),

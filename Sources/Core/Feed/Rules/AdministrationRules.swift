@@ -38,6 +38,10 @@ extension Work {
         case .resumeUser(let app, let user): try resumeUser(app, user)
         case .suspendApp(let app): try suspendApp(app)
         case .resumeApp(let app): try resumeApp(app)
+        case .putConsoleToken(let token): try putConsoleToken(token)
+        case .removeConsoleToken(let id): try removeConsoleToken(id)
+        case .noteAudit(let note): return try noteAudit(note)
+        case .settleAudit(let number, let status): try settleAudit(number, status: status)
         }
         return .done
     }

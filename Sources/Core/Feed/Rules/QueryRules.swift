@@ -62,6 +62,7 @@ extension PageReader {
         case .campaigns(let app, let query):
             guard let reading = try read(query, of: app, limits) else { return .nothing }
             return .campaigns(reading)
+        case .operators(let query): return .operators(try read(query, limits))
         case .webhookBacklog: return .webhookBacklog(try webhookBacklog(limits))
         }
     }
