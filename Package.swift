@@ -95,6 +95,10 @@ let package = Package(
         // No library: the backend API's description, so that the server can tell it.
         .target(name: "CDescription", path: "Sources/System/CDescription"),
 
+        // No library: the console's pages, so that the server can show them.
+        .target(
+            name: "CConsole", path: "Sources/System/CConsole", exclude: ["pages"]),
+
         core("Model"),
         core("Wire", ["Model"]),
         core("Wake", ["Model"]),
@@ -141,8 +145,8 @@ let package = Package(
         server(
             "BackendAPI",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "CDescription", "Feed",
-                "Wake", "Wire", "Model",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "CDescription",
+                "CConsole", "Feed", "Wake", "Wire", "Model",
             ]),
         server(
             "RouseServer",

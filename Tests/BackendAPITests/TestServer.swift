@@ -38,7 +38,7 @@ final class TestServer {
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
-        hasAdminSocket: Bool = true, appRequests: RateLimit = .none, appCallsMax: Int? = nil,
+        hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none, appCallsMax: Int? = nil,
         holding hold: (@Sendable () -> Void)? = nil
     ) throws {
         directory = FileManager.default.temporaryDirectory
@@ -57,6 +57,7 @@ final class TestServer {
         driver = try StoreDriver(store)
         var configuration = BackendAPI.Configuration(
             adminSocket: hasAdminSocket ? path + ".admin" : nil)
+        if hasConsole { configuration.console = .init(port: 0) }
         configuration.appRequests = appRequests
         if let appCallsMax { configuration.appCallsMax = appCallsMax }
         logger = Log(level: .debug, descriptor: log)

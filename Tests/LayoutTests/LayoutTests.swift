@@ -57,8 +57,8 @@ import Testing
         (
             "Server/BackendAPI",
             [
-                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "CDescription", "Feed",
-                "Wake", "Wire", "Model", "Foundation", "Glibc",
+                "Telemetry", "StoreService", "EventLoop", "Crypto", "HTTP1", "CDescription",
+                "CConsole", "Feed", "Wake", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

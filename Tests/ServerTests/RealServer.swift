@@ -12,6 +12,8 @@ final class RealServer {
     private(set) var apiKey = ""
     private(set) var devicePort = 0
     private(set) var apiPort = 0
+    /// Of a server with `console.port`.
+    private(set) var consolePort = 0
     private let process = Process()
     /// The server ends when this end is gone.
     private let input = Pipe()
@@ -20,6 +22,7 @@ final class RealServer {
     private struct Addresses: Decodable {
         let devicePort: Int
         let apiPort: Int
+        let consolePort: Int?
     }
 
     /// - Parameters:
@@ -94,6 +97,7 @@ final class RealServer {
         let addresses = try decoder.decode(Addresses.self, from: line)
         devicePort = addresses.devicePort
         apiPort = addresses.apiPort
+        consolePort = addresses.consolePort ?? 0
     }
 
     /// A file of the folder.

@@ -8,6 +8,18 @@ public import Telemetry
 /// The HTTP/1.1 rim: the backend API on a TCP port, and the admin API on a Unix-domain socket.
 /// Each has a thread of its own, `http` and `admin`: whatever apps ask for, the operator gets in.
 public final class BackendAPI: Sendable {
+    /// Where operators' browsers find the console. There is no TLS: keep it private.
+    public struct ConsoleAddress: Sendable {
+        public var host: String
+        /// 0: a free one.
+        public var port: UInt16
+
+        public init(host: String = "127.0.0.1", port: UInt16) {
+            self.host = host
+            self.port = port
+        }
+    }
+
     /// Where it listens, and its bounds.
     public struct Configuration: Sendable {
         /// A numeric address or a name of this machine. There is no TLS: keep it private.
@@ -18,6 +30,8 @@ public final class BackendAPI: Sendable {
         /// replaced: who holds the store's lock owns the path.
         public var adminSocket: String?
         public var limits: HTTPLimits
+        /// Where the console is; `nil`: there is none.
+        public var console: ConsoleAddress?
         /// Requests of one app; above it 429. 0 a second: no limit.
         public var appRequests = RateLimit.none
         /// Requests of one app that may be under way; above it 429.
@@ -38,12 +52,18 @@ public final class BackendAPI: Sendable {
 
     /// The port of the backend API.
     public let port: UInt16
+    /// That of the console; `nil`: there is none.
+    public let consolePort: UInt16?
     private let floors: [Floor]
     private let adminSocket: String?
     private let appRate: AppRate
 
-    private init(port: UInt16, floors: [Floor], adminSocket: String?, appRate: AppRate) {
+    private init(
+        port: UInt16, consolePort: UInt16?, floors: [Floor], adminSocket: String?,
+        appRate: AppRate
+    ) {
         self.port = port
+        self.consolePort = consolePort
         self.appRate = appRate
         self.floors = floors
         self.adminSocket = adminSocket
@@ -55,16 +75,20 @@ public final class BackendAPI: Sendable {
     ///   - notReady: from any thread: why the server takes no new traffic, such as a drain; empty
     ///     while it does. `/readyz` adds the store's reasons.
     ///   - pushStatus: from any thread: how it stands with each push credential.
+    ///   - about: what operators are told of this process.
+    ///   - examine: tries push credentials out; `nil`: nobody can here.
     ///   - metrics: what `/metrics` tells; two of its own are added.
     /// - Throws: `HTTPServerError`, for example a port that is taken; `StreamError`.
     public static func start(
         configuration: Configuration, store: StoreService,
         notReady: @escaping @Sendable () -> [String] = { [] },
-        pushStatus: @escaping @Sendable () -> [PushStatus] = { [] }, metrics: Metrics, log: Log
+        pushStatus: @escaping @Sendable () -> [PushStatus] = { [] },
+        about: ServerFacts = ServerFacts(), examine: CredentialExamination? = nil,
+        metrics: Metrics, log: Log
     ) throws -> BackendAPI {
         let surroundings = Surroundings(
             apps: store.apps, health: store.health, metrics: metrics, notReady: notReady,
-            pushStatus: pushStatus)
+            pushStatus: pushStatus, about: about, examine: examine)
         let instruments = Instruments(metrics, log)
         let appRate = AppRate(configuration.appRequests)
         let backend = try Floor.open(name: "http") { loop in
@@ -79,24 +103,32 @@ public final class BackendAPI: Sendable {
             }
         }
         var floors = [backend.floor]
-        if let path = configuration.adminSocket {
-            do {
+        var consolePort: UInt16?
+        do {
+            if let path = configuration.adminSocket {
                 floors.append(
                     try openAdmin(path, store, surroundings: surroundings, instruments).floor)
-            } catch {
-                backend.floor.stop(milliseconds: 0)
-                throw error
             }
+            if let address = configuration.console {
+                let console = try openConsole(
+                    address, store, surroundings: surroundings, instruments)
+                floors.append(console.floor)
+                consolePort = console.port
+            }
+        } catch {
+            for floor in floors { floor.stop(milliseconds: 0) }
+            throw error
         }
         log.info(
             "api.listening",
             [
                 LogField("host", configuration.host), LogField("port", backend.port),
                 LogField("admin", configuration.adminSocket ?? "none"),
+                LogField("console", consolePort.map { String($0) } ?? "off"),
             ])
         return BackendAPI(
-            port: backend.port, floors: floors, adminSocket: configuration.adminSocket,
-            appRate: appRate)
+            port: backend.port, consolePort: consolePort, floors: floors,
+            adminSocket: configuration.adminSocket, appRate: appRate)
     }
 
     /// Another rate of requests of one app from here on.
@@ -109,11 +141,29 @@ public final class BackendAPI: Sendable {
         try Floor.open(name: "admin") { loop in
             let desk = CallDesk(
                 loop: loop, table: adminRoutes, store: store, surroundings: surroundings,
-                instruments: instruments, isOneAtATime: true)
+                instruments: instruments, isOneAtATime: true, operatorName: "admin socket")
             return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
                 try HTTPServer(
                     path: path, limits: HTTPLimits(connections: 16), refusal: refusal,
                     handler: handler)
+            }
+        }
+    }
+
+    /// Browsers open six connections each, and keep them.
+    private static let consoleLimits = HTTPLimits(connections: 128, bodyBytes: 512 * 1024)
+
+    private static func openConsole(
+        _ address: ConsoleAddress, _ store: StoreService, surroundings: Surroundings,
+        _ instruments: Instruments
+    ) throws -> (floor: Floor, port: UInt16) {
+        try Floor.open(name: "console") { loop in
+            let desk = ConsoleDesk(
+                loop: loop, store: store, surroundings: surroundings, instruments: instruments)
+            return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
+                try HTTPServer(
+                    host: address.host, port: address.port, limits: consoleLimits,
+                    refusal: refusal, handler: handler)
             }
         }
     }
@@ -124,9 +174,13 @@ public final class BackendAPI: Sendable {
             + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
             + ExplainRoutes.all + CampaignRoutes.keyed
             + HealthRoutes.all + DescriptionRoutes.all)
-    static let adminRoutes = RouteTable(
+    /// Of the console.
+    static let operatorRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all
-            + AdminAccessRoutes.all + WebhookRoutes.admin + CampaignRoutes.admin)
+            + AdminAccessRoutes.all + WebhookRoutes.admin + CampaignRoutes.admin
+            + OperatorRoutes.all)
+    static let adminRoutes = RouteTable(
+        routes: operatorRoutes.routes + [OperatorRoutes.socketOnly])
 
     /// Refuses new requests, waits for the answers that are under way, at most `milliseconds`,
     /// and ends. Call it before the store is stopped. Again does nothing.

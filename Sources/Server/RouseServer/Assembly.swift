@@ -1,3 +1,4 @@
+import BackendAPI
 import Crypto
 import EventLoop
 import Feed
@@ -43,12 +44,22 @@ extension Server {
 
     /// What works and should not stay so.
     public static func warnings(_ configuration: Configuration) -> [String] {
+        var warnings: [String] = []
+        if configuration.consolePort != nil,
+            PeerAddress(configuration.consoleHost)?.isTrusted != true,
+            configuration.consoleHost != "localhost"
+        {
+            warnings.append(
+                "console.host: \(configuration.consoleHost) is not an address of this machine or "
+                    + "a private network, and the console has no TLS of its own")
+        }
         let path = configuration.privateKeyFile
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
             let mode = (attributes[.posixPermissions] as? NSNumber)?.uint16Value,
             mode & 0o044 != 0
-        else { return [] }
-        return ["tls.key_file: \(path) can be read by others (mode \(String(mode, radix: 8)))"]
+        else { return warnings }
+        return warnings
+            + ["tls.key_file: \(path) can be read by others (mode \(String(mode, radix: 8)))"]
     }
 
     static func sessionLimits(_ configuration: Configuration) -> SessionLimits {
@@ -143,6 +154,16 @@ extension Server {
             settings.trustedCertificates = authorities
         }
         return settings
+    }
+
+    /// What operators are told of this process.
+    static func facts(
+        _ configuration: Configuration, _ place: StorePlace, _ boot: BootID
+    ) -> ServerFacts {
+        ServerFacts(
+            name: nodeName(configuration), boot: "\(boot)", store: place.name,
+            isShared: place.isShared,
+            startedAt: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
     }
 
     static func drawnBoot() -> BootID {

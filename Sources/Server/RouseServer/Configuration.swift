@@ -23,6 +23,11 @@ public struct Configuration: Equatable, Sendable {
     public var apiHost = "127.0.0.1"
     public var apiPort: UInt16 = 7480
 
+    /// Where operators' browsers find the console. Without TLS, like the API.
+    public var consoleHost = "127.0.0.1"
+    /// `nil`: there is no console. 0: a free port, told in the log.
+    public var consolePort: UInt16?
+
     public var storePath = "rouse.db"
     /// The address of a PostgreSQL server, as libpq takes it; empty: the file is the store.
     public var postgres = ""
@@ -122,6 +127,20 @@ public struct Configuration: Equatable, Sendable {
         integer("loops", "event loops; 0: cores less one", \.loops, 0...256),
         text("api.host", "address of the backend API; keep it private", \.apiHost),
         port("api.port", "port of the backend API; 0: a free one", \.apiPort),
+        text(
+            "console.host", "address of the console, for operators' browsers; keep it private",
+            \.consoleHost),
+        Field(
+            key: "console.port", help: "port of the console; off: none, 0: a free one",
+            read: { configuration, value in
+                if value == "off" {
+                    configuration.consolePort = nil
+                    return nil
+                }
+                guard let port = UInt16(value) else { return "must be off or a port, 0 to 65535" }
+                configuration.consolePort = port
+                return nil
+            }, show: { $0.consolePort.map { String($0) } ?? "off" }),
         path("store.path", "the SQLite file", \.storePath),
         Field(
             key: "store.postgres",

@@ -33,6 +33,24 @@ extension PushStatus {
     }
 }
 
+extension Server {
+    /// Tries push credentials out as `rouse push check` does.
+    static func doctor(_ place: StorePlace) -> CredentialExamination {
+        { app, environment, name in
+            try CredentialCheck.run(
+                place: place, app: app, environment: environment, name: name
+            ).map { check in
+                ExaminedCredential(
+                    app: check.app, environment: check.environment, name: check.name,
+                    isGood: check.isGood,
+                    findings: check.findings.map {
+                        .init(check: $0.check, isGood: $0.isGood, text: $0.text)
+                    })
+            }
+        }
+    }
+}
+
 extension PushCredentialStatus {
     fileprivate var state: String {
         if isTripped { return "tripped" }

@@ -21,6 +21,8 @@ public final class Server: Sendable {
         /// `nil`: there is none.
         public var plainPort: UInt16?
         public var apiPort: UInt16
+        /// `nil`: there is no console.
+        public var consolePort: UInt16?
         public var adminSocket: String
     }
 
@@ -127,15 +129,20 @@ public final class Server: Sendable {
                 host: configuration.apiHost, port: configuration.apiPort,
                 adminSocket: configuration.adminSocketPath)
             settings.appRequests = Self.rate(configuration.appAPIRequests)
+            settings.console = configuration.consolePort.map {
+                .init(host: configuration.consoleHost, port: $0)
+            }
             api = try BackendAPI.start(
                 configuration: settings, store: store,
                 notReady: { isDraining.isSet ? ["draining"] : [] },
                 pushStatus: { board.current.map { PushStatus($0) } },
+                about: Self.facts(configuration, place, boot), examine: Self.doctor(place),
                 metrics: metrics, log: log)
         } catch {
             sync.stop()
             store.stop()
-            throw ServerError("api.host, api.port, admin.socket: \(error)")
+            throw ServerError(
+                "api.host, api.port, admin.socket, console.host, console.port: \(error)")
         }
         Failpoint.hit(.adminSocketMade)
         do {
@@ -162,6 +169,7 @@ public final class Server: Sendable {
         }
         addresses = Addresses(
             devicePort: sync.port, plainPort: sync.plainPort, apiPort: api.port,
+            consolePort: api.consolePort,
             adminSocket: configuration.adminSocketPath)
         log.info(
             "server.started",
@@ -174,7 +182,7 @@ public final class Server: Sendable {
             ])
     }
 
-    private static func nodeName(_ configuration: Configuration) -> String {
+    static func nodeName(_ configuration: Configuration) -> String {
         configuration.nodeName.isEmpty
             ? ProcessInfo.processInfo.hostName : configuration.nodeName
     }

@@ -164,6 +164,39 @@ public final class Metrics: Sendable {
         entries.append(entry)
     }
 
+    /// What one of them stands at: for a page that draws some of them.
+    public enum Reading: Equatable, Sendable {
+        case number(Double)
+        /// In the order of `/metrics`.
+        case series([Series])
+        /// Observations by bucket, not summed up, the last one above all bounds; and the sum of
+        /// all in seconds.
+        case distribution(counts: [UInt64], sum: Double)
+    }
+
+    /// One of several numbers of a name, with its label values.
+    public struct Series: Equatable, Sendable {
+        public let labels: [String]
+        public let value: Double
+    }
+
+    /// What the one of this name stands at; `nil`: there is none.
+    public func read(_ name: String) -> Reading? {
+        guard let entry = lock.withLock({ entries.first { $0.name == name } }) else { return nil }
+        switch entry.source {
+        case .counter(let counter): return .number(Double(counter.current))
+        case .gauge(let gauge): return .number(Double(gauge.current))
+        case .reading(let read, _): return .number(read())
+        case .family(let family, _):
+            return .series(family.series.map { Series(labels: $0, value: Double($1)) })
+        case .gauges(let family, _):
+            return .series(family.series.map { Series(labels: $0, value: Double($1)) })
+        case .histogram(let histogram):
+            let (counts, sum) = histogram.snapshot
+            return .distribution(counts: counts, sum: sum)
+        }
+    }
+
     /// The text format, version 0.0.4.
     public var text: String {
         let entries = lock.withLock { self.entries }

@@ -36,6 +36,7 @@ enum Rouse {
                 + webhookCommands),
         CommandGroup(
             "users and their devices", deviceCommands + userAccessCommands + explainCommands),
+        CommandGroup("operators", consoleCommands),
         CommandGroup("pushes", credentialCommands + pushCommands + campaignCommands),
         CommandGroup(
             "trying it out",

@@ -107,14 +107,16 @@ extension Rouse {
         let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses
         if json {
+            let console = addresses.consolePort.map { ",\"console_port\":\($0)" } ?? ""
             Terminal.print(
                 """
-                {"device_port":\(addresses.devicePort),"api_port":\(addresses.apiPort)}
+                {"device_port":\(addresses.devicePort),"api_port":\(addresses.apiPort)\(console)}
                 """)
         } else {
             Terminal.print(
                 "rouse: devices on port \(addresses.devicePort), "
-                    + "backend API on port \(addresses.apiPort)")
+                    + "backend API on port \(addresses.apiPort)"
+                    + (addresses.consolePort.map { ", console on port \($0)" } ?? ""))
         }
         loop.run()
         server.stop()

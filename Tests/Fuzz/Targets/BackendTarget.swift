@@ -62,8 +62,14 @@ private struct FuzzedBackend {
         let (route, parameters) = try table.find(request)
         let call = Call(
             request: request, parameters: parameters, surroundings: surroundings,
-            now: store.clock)
+            now: store.clock, caller: isOperator ? Caller(name: "fuzz") : nil)
         try route.checkQuery(of: request)
+        if let note = call.auditNote(method: route.method) {
+            let noted = Result { () throws(Violation) in
+                try commit(.administer(.noteAudit(note)))
+            }
+            if case .failure(let violation) = noted { return .failure(violation) }
+        }
         var step: Step
         switch route.handler {
         case .open(let handler): step = try handler(call)
@@ -80,6 +86,7 @@ private struct FuzzedBackend {
                 case .success(.idempotencyMismatch): throw Problem.idempotencyMismatch
                 case .success(let answer): step = try then(answer)
                 }
+            case .work(let work): return .success(work())
             case .read(let query, let then):
                 switch Result(catching: { () throws(Violation) in try read(query) }) {
                 case .failure(let violation): return .failure(violation)

@@ -23,7 +23,8 @@ public final class AdminDesk: Sendable {
         (thread, requests) = try LoopThread.startReturning(name: "admin") { loop in
             let desk = CallDesk(
                 loop: loop, table: BackendAPI.adminRoutes, store: store,
-                surroundings: surroundings, instruments: instruments, isOneAtATime: true)
+                surroundings: surroundings, instruments: instruments, isOneAtATime: true,
+                operatorName: "command on the store")
             return Mailbox<Question>(loop: loop, limit: 16) { questions in
                 for question in questions {
                     desk.take(question.request, respond: question.reply.fill)

@@ -8,6 +8,7 @@ enum AdminDeviceRoutes {
         Route("GET", "/apps/{app}/users/{user}/devices", .open(list)),
         Route("GET", "/apps/{app}/devices/{device}", .open(show)),
         Route("DELETE", "/apps/{app}/devices/{device}", .open(remove)),
+        Route("GET", "/apps/{app}/devices/{device}/wakes", query: ["limit"], .open(wakes)),
         Route("GET", "/apps/{app}/messages/{message}/explain", .open(explain)),
         Route("GET", "/apps/{app}/users/{user}/messages/{message}/explain", .open(explain)),
     ]
@@ -18,6 +19,10 @@ enum AdminDeviceRoutes {
 
     static func show(_ call: Call) throws(Problem) -> Step {
         try DeviceRoutes.show(call, try call.configuration().app.app)
+    }
+
+    static func wakes(_ call: Call) throws(Problem) -> Step {
+        try DeviceRoutes.wakes(call, try call.configuration().app.app)
     }
 
     static func explain(_ call: Call) throws(Problem) -> Step {

@@ -13,6 +13,8 @@ enum Step {
     case answer(HTTPResponse)
     case commit(StoreRequest, then: (StoreAnswer) throws(Problem) -> Step)
     case read(StoreQuery, then: (StoreReading) throws(Problem) -> Step)
+    /// For what takes seconds: carried out on another thread, one at a time.
+    case work(@Sendable () -> HTTPResponse)
 }
 
 /// What handlers look at besides the request.
@@ -24,6 +26,10 @@ struct Surroundings: Sendable {
     let notReady: @Sendable () -> [String]
     /// How it stands with the push credentials; empty where no gateway runs.
     var pushStatus: @Sendable () -> [PushStatus] = { [] }
+    /// What the process says of itself to operators.
+    var about = ServerFacts()
+    /// Tries push credentials out, on a thread that may wait; `nil`: nobody here can.
+    var examine: CredentialExamination?
 }
 
 /// One request, routed.
@@ -32,6 +38,8 @@ struct Call {
     let parameters: [String: String]
     let surroundings: Surroundings
     let now: Timestamp
+    /// Who asks, as the audit log names them; `nil`: nothing of it is written down.
+    var caller: Caller?
 
     /// A named part of the path; the route's template holds the name.
     func parameter(_ name: String) -> String {

@@ -11,7 +11,7 @@ import Wire
 ///
 /// What waits here is bounded by the connections of the HTTP servers: each has one request at a
 /// time.
-final class CallDesk {
+final class CallDesk: Desk {
     private let table: RouteTable
     private let surroundings: Surroundings
     private let log: Log
@@ -23,6 +23,9 @@ final class CallDesk {
     private let appRequests: AppRate
     /// Calls of one app that may be under way: the others' need room too.
     private let appCallsMax: Int
+    /// Who asks where nobody is named, for the audit log; `nil`: changes are not written down.
+    private let operatorName: String?
+    private let worker: DeskWorker
     private var callsOf: [AppID: Int] = [:]
     private var rates = RateTable<AppID>(holdersMax: 4_096)
     private var client: StoreClient?
@@ -42,6 +45,8 @@ final class CallDesk {
         let trace: TraceContext?
         /// Whose key it came with.
         var app: AppID?
+        /// The change's row in the audit log.
+        var audit: UInt64?
         let respond: (HTTPResponse) -> Void
     }
 
@@ -49,6 +54,10 @@ final class CallDesk {
         enum Continuation {
             case commit((StoreAnswer) throws(Problem) -> Step)
             case read((StoreReading) throws(Problem) -> Step)
+            /// The change is written down: it may begin.
+            case noted(Call, @Sendable (Call) throws(Problem) -> Step)
+            /// What came of it is written down, too.
+            case settled(HTTPResponse)
         }
 
         let ticket: Ticket
@@ -58,13 +67,16 @@ final class CallDesk {
     init(
         loop: Loop, table: RouteTable, store: StoreService, surroundings: Surroundings,
         instruments: Instruments, isOneAtATime: Bool = false,
-        appRequests: AppRate = AppRate(.none), appCallsMax: Int = .max
+        appRequests: AppRate = AppRate(.none), appCallsMax: Int = .max,
+        operatorName: String? = nil
     ) {
         self.table = table
         self.surroundings = surroundings
         self.isOneAtATime = isOneAtATime
         self.appRequests = appRequests
         self.appCallsMax = appCallsMax
+        self.operatorName = operatorName
+        worker = DeskWorker(loop: loop)
         log = instruments.log
         requests = instruments.requests
         durations = instruments.durations
@@ -75,10 +87,18 @@ final class CallDesk {
     func close() {
         client?.close()
         client = nil
+        worker.close()
     }
 
     /// Answers through `respond`, once, now or later on this loop.
     func take(_ request: HTTPRequest, respond: @escaping (HTTPResponse) -> Void) {
+        take(request, from: nil, respond: respond)
+    }
+
+    /// - Parameter caller: who asks, where the desk knows more than the way the request came.
+    func take(
+        _ request: HTTPRequest, from caller: Caller?, respond: @escaping (HTTPResponse) -> Void
+    ) {
         let started = SystemClock.monotonicMilliseconds()
         let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
         let name = RequestName.of(request, at: now)
@@ -89,7 +109,8 @@ final class CallDesk {
                 method: route.method, template: route.template, request: name, started: started,
                 trace: request.trace, respond: respond)
             let call = Call(
-                request: request, parameters: parameters, surroundings: surroundings, now: now)
+                request: request, parameters: parameters, surroundings: surroundings, now: now,
+                caller: caller ?? operatorName.map { Caller(name: $0) })
             if isOneAtATime && isBusy {
                 queue.append((call, route, ticket))
             } else {
@@ -121,7 +142,10 @@ final class CallDesk {
             switch route.handler {
             case .open(let handler):
                 try route.checkQuery(of: call.request)
-                perform(try handler(call), ticket)
+                guard let note = call.auditNote(method: ticket.method) else {
+                    return perform(try handler(call), ticket)
+                }
+                ask(.administer(.noteAudit(note)), .noted(call, handler), ticket)
             case .keyed(let handler):
                 // Who has no key learns nothing, not even what a request should look like.
                 var ticket = ticket
@@ -177,12 +201,18 @@ final class CallDesk {
         ).with("retry-after", "1").with("connection", "close")
     }
 
+    private static let stopping = Problem(.unavailable, "the server is stopping")
+
+    private func ask(_ request: StoreRequest, _ then: Waiting.Continuation, _ ticket: Ticket) {
+        guard let client else { return finish(ticket, Self.stopping.response) }
+        waiting[client.commit(request)] = Waiting(ticket: ticket, then: then)
+    }
+
     private func perform(_ step: Step, _ ticket: Ticket) {
-        guard let client else {
-            return finish(ticket, Problem(.unavailable, "the server is stopping").response)
-        }
+        guard let client else { return finish(ticket, Self.stopping.response) }
         switch step {
         case .answer(let response): finish(ticket, response)
+        case .work(let work): worker.carryOut(work) { [unowned self] in finish(ticket, $0) }
         case .commit(let request, let then):
             waiting[client.commit(request)] = Waiting(ticket: ticket, then: .commit(then))
         case .read(let query, let then):
@@ -192,10 +222,21 @@ final class CallDesk {
 
     private func received(_ reply: StoreReply) {
         guard let waited = waiting.removeValue(forKey: reply.ticket) else { return }
+        var ticket = waited.ticket
         do throws(Problem) {
-            perform(try next(reply.result, waited), waited.ticket)
+            switch (waited.then, reply.result) {
+            case (.noted(let call, let handler), .committed(let outcome)):
+                guard case .audited(let number) = outcome.answer else {
+                    throw .unexpected(outcome.answer)
+                }
+                ticket.audit = number
+                perform(try handler(call), ticket)
+            // The change stands whether or not this was written.
+            case (.settled(let response), _): finish(ticket, response)
+            default: perform(try next(reply.result, waited), ticket)
+            }
         } catch {
-            finish(waited.ticket, error.response)
+            finish(ticket, error.response)
         }
     }
 
@@ -221,12 +262,19 @@ final class CallDesk {
                     LogField("route", waited.ticket.template), LogField("error", "\(error)"),
                 ])
             throw Problem(error)
-        case (.committed, .read), (.read, .commit):
+        case (.committed, _), (.read, _):
             preconditionFailure("a reply of the other kind than the question")
         }
     }
 
     private func finish(_ ticket: Ticket, _ response: HTTPResponse) {
+        if let number = ticket.audit, client != nil {
+            var ticket = ticket
+            ticket.audit = nil
+            let status = UInt64(response.status)
+            return ask(
+                .administer(.settleAudit(number, status: status)), .settled(response), ticket)
+        }
         openCalls -= 1
         // A ticket has an app from when its call counted.
         if let app = ticket.app, let open = callsOf[app] {

@@ -3,18 +3,30 @@ import HTTP1
 import Model
 import Wire
 
+/// Who answers what an `HTTPDoor` takes. Loop-confined.
+protocol Desk: AnyObject {
+    /// Calls that were begun and not answered.
+    var openCalls: Int { get }
+    /// Answers through `respond`, once, now or later on this loop.
+    func take(_ request: HTTPRequest, respond: @escaping (HTTPResponse) -> Void)
+    /// What the HTTP server refused by itself.
+    func refused(_ refusal: HTTPRefusal) -> HTTPResponse
+    /// No answer comes any more for what still waits.
+    func close()
+}
+
 /// An `HTTPServer` on a loop, in front of a desk. Loop-confined.
 ///
 /// The watch holds this object, and so the server and the desk, until `close()`.
 final class HTTPDoor {
     private let server: HTTPServer
-    private let desk: CallDesk
+    private let desk: any Desk
     private var watch: DescriptorWatch?
     private let gate: Gate
 
     /// Makes the server; `make` hands it the refusals and the handler.
     init(
-        loop: Loop, desk: CallDesk,
+        loop: Loop, desk: any Desk,
         make: (
             @escaping (HTTPRefusal) -> HTTPResponse, @escaping (HTTPRequest, Responder) -> Void
         ) throws -> HTTPServer

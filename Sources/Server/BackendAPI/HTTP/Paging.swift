@@ -16,6 +16,7 @@ struct PageCursor: Equatable {
         case conversations = 5
         case schedule = 6
         case campaigns = 7
+        case audit = 8
     }
 
     let list: List

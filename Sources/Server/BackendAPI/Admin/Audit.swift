@@ -1,0 +1,93 @@
+import Feed
+import HTTP1
+import Model
+import Wake
+
+/// Who asks for a change, as the audit log names them.
+struct Caller: Sendable {
+    let name: String
+    /// From where; empty: from this machine.
+    var address = ""
+}
+
+extension Call {
+    /// Bytes of the path, and of what was sent, that a row holds.
+    private static let actionBytesMax = 512
+    private static let detailBytesMax = 1_024
+
+    /// What is written down before the call is carried out; `nil`: it changes nothing, or nobody
+    /// keeps a log.
+    func auditNote(method: String) -> AuditNote? {
+        guard let caller, method != "GET" else { return nil }
+        let body = (try? JSONText.value(at: [], in: request.body)) ?? nil
+        if case .object(let members) = body, members[ExactText("dry_run")] == .flag(true) {
+            return nil
+        }
+        let path = request.pathSegments.map(Self.visible).joined(separator: "/")
+        return AuditNote(
+            actor: caller.name, address: caller.address,
+            action: "\(method) /\(path)".cut(to: Self.actionBytesMax),
+            detail: Self.detail(of: body).cut(to: Self.detailBytesMax))
+    }
+
+    /// The members of a body by name, without what opens doors.
+    private static func detail(of body: CustomValue?) -> String {
+        guard let body else { return "" }
+        var lines: [String] = []
+        note(body, at: "", in: &lines)
+        return lines.joined(separator: ", ")
+    }
+
+    private static func note(_ value: CustomValue, at place: String, in lines: inout [String]) {
+        switch value {
+        case .object(let members):
+            for (name, member) in members.sorted(by: { $0.key.text < $1.key.text }) {
+                note(member, at: place.isEmpty ? name.text : "\(place).\(name.text)", in: &lines)
+            }
+        case .list(let items):
+            for (index, item) in items.enumerated() {
+                note(item, at: "\(place)[\(index)]", in: &lines)
+            }
+        case .null: lines.append("\(visible(place))=null")
+        case .flag(let flag): lines.append("\(visible(place))=\(flag)")
+        case .integer(let number): lines.append("\(visible(place))=\(number)")
+        case .number(let digits): lines.append("\(visible(place))=\(digits)")
+        case .text(let text):
+            lines.append("\(visible(place))=\(isSecret(place) ? "(not kept)" : shown(text, place))")
+        }
+    }
+
+    /// Keys, certificates, secrets of webhooks.
+    private static func isSecret(_ place: String) -> Bool {
+        ["pem", "secret", "token", "password"].contains { place.lowercased().contains($0) }
+    }
+
+    private static func shown(_ text: String, _ place: String) -> String {
+        // The query of an address may hold the receiver's own secret.
+        let text = place.hasSuffix("url") ? String(text.prefix { $0 != "?" }) : text
+        return visible(text.cut(to: 128))
+    }
+
+    /// Control characters would draw lines of their own.
+    private static func visible(_ text: String) -> String {
+        String(
+            text.unicodeScalars.map {
+                $0.properties.generalCategory == .control ? " " : Character($0)
+            })
+    }
+}
+
+extension String {
+    /// So many bytes at most, whole characters.
+    fileprivate func cut(to bytes: Int) -> String {
+        guard utf8.count > bytes else { return self }
+        var text = ""
+        var count = 3
+        for character in self {
+            count += character.utf8.count
+            if count > bytes { break }
+            text.append(character)
+        }
+        return text + "\u{2026}"
+    }
+}

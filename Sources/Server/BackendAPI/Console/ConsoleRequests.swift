@@ -1,0 +1,90 @@
+import Crypto
+import Foundation
+import HTTP1
+import Model
+import Wire
+
+// What the console looks at in a request before it takes it.
+extension HTTPRequest {
+    func check(_ methods: [String]) throws(Problem) {
+        guard !methods.contains(method) else { return }
+        let list = methods.joined(separator: ", ")
+        throw Problem(
+            .malformed, "this address takes \(list)", name: "method_not_allowed", status: 405
+        ).with("allow", list)
+    }
+
+    var isJSON: Bool {
+        let media = headers["content-type"]?.split(separator: ";").first ?? ""
+        return media.trimmingCharacters(in: .whitespaces).lowercased() == "application/json"
+    }
+
+    /// RFC 6265, 4.2.1. Of several of the name the first.
+    func cookie(_ name: String) -> String? {
+        for line in headers.values("cookie") {
+            for pair in line.split(separator: ";") {
+                let parts = pair.split(separator: "=", maxSplits: 1)
+                guard parts.count == 2 else { continue }
+                if parts[0].trimmingCharacters(in: .whitespaces) == name {
+                    return parts[1].trimmingCharacters(in: .whitespaces)
+                }
+            }
+        }
+        return nil
+    }
+
+    /// What hands the session's cookie over, for this console's pages only.
+    func cookieLine(_ value: String, maxAge: Int? = nil) -> String {
+        var line = "\(ConsoleDesk.cookieName)=\(value); Path=/console; HttpOnly; SameSite=Strict"
+        if let maxAge { line += "; Max-Age=\(maxAge)" }
+        // A proxy in front of it speaks TLS.
+        if headers["x-forwarded-proto"]?.lowercased() == "https" { line += "; Secure" }
+        return line
+    }
+
+    /// A page of another site sent it: browsers say so.
+    func checkOrigin() throws(Problem) {
+        if let site = headers["sec-fetch-site"], !["same-origin", "none"].contains(site) {
+            throw .foreignSite
+        }
+        guard let origin = headers["origin"] else { return }
+        guard let host = headers["host"],
+            origin.lowercased() == "http://\(host.lowercased())"
+                || origin.lowercased() == "https://\(host.lowercased())"
+        else { throw .foreignSite }
+    }
+
+    /// Only the console's own page knows the session's second secret.
+    func checkChange(of session: ConsoleSession) throws(Problem) {
+        try checkOrigin()
+        guard let given = headers[ConsoleDesk.csrfHeader],
+            constantTimeEqual(Array(given.utf8), Array(session.csrf.utf8))
+        else { throw .foreignSite }
+    }
+}
+
+extension HTTPResponse {
+    /// With what keeps other pages out of the console's, and its pages from anything else.
+    func guarded() -> HTTPResponse {
+        var response = self
+        response.headers += [
+            (
+                "content-security-policy",
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+                    + "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+                    + "frame-ancestors 'none'"
+            ),
+            ("x-frame-options", "DENY"), ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ]
+        return response
+    }
+}
+
+extension Problem {
+    static let loggedOut = Problem(.authRequired, "log in with a console token")
+
+    static let foreignSite = Problem(
+        .forbidden, "the request was not sent by the console's own page", name: "foreign_site")
+}

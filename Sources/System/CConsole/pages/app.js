@@ -1,0 +1,136 @@
+// The frame: who is in, which page is shown.
+
+import * as api from "./api.js";
+import { h, into, say, note, carryOut, badge } from "./dom.js";
+import * as overview from "./overview.js";
+import * as apps from "./apps.js";
+import * as device from "./device.js";
+import * as campaigns from "./campaigns.js";
+import * as push from "./push.js";
+import * as webhooks from "./webhooks.js";
+import * as nodes from "./nodes.js";
+import * as audit from "./audit.js";
+
+const pages = [
+  { name: "", title: "Overview", show: overview.show },
+  { name: "apps", title: "Apps", show: apps.show },
+  { name: "devices", title: "Devices", show: device.show },
+  { name: "campaigns", title: "Campaigns", show: campaigns.show },
+  { name: "push", title: "Push credentials", show: push.show },
+  { name: "webhooks", title: "Webhooks", show: webhooks.show },
+  { name: "nodes", title: "Nodes", show: nodes.show },
+  { name: "audit", title: "Audit", show: audit.show },
+];
+
+const root = document.getElementById("root");
+let main = null;
+/** What the page shown has to end, such as a stream. */
+let leave = () => {};
+let turn = 0;
+
+const brand = (level) => h("div", { class: "brand" },
+  h("img", { src: "/console/files/icon.svg", alt: "" }),
+  level ? h("h1", {}, "Rouse console") : h("span", {}, "Rouse"));
+
+/** `#/apps/shop` is ["apps", "shop"]. */
+const place = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+
+export function login(message) {
+  leave();
+  leave = () => {};
+  main = null;
+  document.title = "Log in – Rouse console";
+  const answer = h("div", {});
+  const button = h("button", { class: "main", type: "submit" }, "Log in");
+  const form = h("form", {
+    onsubmit: (event) => {
+      event.preventDefault();
+      carryOut(answer, button, async () => {
+        await api.login(form.elements.token.value.trim());
+        frame();
+      });
+    },
+  },
+  h("div", { class: "field" },
+    h("label", { for: "token" }, "Console token"),
+    h("input", { id: "token", name: "token", type: "password", required: true, autocomplete: "off", spellcheck: "false", "aria-describedby": "tokenhint" }),
+    h("p", { class: "hint", id: "tokenhint" }, "Made on the server with ", h("code", {}, "rouse console token"), ".")),
+  answer, h("div", { class: "acts-row" }, button));
+  into(root, h("main", { class: "login", id: "main", tabindex: "-1" },
+    brand(true), h("div", { class: "sheet" }, message && note("warn", message), form)));
+  form.elements.token.focus();
+}
+
+function frame() {
+  const session = api.current();
+  main = h("main", { id: "main", tabindex: "-1" });
+  const out = h("button", {
+    type: "button", onclick: async () => {
+      try { await api.logout(); } finally { login("You are logged out."); }
+    },
+  }, "Log out");
+  into(root, h("div", { class: "frame" },
+    h("header", { class: "side" }, brand(false),
+      h("nav", { "aria-label": "Pages" }, h("ul", {}, pages.map((page) =>
+        h("li", {}, h("a", { href: `#/${page.name}`, id: `nav-${page.name || "overview"}` }, page.title))))),
+      h("div", { class: "who" },
+        h("span", {}, h("span", { class: "unseen" }, "You are in as "), badge(session.role)), out)),
+    main));
+  show();
+}
+
+async function show() {
+  if (!main) return;
+  leave();
+  leave = () => {};
+  const mine = ++turn;
+  const [name, ...rest] = place();
+  const page = pages.find((page) => page.name === name) ?? pages[0];
+  for (const link of root.querySelectorAll("nav a")) {
+    const isIt = link.getAttribute("href") === `#/${page.name}`;
+    if (isIt) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else {
+      link.removeAttribute("aria-current");
+    }
+  }
+  document.title = `${page.title} – Rouse console`;
+  const target = h("div", {});
+  try {
+    const end = await page.show(target, rest);
+    if (mine !== turn || !main) return end?.();
+    leave = end ?? (() => {});
+  } catch (refusal) {
+    if (mine !== turn || !main) return;
+    if (!(refusal instanceof api.Refusal)) console.error(refusal);
+    into(target, h("h1", {}, page.title), note("bad", refusal.message));
+  }
+  into(main, target);
+  document.documentElement.dataset.page = [page.name || "overview", ...rest].join("/");
+  if (shown) {
+    main.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+    say(`${page.title} is shown`);
+  }
+  shown = true;
+}
+
+let shown = false;
+
+// The address of a page is in the hash: the link must not become another.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+});
+api.whenLoggedOut(login);
+window.addEventListener("hashchange", show);
+/** For pages that changed what they show. */
+window.addEventListener("console-again", show);
+
+try {
+  if (await api.resume()) frame();
+  else login();
+} catch (refusal) {
+  into(root, h("main", { class: "alone" }, h("h1", {}, "Rouse console"), note("bad", refusal.message)));
+}

@@ -1,0 +1,181 @@
+// The apps: a list; and one of them with its policy, keys and limits.
+
+import * as api from "./api.js";
+import { h, into, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, duration, say } from "./dom.js";
+
+export async function show(target, [name]) {
+  if (name) return one(target, name);
+  const { apps } = await api.get(["apps"]);
+  into(target,
+    h("div", { class: "head" }, h("h1", {}, "Apps")),
+    sheet(null, table("Apps", [
+      { name: "App", head: true, of: (app) => h("a", { href: `#/apps/${encodeURIComponent(app.app)}` }, app.app) },
+      { name: "State", of: (app) => badge(app.is_suspended ? "suspended" : "active") },
+      { name: "API keys", numeric: true, of: (app) => app.api_keys.length },
+      { name: "Issuer keys", numeric: true, of: (app) => app.issuer_keys.length },
+      { name: "Push credentials", numeric: true, of: (app) => app.push.length },
+      { name: "Created", of: (app) => time(app.created_at) },
+    ], apps, "There is no app yet.")),
+    api.mayChange() && create());
+}
+
+function create() {
+  const answer = h("div", {});
+  const button = h("button", { class: "main", type: "submit" }, "Make the app");
+  const form = h("form", {
+    onsubmit: (event) => {
+      event.preventDefault();
+      carryOut(answer, button, async () => {
+        const { app } = values(form);
+        await api.post(["apps"], { app });
+        say(`The app ${app} is made`);
+        location.hash = `#/apps/${encodeURIComponent(app)}`;
+      });
+    },
+  }, h("div", { class: "fields" }, field("app", "Name", { required: true, hint: "Backends and devices name the app by it; it cannot be changed." })),
+  answer, h("div", { class: "acts-row" }, button));
+  return sheet("A new app", form);
+}
+
+// Name, label, what it means; a unit other than a plain number is in the label.
+const policy = [
+  ["The same for all devices", [
+    ["grace_seconds", "Grace, s", "How long a silent wake may go unanswered."],
+    ["silent_budget", "Silent budget", "Silent pushes to one device in a window."],
+    ["silent_window_seconds", "Window, s", "What the budget looks back."],
+    ["silent_spacing_seconds", "Spacing, s", "Between two silent pushes to one device."],
+    ["alert_expiration_seconds", "Alert expiration, s", "How long APNs may store an alert."],
+  ]],
+  ["Learned from each device", [
+    ["grace_quantile", "Grace quantile, %", "0: the same grace for all."],
+    ["grace_min_seconds", "Least grace, s"], ["grace_max_seconds", "Most grace, s"],
+    ["grace_samples", "Samples", "Wakes from which on a device has its own."],
+    ["silent_budget_min", "Least budget"], ["silent_budget_max", "Most budget", "0: the same budget for all."],
+    ["demotion_misses", "Demotion: misses"], ["demotion_of", "Demotion: of wakes"],
+    ["doubt_misses", "Doubt: misses", "0: nobody is doubted."], ["doubt_of", "Doubt: of wakes"],
+    ["doubt_retry_hours", "Doubt ends, h"], ["gone_after_days", "Gone after, d", "0: never."],
+  ]],
+  ["Limits", [
+    ["session_token_seconds", "Session token, s", "How long a device may stay away without a new identity token."],
+    ["receipt_participants_max", "Receipts up to", "Participants above which no delivered receipts are written."],
+  ]],
+];
+
+async function one(target, name) {
+  const app = await api.get(["apps", name]);
+  const again = async () => { await one(target, name); };
+  const answer = h("div", {});
+  into(target,
+    h("div", { class: "head" },
+      h("div", { class: "crumb" }, h("a", { href: "#/apps" }, "Apps")),
+      h("h1", {}, app.app), badge(app.is_suspended ? "suspended" : "active"),
+      api.mayChange() && h("div", { class: "push acts-row" }, suspend(app, answer, again))),
+    answer,
+    h("div", { class: "grid" },
+      sheet("Policy", facts(policy.flatMap(([, fields]) => fields).map(([key, label]) =>
+        [label.replace(/, s$/, ""), label.endsWith(", s") ? duration(app[key]) : String(app[key])])
+        .concat([["Language", app.locale || "none"], ["Created", time(app.created_at)]])),
+      ),
+      h("div", {}, keys(app, again), credentials(app), links(app))),
+    api.mayChange() && change(app, again));
+}
+
+function suspend(app, answer, again) {
+  const word = app.is_suspended ? "Resume" : "Suspend";
+  const button = h("button", {
+    type: "button", class: app.is_suspended ? undefined : "bad", onclick: async () => {
+      if (!app.is_suspended && !await confirm(`Suspend ${app.app}?`,
+        "Every device of the app is disconnected, its backend is refused, and no push leaves, until it is resumed.", "Suspend it")) return;
+      await carryOut(answer, button, async () => {
+        await api.post(["apps", app.app, app.is_suspended ? "resume" : "suspend"]);
+        say(app.is_suspended ? "Resumed" : "Suspended");
+        await again();
+      });
+    },
+  }, word);
+  return button;
+}
+
+function keys(app, again) {
+  const answer = h("div", {});
+  const revoke = (key) => {
+    const button = h("button", {
+      type: "button", class: "bad", "aria-label": `Revoke API key ${key.id}`, onclick: async () => {
+        if (!await confirm(`Revoke ${key.id}?`, "A backend that uses this key is refused from then on.", "Revoke it")) return;
+        await carryOut(answer, button, async () => {
+          await api.remove(["apps", app.app, "api-keys", key.id]);
+          say("Revoked");
+          await again();
+        });
+      },
+    }, "Revoke");
+    return button;
+  };
+  const make = h("button", {
+    type: "button", onclick: () => carryOut(answer, make, async () => {
+      const key = await api.post(["apps", app.app, "api-keys"]);
+      await again();
+      // The page was drawn anew; the secret is shown on it, this once.
+      const box = note("good", h("p", {}, `API key ${key.id}. Copy it now: it is shown this once.`), h("code", { class: "secret" }, key.secret));
+      document.querySelector("[data-place=keys]")?.append(box);
+      box.focus();
+    }),
+  }, "Make an API key");
+  return h("section", { class: "sheet", "data-place": "keys" }, h("h2", {}, "API keys"),
+    table("API keys", [
+      { name: "Key", head: true, of: (key) => h("code", {}, key.id) },
+      { name: "Created", of: (key) => time(key.created_at) },
+      ...(api.mayChange() ? [{ name: "Actions", acts: true, of: revoke }] : []),
+    ], app.api_keys, "No backend may publish yet."),
+    answer,
+    api.mayChange() && h("div", { class: "acts-row" }, make),
+    h("h3", {}, "Issuer keys"),
+    table("Issuer keys", [
+      { name: "Key id", head: true, of: (key) => h("code", {}, key.kid) },
+      { name: "Algorithm", of: (key) => key.algorithm },
+      { name: "Added", of: (key) => time(key.added_at) },
+    ], app.issuer_keys, "No key signs identity tokens: no device can log in."));
+}
+
+function credentials(app) {
+  return sheet("Push credentials", table("Push credentials", [
+    { name: "Name", head: true, of: (one) => one.name },
+    { name: "Environment", of: (one) => badge(one.environment) },
+    { name: "Kind", of: (one) => one.kind },
+    { name: "Topics", of: (one) => one.topics.join(", ") },
+  ], app.push, "None: no push leaves."), h("p", {}, h("a", { href: "#/push" }, "How they do")));
+}
+
+function links(app) {
+  const name = encodeURIComponent(app.app);
+  return sheet("More", h("p", {},
+    h("a", { href: `#/devices/${name}` }, "Devices"), " · ",
+    h("a", { href: `#/campaigns/${name}` }, "Campaigns"), " · ",
+    h("a", { href: `#/webhooks/${name}` }, "Webhooks")));
+}
+
+function change(app, again) {
+  const answer = h("div", {});
+  const button = h("button", { class: "main", type: "submit" }, "Change the policy");
+  const form = h("form", {
+    onsubmit: (event) => {
+      event.preventDefault();
+      carryOut(answer, button, async () => {
+        const changed = {};
+        for (const [key, text] of Object.entries(values(form))) {
+          const value = key === "locale" ? text : Number(text);
+          if (value !== app[key]) changed[key] = value;
+        }
+        if (!Object.keys(changed).length) throw new api.Refusal(0, "Nothing is different.");
+        await api.patch(["apps", app.app], changed);
+        await again();
+        say("The policy is changed");
+      });
+    },
+  },
+  policy.map(([title, fields]) => h("fieldset", {}, h("legend", {}, title), h("div", { class: "fields" },
+    fields.map(([key, label, hint]) => field(key, label, { type: "number", min: 0, value: app[key], hint, required: true })),
+    title === "Limits" && field("locale", "Language", { value: app.locale, hint: "Of push texts for devices that speak none of theirs; empty: none." })))),
+  answer, h("div", { class: "acts-row" }, button));
+  return h("details", { class: "sheet" }, h("summary", {}, "Change the policy"), form);
+}

@@ -1,0 +1,55 @@
+import Crypto
+import Foundation
+import Testing
+
+@testable import Scenario
+
+/// The console in a real browser: Tests/peers/console.py visits each page and changes something.
+@Suite(.serialized) struct ConsoleTests {
+    static let hasBrowser = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
+
+    @Test(
+        "an operator sees and changes everything, with eyes, keyboard and screen reader",
+        .enabled(if: hasBrowser, "chromium is not installed"),
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func browser() throws {
+        let server = try RealServer(settings: ["console.port=0"])
+        let simulator = try SimulatorProcess(
+            executable: URL(fileURLWithPath: Program.path), folder: server.folder)
+        try simulator.start()
+        defer {
+            simulator.kill()
+            server.stop()
+        }
+        let token = try server.addPush(simulator)
+        let (output, status) = try server.runPeer("explained.py", [token])
+        try #require(status == 0, "\(output)\n\(server.log.suffix(2000))")
+        let words = output.split(whereSeparator: \.isWhitespace).map(String.init)
+        try #require(words.count == 2, "\(output)")
+        let tokens = try ["admin", "read-only"].map { role in
+            try server.rouse([
+                "console", "token", "--role", role, "--expires", "1h", "--label", "anna",
+            ])
+        }
+        // It names a folder for pictures of every page. (A setting of a server begins with ROUSE_.)
+        let pictures = ProcessInfo.processInfo.environment["CONSOLE_PICTURES"]
+        let visit = try server.runPeer(
+            "console.py",
+            [
+                "--console", "\(server.consolePort)", "--admin-token", tokens[0],
+                "--reader-token", tokens[1], "--message", words[0], "--device", words[1],
+                "--user", "carol",
+            ] + (pictures.map { ["--pictures", $0] } ?? []))
+        #expect(
+            visit.status == 0 && visit.output.contains("the console: ok"),
+            "\(visit.output)\n\(server.log.suffix(3000))")
+        let audit = try server.rouse(["console", "audit"])
+        #expect(audit.contains("PATCH /apps/chat") && audit.contains("(anna)"), "\(audit)")
+        #expect(audit.contains("admin socket"), "\(audit)")
+        let list = try server.rouse(["console", "token", "list"])
+        #expect(list.contains("read-only") && !list.contains(tokens[0]), "\(list)")
+        let id = try #require(list.split(separator: "\n").last?.split(separator: " ").first)
+        _ = try server.rouse(["console", "token", "revoke", String(id)])
+        #expect(try !server.rouse(["console", "token", "list"]).contains(id))
+    }
+}

@@ -1,0 +1,411 @@
+#!/usr/bin/python3
+"""An operator at the console, in a headless Chromium: each page on a desk and on a phone, as eyes,
+keyboards and screen readers meet it, and changes that the server then knows of.
+
+usage: console.py --console PORT --admin-token T --reader-token T --app APP --user USER
+    --message ID --device ID [--pictures DIR]
+"""
+import argparse
+import datetime
+import os
+import sys
+
+from browser import Browser, Failure
+
+SHOWN = "(document.querySelector('main') ?? document.body).innerText"
+DESK, PHONE = (1280, 800), (390, 844)
+
+# Text whose colour is too near to what is behind it (WCAG 2.2, 1.4.3: 4.5, large text 3).
+CONTRAST = """(() => {
+  const parse = (text) => { const parts = text.match(/[\\d.]+/g).map(Number); return parts.length < 4 ? [...parts, 1] : parts; };
+  const light = ([r, g, b]) => { const of = (c) => { c /= 255; return c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4; };
+    return .2126 * of(r) + .7152 * of(g) + .0722 * of(b); };
+  const behind = (element) => { for (let at = element; at; at = at.parentElement) {
+    const colour = parse(getComputedStyle(at).backgroundColor); if (colour[3] === 1) return colour; } return [255, 255, 255, 1]; };
+  const found = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    const element = node.parentElement;
+    if (!node.data.trim() || element.closest("script, noscript, .unseen, .skip") || !element.checkVisibility() || element.disabled) continue;
+    const style = getComputedStyle(element);
+    const inSVG = element.closest("svg");
+    const [one, two] = [light(parse(inSVG ? style.fill : style.color)), light(behind(element))];
+    const ratio = (Math.max(one, two) + .05) / (Math.min(one, two) + .05);
+    const size = parseFloat(style.fontSize);
+    const isLarge = size >= 24 || size >= 18.66 && style.fontWeight >= 700;
+    if (ratio < (isLarge ? 3 : 4.5)) found.push(`${node.data.trim().slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return found;
+})()"""
+
+# What a page must have for whoever does not see it.
+STRUCTURE = """(() => {
+  const wrong = [];
+  if (document.querySelectorAll("h1").length !== 1) wrong.push(`${document.querySelectorAll("h1").length} h1`);
+  if (document.querySelectorAll("main").length !== 1) wrong.push("no single main");
+  if (!document.querySelector("nav[aria-label]")) wrong.push("no named nav");
+  if (document.querySelectorAll("nav [aria-current=page]").length !== 1) wrong.push("no current page");
+  if (!document.querySelector("[aria-live=polite]")) wrong.push("no live region");
+  for (const control of document.querySelectorAll("input, select, textarea"))
+    if (!control.labels?.length && !control.getAttribute("aria-label")) wrong.push(`no label: ${control.name}`);
+  for (const button of document.querySelectorAll("button, a"))
+    if (!(button.textContent.trim() || button.getAttribute("aria-label"))) wrong.push("a button or link without a name");
+  for (const picture of document.querySelectorAll("svg"))
+    if (!picture.getAttribute("aria-label")) wrong.push("a drawing without a name");
+  for (const table of document.querySelectorAll("table"))
+    if (!table.caption) wrong.push("a table without a caption");
+  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+  for (const id of new Set(ids)) if (ids.filter((one) => one === id).length > 1) wrong.push(`id ${id} twice`);
+  let level = 1;
+  for (const heading of document.querySelectorAll("main :is(h1,h2,h3,h4)")) {
+    const own = Number(heading.tagName[1]);
+    if (own > level + 1) wrong.push(`h${own} after h${level}`);
+    level = own;
+  }
+  return wrong;
+})()"""
+
+WIDE = """(() => [...document.querySelectorAll("main *")].filter((one) =>
+  one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .unseen, svg"))
+  .map((one) => one.tagName + "." + one.className).slice(0, 5))()"""
+
+
+class Visit:
+    def __init__(self, browser, given):
+        self.browser, self.given = browser, given
+        self.origin = f"http://127.0.0.1:{given.console}"
+        app = given.app
+        self.pages = {
+            "overview": "", "apps": "apps", "app": f"apps/{app}", "devices": "devices",
+            "user": f"devices/{app}/user/{given.user}",
+            "device": f"devices/{app}/device/{given.device}",
+            "message": f"devices/{app}/message/{given.message}",
+            "campaigns": f"campaigns/{app}", "push": "push", "webhooks": f"webhooks/{app}",
+            "nodes": "nodes", "audit": "audit",
+        }
+
+    def picture(self, name, whole=True):
+        if self.given.pictures:
+            os.makedirs(self.given.pictures, exist_ok=True)
+            self.browser.picture(os.path.join(self.given.pictures, name + ".png"), whole)
+
+    def expect(self, truth, what):
+        if not truth:
+            raise Failure(f"{what}; the page says: "
+                          f"{self.browser.evaluate(SHOWN)[-700:]}")
+
+    def sound(self, name):
+        """Looks at what the browser complained of, and at what was fetched from elsewhere."""
+        complaints = self.browser.complaints
+        self.expect(not complaints, f"{name}: the browser complains: {complaints}")
+        foreign = [one for one in self.browser.events
+                   if not one.startswith((self.origin, "about:", "data:"))]
+        self.expect(not foreign, f"{name}: fetched from elsewhere: {foreign}")
+
+    def show(self, name):
+        """Goes to a page and waits until it is drawn."""
+        path = self.pages[name]
+        self.browser.evaluate(f"location.hash = '#/{path}'")
+        self.browser.wait(
+            f"document.documentElement.dataset.page === '{path or 'overview'}'"
+            " && document.querySelector('main h1')", f"the page {name}")
+        if name == "overview":
+            self.browser.wait("document.querySelector('.live.on')", "live numbers")
+        self.expect(not self.browser.evaluate("document.querySelector('.note.bad') !== null"),
+                    f"{name}: a mistake is shown")
+
+    def look(self, name, where, size=DESK):
+        """What must be so on each page, in each size."""
+        self.show(name)
+        if name == "message":
+            self.says("it did not come")
+            self.expect(self.browser.evaluate("document.querySelectorAll('.time svg').length") > 0,
+                        "no picture")
+        for script, what in ((STRUCTURE, "structure"), (CONTRAST, "contrast"), (WIDE, "too wide")):
+            found = self.browser.evaluate(script)
+            self.expect(not found, f"{name} {where}: {what}: {found}")
+        text = self.browser.evaluate(SHOWN)
+        for slip in ("[object", "undefined", "NaN", "Invalid Date"):
+            self.expect(slip not in text, f"{name} {where}: {slip}")
+        lines = [line.strip() for line in text.splitlines()]
+        self.expect(not {"false", "null", "true"} & set(lines), f"{name} {where}: a slip")
+        width = self.browser.evaluate(f"document.documentElement.scrollWidth - {size[0]}")
+        self.expect(width <= 0, f"{name} {where}: {width} pixels too wide")
+        self.sound(f"{name} {where}")
+
+    def login(self, token):
+        browser = self.browser
+        browser.wait("document.activeElement?.id === 'token'", "the login")
+        browser.ask("Input.insertText", text=token)
+        browser.key("Enter", 13, "\r")
+
+    def logout(self):
+        self.click("Log out")
+        self.browser.wait("document.querySelector('#token')", "the login")
+
+    def click(self, text, within="document"):
+        """As somebody does who reads what is on it."""
+        self.browser.wait(f"""(() => {{
+          const all = [...{within}.querySelectorAll("button, a, summary")];
+          const found = all.find((one) => one.textContent.trim() === {text!r} && !one.disabled && one.checkVisibility());
+          if (!found) return false;
+          found.focus();
+          found.click();
+          return true;
+        }})()""", f"a button {text}")
+
+    def fill(self, name, value):
+        self.browser.wait(f"document.querySelector('main [name=\"{name}\"]')", f"a field {name}")
+        self.browser.evaluate(f"""(() => {{
+          const field = document.querySelector('main [name="{name}"]');
+          field.focus();
+          field.value = {value!r};
+          field.dispatchEvent(new Event("input", {{ bubbles: true }}));
+        }})()""")
+
+    def says(self, text):
+        self.browser.wait(
+            f"document.querySelector('main')?.innerText.includes({text!r})", f"the words {text}")
+
+    # What is tried
+
+    def entry(self):
+        browser, given = self.browser, self.given
+        browser.size(*DESK)
+        browser.go(self.origin + "/console")
+        browser.wait("document.activeElement?.id === 'token'", "the login")
+        roles = browser.accessibility()
+        self.expect(("heading", "Rouse console") in roles, "no heading for a screen reader")
+        self.expect(("textbox", "Console token") in roles, f"no named field: {roles}")
+        self.picture("login")
+        self.sound("login")
+        self.login("rct_wrong")
+        browser.wait("document.querySelector('[role=alert]')?.innerText.includes('unknown')",
+                     "a refusal")
+        self.expect(browser.evaluate("document.activeElement.getAttribute('role') === 'alert'"),
+                    "the refusal has no focus")
+        # Chromium writes each 401 down.
+        browser.complaints = [one for one in browser.complaints if "401" not in one]
+        browser.evaluate(
+            "document.querySelector('#token').value = ''; document.querySelector('#token').focus()")
+        self.login(given.reader_token)
+        browser.wait("document.querySelector('main h1')?.innerText === 'Overview'", "the overview")
+        self.expect(browser.evaluate("document.cookie") == "", "a script can read the cookie")
+
+    def keyboard(self):
+        browser = self.browser
+        browser.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+        browser.go(self.origin + "/console/")
+        browser.wait("document.querySelector('main h1')", "a page")
+        seen = []
+        for _ in range(14):
+            browser.key("Tab", 9)
+            seen.append(browser.evaluate("""(() => {
+              const at = document.activeElement;
+              const style = getComputedStyle(at);
+              const box = at.getBoundingClientRect();
+              return [at.textContent.trim(), parseFloat(style.outlineWidth), style.outlineStyle, box.top >= 0];
+            })()"""))
+        self.expect(seen[0][0].startswith("Skip"), f"the first stop is {seen[0]}")
+        names = [one[0] for one in seen]
+        for name in ("Overview", "Apps", "Campaigns", "Audit", "Log out"):
+            self.expect(name in names, f"{name} is not reached by Tab: {names}")
+        for name, width, style, inside in seen[:10]:
+            self.expect(width >= 2 and style != "none" and inside, f"{name}: no focus to see")
+        # Enter on the skip link goes to the page.
+        browser.evaluate("document.querySelector('.skip').focus()")
+        browser.key("Enter", 13, "\r")
+        browser.wait("document.activeElement.id === 'main'", "the focus in the page")
+
+    def everything(self, role):
+        browser = self.browser
+        for where, size in (("desk", DESK), ("phone", PHONE)):
+            browser.size(*size, is_phone=where == "phone")
+            for name in self.pages:
+                self.look(name, where, size)
+                if role == "admin":
+                    self.picture(f"{name}-{where}")
+
+    def readers(self):
+        browser = self.browser
+        browser.size(*DESK)
+        for name, word in (("apps", "Make the app"), ("app", "Make an API key"),
+                           ("campaigns", "New campaign"), ("webhooks", "Add the webhook")):
+            self.show(name)
+            self.expect(word not in browser.evaluate("document.body.innerText"),
+                        f"{name}: a reader is offered to {word}")
+        status = browser.evaluate(
+            "fetch('/console/api/apps/" + self.given.app + "', {method: 'PATCH', headers: "
+            "{'content-type': 'application/json'}, body: '{}'}).then((answer) => answer.status)")
+        self.expect(status == 403, f"a reader's change was answered {status}")
+        browser.complaints.clear()
+
+    def schemes(self):
+        browser = self.browser
+        browser.size(*DESK)
+        browser.media(prefers_color_scheme="dark")
+        for name in self.pages:
+            self.look(name, "dark")
+        for name in ("overview", "device"):
+            self.show(name)
+            self.picture(f"{name}-dark")
+        browser.media(prefers_reduced_motion="reduce")
+        self.show("overview")
+        moving = browser.evaluate(
+            "[...document.querySelectorAll('.live')].map((one) => "
+            "getComputedStyle(one, '::before').animationName)")
+        self.expect(moving == ["none"], f"something moves: {moving}")
+        browser.media()
+
+    def streaming(self):
+        """Events go on coming, and the graphs with them."""
+        browser = self.browser
+        self.show("overview")
+        count = ("Math.max(...[...document.querySelectorAll('polyline')]"
+                 ".map((one) => one.getAttribute('points').split(' ').length))")
+        first = browser.evaluate(count)
+        browser.wait(f"{count} > {first} || {count} >= 299", "another sample")
+
+    def changes(self):
+        browser, app = self.browser, self.given.app
+        # The policy.
+        self.show("app")
+        self.click("Change the policy")
+        self.picture("app-form-desk")
+        self.fill("grace_seconds", "45")
+        self.click("Change the policy", "document.querySelector('form')")
+        self.says("45 s")
+        # A mistake is said where it was made.
+        self.click("Change the policy")
+        self.fill("grace_seconds", "99999")
+        self.click("Change the policy", "document.querySelector('form')")
+        browser.wait("document.querySelector('[role=alert]')?.innerText.includes('1 to 3600')",
+                     "why it is refused")
+        browser.complaints = [one for one in browser.complaints if "400" not in one]
+        # A second API key, and its end.
+        self.show("apps")
+        self.show("app")
+        self.click("Make an API key")
+        browser.wait("document.querySelector('.secret')?.innerText.startsWith('rk_')", "a secret")
+        key = browser.evaluate("document.querySelector('[data-place=keys] tbody tr:last-child code').innerText")
+        browser.evaluate(f"document.querySelector('[aria-label=\"Revoke API key {key}\"]').click()")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.expect(browser.evaluate("document.activeElement.innerText") == "Keep it as it is",
+                    "the harmless answer has no focus")
+        self.picture("confirm-desk", whole=False)
+        self.click("Revoke it", "document.querySelector('dialog')")
+        browser.wait(f"!document.querySelector('main').innerText.includes('{key}')", "its end")
+
+    def campaign(self):
+        browser = self.browser
+        self.show("campaigns")
+        self.click("New campaign")
+        self.fill("name", "Spring")
+        self.fill("title", "Spring is here")
+        self.fill("body", "Everything is green.")
+        self.fill("rate", "1")
+        self.expect(browser.evaluate(
+            "[...document.querySelectorAll('button')].find((one) => one.innerText === "
+            "'Start the campaign').disabled"), "it starts without a count")
+        self.click("Count the devices")
+        self.says("devices get it")
+        self.picture("campaign-new-desk")
+        browser.size(*PHONE, is_phone=True)
+        self.picture("campaign-new-phone")
+        browser.size(*DESK)
+        # At a time, so that it can be paused at leisure.
+        self.fill("when", "utc")
+        later = datetime.datetime.now() + datetime.timedelta(days=2)
+        self.fill("at", later.strftime("%Y-%m-%dT%H:%M"))
+        self.click("Count the devices")
+        self.says("devices get it")
+        self.click("Start the campaign")
+        self.says("scheduled")
+        self.picture("campaign-desk")
+        self.click("Pause")
+        self.says("paused")
+        self.click("Resume")
+        self.says("scheduled")
+        self.click("Cancel")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Cancel", "document.querySelector('dialog')")
+        self.says("cancelled")
+        for where, size in (("desk", DESK), ("phone", PHONE)):
+            browser.size(*size, is_phone=where == "phone")
+            found = browser.evaluate(WIDE)
+            self.expect(not found, f"campaign {where}: too wide: {found}")
+            self.picture(f"campaign-over-{where}")
+        browser.size(*DESK)
+
+    def webhook(self):
+        self.show("webhooks")
+        self.fill("url", "https://shop.example/rouse")
+        self.click("Add the webhook")
+        self.says("shown this once")
+        self.says("https://shop.example/rouse")
+        self.click("Switch off")
+        self.says("Switch on")
+
+    def doctor(self):
+        self.show("push")
+        self.click("Ask the doctor")
+        self.says("The doctor finds it")
+        self.picture("push-doctor-desk")
+
+    def audit(self):
+        self.show("audit")
+        for action in ("PATCH /apps/", "/api-keys", "/campaigns/", "/webhooks", "/check"):
+            self.says(action)
+        self.expect("(yours)" in self.browser.evaluate("document.body.innerText"),
+                    "the own token is not told")
+
+    def end(self):
+        """A token that is revoked ends what it opened."""
+        browser = self.browser
+        self.show("audit")
+        browser.evaluate("""(() => {
+          const row = [...document.querySelectorAll("tr")].find((one) => one.innerText.includes("(yours)"));
+          row.querySelector("button").click();
+        })()""")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Revoke it", "document.querySelector('dialog')")
+        browser.wait("document.querySelector('#token')", "the login")
+        browser.complaints = [one for one in browser.complaints if "401" not in one]
+        self.sound("the end")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("console", "admin-token", "reader-token", "app", "user", "message", "device"):
+        parser.add_argument("--" + name, required=True)
+    parser.add_argument("--pictures")
+    given, _ = parser.parse_known_args()
+    browser = Browser()
+    try:
+        visit = Visit(browser, given)
+        visit.entry()
+        visit.keyboard()
+        visit.everything("reader")
+        visit.readers()
+        visit.logout()
+        visit.login(given.admin_token)
+        browser.wait("document.querySelector('main h1')", "a page")
+        visit.streaming()
+        visit.changes()
+        visit.campaign()
+        visit.webhook()
+        visit.doctor()
+        visit.audit()
+        visit.everything("admin")
+        visit.schemes()
+        visit.end()
+    except Failure as failure:
+        print(f"FAILED: {failure}; complaints: {browser.complaints}")
+        sys.exit(1)
+    finally:
+        browser.close()
+    print("the console: ok")
+
+
+if __name__ == "__main__":
+    main()
