@@ -38,7 +38,8 @@ final class TestServer {
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
-        hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none, appCallsMax: Int? = nil,
+        hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none,
+        appCallsMax: Int? = nil,
         holding hold: (@Sendable () -> Void)? = nil
     ) throws {
         directory = FileManager.default.temporaryDirectory
