@@ -72,6 +72,35 @@ import Testing
         #expect(try rouse("app", "list").output.contains("no apps"))
     }
 
+    @Test("console tokens are made and revoked on the file alone, and the audit log tells of it")
+    func console() throws {
+        defer { remove() }
+        #expect(try rouse("app", "create", "shop", "--new-store").status == 0)
+        #expect(try rouse("console", "token", "list").output == "no console tokens\n")
+        let made = try rouse(
+            "console", "token", "--role", "admin", "--expires", "2h", "--label", "anna")
+        #expect(made.status == 0 && made.output.hasPrefix("rct_") && made.output.count == 48)
+        #expect(made.complaint.contains(", admin, until "), "\(made.complaint)")
+        let token = try JSONTree(try rouse("console", "token", "list", "--json").output)["tokens"]
+        #expect(token[0]["role"].string == "admin" && token[0]["label"].string == "anna")
+        let id = try #require(token[0]["id"].string)
+        for (words, complaint) in [
+            (["--role", "owner"], "read-only or admin"), (["--expires", "soon"], "from 1m to 30d"),
+            (["--expires", "31d"], "from 1m to 30d"),
+            (["--label", String(repeating: "x", count: 65)], "label: must have 0 to 64 bytes"),
+        ] {
+            let wrong = try run(["console", "token"] + words)
+            #expect(wrong.status != 0 && wrong.complaint.contains(complaint), "\(wrong)")
+        }
+        #expect(try rouse("console", "token", "revoke", id).status == 0)
+        let gone = try rouse("console", "token", "revoke", id)
+        #expect(gone.status == 1 && gone.complaint.contains("no such console token"))
+        let audit = try rouse("console", "audit", "--limit", "3").output
+        #expect(audit.split(separator: "\n").count == 4, "\(audit)")
+        #expect(audit.contains("command on the store") && audit.contains("404"), "\(audit)")
+        #expect(!audit.contains(made.output.dropLast()))
+    }
+
     @Test("a store that a server has open is changed through the server")
     func online() throws {
         defer { remove() }

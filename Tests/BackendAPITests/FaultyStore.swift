@@ -5,11 +5,14 @@ import Model
 final class Faults: Sendable {
     private let lock = Lock()
     private nonisolated(unsafe) var writeFailure: StoreError?
+    private nonisolated(unsafe) var nextFailure: StoreError?
     private nonisolated(unsafe) var readFailure: StoreError?
     private nonisolated(unsafe) var gate: (entered: Latch, open: Latch)?
 
     /// Every write fails so, from now on; `nil`: none.
     func failWrites(_ error: StoreError?) { lock.withLock { writeFailure = error } }
+    /// The next write fails so; those behind it do not.
+    func failNextWrite(_ error: StoreError) { lock.withLock { nextFailure = error } }
     /// Every query fails so, from now on; `nil`: none.
     func failReads(_ error: StoreError?) { lock.withLock { readFailure = error } }
 
@@ -30,7 +33,12 @@ final class Faults: Sendable {
             held.entered.arrive()
             held.open.wait()
         }
-        if let failure = lock.withLock({ writeFailure }) { throw failure }
+        let failure = lock.withLock {
+            let failure = nextFailure ?? writeFailure
+            nextFailure = nil
+            return failure
+        }
+        if let failure { throw failure }
     }
 
     fileprivate func beforeRead() throws(StoreError) {

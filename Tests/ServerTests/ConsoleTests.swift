@@ -8,6 +8,16 @@ import Testing
 @Suite(.serialized) struct ConsoleTests {
     static let hasBrowser = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
 
+    /// axe-core, from a package that Deploy/peers fetches; `nil`: it is not there, and the pages
+    /// are looked at by the rules of console.py alone.
+    static let axe: String? = {
+        let place = ChatLog.root.appendingPathComponent(".build/peers/lib")
+        let versions = try? FileManager.default.contentsOfDirectory(atPath: place.path)
+        let file = "site-packages/axe_playwright_python/axe.min.js"
+        return versions?.map { "\(place.path)/\($0)/\(file)" }
+            .first { FileManager.default.fileExists(atPath: $0) }
+    }()
+
     @Test(
         "an operator sees and changes everything, with eyes, keyboard and screen reader",
         .enabled(if: hasBrowser, "chromium is not installed"),
@@ -39,10 +49,14 @@ import Testing
                 "--console", "\(server.consolePort)", "--admin-token", tokens[0],
                 "--reader-token", tokens[1], "--message", words[0], "--device", words[1],
                 "--user", "carol",
-            ] + (pictures.map { ["--pictures", $0] } ?? []))
+            ] + (pictures.map { ["--pictures", $0] } ?? [])
+                + (Self.axe.map { ["--axe", $0] } ?? []))
         #expect(
             visit.status == 0 && visit.output.contains("the console: ok"),
             "\(visit.output)\n\(server.log.suffix(3000))")
+        // Twelve pages: on a desk and a phone as either role, and in the dark.
+        let looked = Self.axe == nil ? 0 : 60
+        #expect(visit.output.contains("looked at \(looked) pages"), "\(visit.output)")
         let audit = try server.rouse(["console", "audit"])
         #expect(audit.contains("PATCH /apps/chat") && audit.contains("(anna)"), "\(audit)")
         #expect(audit.contains("admin socket"), "\(audit)")

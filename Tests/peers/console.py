@@ -3,7 +3,7 @@
 keyboards and screen readers meet it, and changes that the server then knows of.
 
 usage: console.py --console PORT --admin-token T --reader-token T --app APP --user USER
-    --message ID --device ID [--pictures DIR]
+    --message ID --device ID [--pictures DIR] [--axe FILE]
 """
 import argparse
 import datetime
@@ -13,6 +13,12 @@ import sys
 from browser import Browser, Failure
 
 SHOWN = "(document.querySelector('main') ?? document.body).innerText"
+# What axe-core finds wrong: https://github.com/dequelabs/axe-core (the rules of WCAG 2.2 A and AA,
+# and what it calls best practice).
+AXE = """axe.run(document, { resultTypes: ["violations"] }).then((found) =>
+  found.violations.map((one) => `${one.id} (${one.impact}): ${one.help}: ` +
+    one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" | ")))"""
+
 DESK, PHONE = (1280, 800), (390, 844)
 
 # Text whose colour is too near to what is behind it (WCAG 2.2, 1.4.3: 4.5, large text 3).
@@ -74,6 +80,10 @@ class Visit:
     def __init__(self, browser, given):
         self.browser, self.given = browser, given
         self.origin = f"http://127.0.0.1:{given.console}"
+        self.axe, self.looked = None, 0
+        if given.axe:
+            with open(given.axe, encoding="utf-8") as file:
+                self.axe = file.read()
         app = given.app
         self.pages = {
             "overview": "", "apps": "apps", "app": f"apps/{app}", "devices": "devices",
@@ -124,6 +134,12 @@ class Visit:
         for script, what in ((STRUCTURE, "structure"), (CONTRAST, "contrast"), (WIDE, "too wide")):
             found = self.browser.evaluate(script)
             self.expect(not found, f"{name} {where}: {what}: {found}")
+        if self.axe:
+            if not self.browser.evaluate("typeof axe === 'object'"):
+                self.browser.evaluate(self.axe + "; true")
+            found = self.browser.evaluate(AXE)
+            self.expect(not found, f"{name} {where}: axe: {found}")
+            self.looked += 1
         text = self.browser.evaluate(SHOWN)
         for slip in ("[object", "undefined", "NaN", "Invalid Date"):
             self.expect(slip not in text, f"{name} {where}: {slip}")
@@ -379,6 +395,7 @@ def main():
     for name in ("console", "admin-token", "reader-token", "app", "user", "message", "device"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--pictures")
+    parser.add_argument("--axe", help="axe.min.js, which looks at every page then")
     given, _ = parser.parse_known_args()
     browser = Browser()
     try:
@@ -404,7 +421,7 @@ def main():
         sys.exit(1)
     finally:
         browser.close()
-    print("the console: ok")
+    print(f"the console: ok; axe-core looked at {visit.looked} pages")
 
 
 if __name__ == "__main__":
