@@ -81,8 +81,18 @@ import Testing
             "console", "token", "--role", "admin", "--expires", "2h", "--label", "anna")
         #expect(made.status == 0 && made.output.hasPrefix("rct_") && made.output.count == 48)
         #expect(made.complaint.contains(", admin, until "), "\(made.complaint)")
+        for (setting, way) in [
+            ("7490", "http://127.0.0.1:7490/console/"), ("off", "the console is off"),
+        ] {
+            try "store.path = rouse.db\nconsole.port = \(setting)\n".write(
+                to: directory.appendingPathComponent("rouse.conf"), atomically: true,
+                encoding: .utf8)
+            let told = try rouse("console", "token", "--config", "rouse.conf").complaint
+            #expect(told.contains(way), "\(told)")
+        }
         let token = try JSONTree(try rouse("console", "token", "list", "--json").output)["tokens"]
         #expect(token[0]["role"].string == "admin" && token[0]["label"].string == "anna")
+        #expect(token[1]["role"].string == "read-only" && token[2]["label"].string == "")
         let id = try #require(token[0]["id"].string)
         for (words, complaint) in [
             (["--role", "owner"], "read-only or admin"), (["--expires", "soon"], "from 1m to 30d"),

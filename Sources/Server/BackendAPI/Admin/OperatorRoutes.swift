@@ -117,8 +117,9 @@ enum OperatorRoutes {
             guard case .operators(.consoleTokens(let tokens)) = reading else {
                 throw .unexpected(reading)
             }
+            let inOrder = tokens.sorted { $0.createdAt < $1.createdAt }
             return .answer(
-                .json(200, ConsoleTokenListBody(tokens: tokens.map { ConsoleTokenBody($0) })))
+                .json(200, ConsoleTokenListBody(tokens: inOrder.map { ConsoleTokenBody($0) })))
         }
     }
 

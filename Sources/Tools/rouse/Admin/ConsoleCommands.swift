@@ -46,6 +46,23 @@ extension Rouse {
             "token \(token["id"].words), \(token["role"].words), until "
                 + "\(token["expires_at"].words); shown this once:")
         connection.say(token["secret"].words)
+        if let way = wayToConsole(arguments) { connection.remark(way) }
+    }
+
+    /// Where the token is taken, as far as the settings that were given say so.
+    private static func wayToConsole(_ arguments: Arguments) -> String? {
+        guard arguments.string("config") != nil,
+            let settings = try? servedConfiguration(arguments)
+        else { return nil }
+        guard let port = settings.consolePort else {
+            return "the console is off: these settings have no console.port"
+        }
+        let host =
+            settings.consoleHost.contains(":")
+            ? "[\(settings.consoleHost)]"
+            : settings.consoleHost
+        return port == 0
+            ? "the console's port is told in the server's log" : "http://\(host):\(port)/console/"
     }
 
     private static func listConsoleTokens(_ arguments: Arguments) throws {
