@@ -215,6 +215,32 @@ import Testing
         #expect(held >= 3 && held < most)
     }
 
+    @Test("one of them is read by its name, without the text of all")
+    func readOne() {
+        let metrics = Metrics()
+        metrics.counter("rouse_a_total", "A.").add(3)
+        metrics.reading("rouse_b", "B.") { 1.5 }
+        let family = metrics.counters("rouse_c_total", "C.", labels: ["class", "status"])
+        family["y", "2"].add(2)
+        family["x", "1"].add()
+        metrics.gauges("rouse_d", "D.", labels: ["class"])["x"].set(-4)
+        metrics.histogram("rouse_e_seconds", "E.").observe(milliseconds: 30)
+        #expect(metrics.read("rouse_a_total") == .number(3))
+        #expect(metrics.read("rouse_b") == .number(1.5))
+        guard case .series(let series) = metrics.read("rouse_c_total"),
+            case .series(let gauges) = metrics.read("rouse_d"),
+            case .distribution(let counts, let sum) = metrics.read("rouse_e_seconds")
+        else {
+            Issue.record("another kind of reading")
+            return
+        }
+        #expect(series.map(\.labels) == [["x", "1"], ["y", "2"]])
+        #expect(series.map(\.value) == [1, 2] && gauges.map(\.value) == [-4])
+        #expect(counts.count == Histogram.secondsBounds.count + 1)
+        #expect(counts.firstIndex(of: 1) == 5 && sum == 0.03)
+        #expect(metrics.read("rouse_f") == nil)
+    }
+
     @Test("a family does not grow without end")
     func familyIsBounded() {
         let family = CounterFamily()

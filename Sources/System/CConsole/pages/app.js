@@ -33,7 +33,14 @@ const brand = (level) => h("div", { class: "brand" },
   level ? h("h1", {}, "Rouse console") : h("span", {}, "Rouse"));
 
 /** `#/apps/shop` is ["apps", "shop"]. */
-const place = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+const place = () => location.hash.replace(/^#\/?/, "").split("/").map((part) => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    // Somebody typed it.
+    return part;
+  }
+});
 
 export function login(message) {
   leave();

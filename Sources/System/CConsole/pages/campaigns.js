@@ -30,20 +30,39 @@ export function appTabs(names, chosen, page) {
 }
 
 async function list(target, names, app) {
-  const { campaigns } = await api.get(["apps", app, "campaigns"]);
+  const first = await api.get(["apps", app, "campaigns"]);
+  let { campaigns, next } = first;
   const name = encodeURIComponent(app);
+  const place = h("div", {});
+  const answer = h("div", {});
+  const more = h("button", {
+    type: "button", onclick: () => carryOut(answer, more, async () => {
+      const page = await api.get(["apps", app, "campaigns"], { cursor: next });
+      campaigns = campaigns.concat(page.campaigns);
+      next = page.next;
+      redraw();
+      say(`${page.campaigns.length} more are shown`);
+    }),
+  }, "Older campaigns");
+  const redraw = () => {
+    into(place, rows(name, campaigns));
+    more.hidden = !next;
+  };
+  redraw();
   into(target,
     h("div", { class: "head" }, h("h1", {}, "Campaigns"), h("span", { class: "soft" }, `of ${app}`), appTabs(names, app, "campaigns"),
       api.mayChange() && h("a", { class: "button main push", href: `#/campaigns/${name}/new` }, "New campaign")),
-    sheet(null, table("Campaigns, newest first", [
-      { name: "Campaign", head: true, of: (one) => h("a", { href: `#/campaigns/${name}/${one.id}` }, one.name || one.push.title || one.id.slice(0, 13)) },
-      { name: "State", of: (one) => badge(one.state) },
-      { name: "Audience", numeric: true, of: (one) => number(one.progress?.audience) },
-      { name: "Accepted", numeric: true, of: (one) => number(one.progress?.accepted) },
-      { name: "Refused", numeric: true, of: (one) => number(one.progress?.refused) },
-      { name: "Start", of: (one) => one.local_start ? `${one.local_start.replace("T", " ")}, local` : time(one.start) },
-    ], campaigns, "This app has none.")));
+    sheet(null, place, answer, h("div", { class: "acts-row" }, more)));
 }
+
+const rows = (name, campaigns) => table("Campaigns, newest first", [
+  { name: "Campaign", head: true, of: (one) => h("a", { href: `#/campaigns/${name}/${one.id}` }, one.name || one.push.title || one.id.slice(0, 13)) },
+  { name: "State", of: (one) => badge(one.state) },
+  { name: "Audience", numeric: true, of: (one) => number(one.progress?.audience) },
+  { name: "Accepted", numeric: true, of: (one) => number(one.progress?.accepted) },
+  { name: "Refused", numeric: true, of: (one) => number(one.progress?.refused) },
+  { name: "Start", of: (one) => one.local_start ? `${one.local_start.replace("T", " ")}, local` : time(one.start) },
+], campaigns, "This app has none.");
 
 const leftOut = { presumed_gone: "presumed gone", tokenless: "without a push token", notifications_off: "notifications off", suspended: "suspended", no_credential: "no push credential fits", changed: "changed meanwhile" };
 const omitted = (counts) => Object.entries(counts ?? {}).filter(([, count]) => count > 0).map(([key, count]) => `${number(count)} ${leftOut[key] ?? key}`).join(", ") || "none";

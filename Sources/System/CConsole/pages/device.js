@@ -86,10 +86,8 @@ async function list(place, app, user) {
 }
 
 async function device(target, app, id) {
-  const [one, { wakes }] = await Promise.all([
-    api.get(["apps", app, "devices", id]),
-    api.get(["apps", app, "devices", id, "wakes"]),
-  ]);
+  const one = await api.get(["apps", app, "devices", id]);
+  const { wakes } = await api.get(["apps", app, "devices", id, "wakes"]);
   const answer = h("div", {});
   const name = encodeURIComponent(app);
   const remove = h("button", {
