@@ -109,7 +109,8 @@ const tones = { good: "c1", calm: "c2", warn: "c3", bad: "c6", soft: "c5" };
 const instant = new Intl.DateTimeFormat(undefined, {
   month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
-const between = (milliseconds) =>
+/** How long something took, in the unit that suits it. */
+export const between = (milliseconds) =>
   milliseconds < 1000 ? `${milliseconds} ms` : milliseconds < 60_000 ? `${(milliseconds / 1000).toFixed(1)} s`
     : milliseconds < 3_600_000 ? `${Math.round(milliseconds / 60_000)} min`
       : milliseconds < 86_400_000 ? `${(milliseconds / 3_600_000).toFixed(1)} h` : `${Math.round(milliseconds / 86_400_000)} d`;

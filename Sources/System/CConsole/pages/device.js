@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { h, into, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, duration, number, say } from "./dom.js";
-import { timeline } from "./charts.js";
+import { timeline, between } from "./charts.js";
 
 /** What explain's reasons say, for people. */
 const words = {
@@ -133,7 +133,7 @@ async function device(target, app, id) {
 function moment(wake) {
   const kinds = { wake: "Silent wake", silent: "Silent wake", alert: "Alert", badge: "Badge", campaign: "Campaign", probe: "Probe" };
   const steps = [];
-  const after = (text, name) => { if (text) steps.push(`${name} ${((new Date(text) - new Date(wake.sent_at)) / 1000).toFixed(1)} s later`); };
+  const after = (text, name) => { if (text) steps.push(`${name} ${between(Math.max(0, new Date(text) - new Date(wake.sent_at)))} later`); };
   after(wake.accepted_at, "accepted");
   after(wake.connected_at, "connected");
   after(wake.synced_at, "synced");
