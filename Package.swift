@@ -296,7 +296,7 @@ let package = Package(
             "RouseServerTests",
             [
                 "RouseServer", "SyncService", "StoreService", "MemoryStore", "Telemetry", "Feed",
-                "Wake", "Model",
+                "Wake", "Wire", "Model",
             ]),
         test("ConformanceTests", ["Conformance"]),
         test("BenchTests", ["rouse", "Bench", "Scenario"]),

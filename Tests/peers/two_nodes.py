@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Two nodes on one store: a device hears at once of what is published through the other node, a
-session that moves to the other node ends on the first, and what one node revokes the other ends.
+"""Two nodes on one store: a device hears at once of what is published through the other node, and
+of who types there, unless it blocks them; a session that moves to the other node ends on the first,
+and what one node revokes the other ends.
 
 usage: two_nodes.py --port P --other-port P ... --api PORT --other-api PORT
 """
@@ -36,7 +37,7 @@ with open(first.key, encoding="utf-8") as file:
 def device(node, user, known=None):
     """A connected device; `known`: the same one, which was connected before."""
     client = Client(node.port, node.ca, node.app, node.host,
-                    device=known and known.device, features=["live"])
+                    device=known and known.device, features=["live", "signal"])
     if known:
         client.token, client.cursor, client.objects = known.token, known.cursor, known.objects
     client.login(lambda nonce: identity_token(KEY, node.kid, node.app, user, nonce))
@@ -74,6 +75,68 @@ def publish(node, room, text):
     assert status == 201, answer
 
 
+def signals(client, room):
+    """Reads up to the answer to a PING; returns who signalled in the conversation before it."""
+    client.send(pb.Ping(next_ms=60000), 77)
+    told = []
+    while True:
+        body, _ = client.read()
+        if isinstance(body, pb.Pong):
+            return told
+        if isinstance(body, pb.Signal) and body.conversation == room:
+            told.append((body.user, body.kind))
+        if isinstance(body, pb.Delta):
+            client.apply(body)
+
+
+def types(client, room, listener):
+    """Signals until the listener was told: a signal may be lost. Returns who was told of."""
+    for _ in range(10):
+        client.send(pb.Signal(conversation=room, kind=pb.SIGNAL_KIND_TYPING))
+        for _ in range(20):
+            told = signals(listener, room)
+            if told:
+                return told
+            time.sleep(0.05)
+    raise AssertionError("no signal came from the other node")
+
+
+def typing():
+    """Typing through one node is seen on the other, by whom it concerns."""
+    raw = bytes.fromhex(room.replace("-", ""))
+    for sender, listener, name in [(anna, bob, "anna"), (bob, anna, "bob")]:
+        assert types(sender, raw, listener)[0] == (name, pb.SIGNAL_KIND_TYPING)
+    zoe, carl, dora = device(first, "zoe"), device(first, "carl"), device(second, "dora")
+    text = Backend(first).create("anna", "bob", "dora", "zoe")
+    group = bytes.fromhex(text.replace("-", ""))
+    assert types(bob, group, zoe)[0] == ("bob", pb.SIGNAL_KIND_TYPING)
+    assert ("bob", pb.SIGNAL_KIND_TYPING) in signals(anna, group)
+    assert not signals(carl, group)
+    # SIG-5: bob's node has read just now who gets his signals, and anna blocks him through hers.
+    blocked = anna.mutate(block_user=pb.BlockUser(user="bob", blocked=True))
+    assert blocked.code == 0, blocked
+    signals(anna, group)
+    for _ in range(3):
+        types(bob, group, zoe)
+    assert not signals(anna, group)
+    # And so for who is on bob's node and blocks him through the other one, once that was told.
+    assert ("bob", pb.SIGNAL_KIND_TYPING) in signals(dora, group)
+    other = device(first, "dora")
+    blocked = other.mutate(block_user=pb.BlockUser(user="bob", blocked=True))
+    assert blocked.code == 0, blocked
+    publish(first, text, "after the block")
+    hears(dora, text, "after the block")
+    signals(dora, group)
+    for _ in range(3):
+        types(bob, group, zoe)
+    assert not signals(dora, group)
+    allowed = anna.mutate(block_user=pb.BlockUser(user="bob", blocked=False))
+    assert allowed.code == 0, allowed
+    for client in (zoe, carl, dora, other):
+        client.close()
+    print("typing was seen on the other node, and not by who blocks the sender")
+
+
 anna, bob = device(first, "anna"), device(second, "bob")
 room = Backend(first).create("anna", "bob")
 for number, node in enumerate([first, second, first, second]):
@@ -82,6 +145,7 @@ for number, node in enumerate([first, second, first, second]):
         took = hears(client, room, f"line {number}")
         assert took < SOON, f"heard after {took:.1f} s"
 print("both heard of what was published through either node")
+typing()
 
 moved = device(first, "bob", known=bob)
 code = ended(bob)

@@ -4,56 +4,14 @@ import Foundation
 import Model
 import PostgresStore
 import StoreService
+import SyncService
 import Wire
 
 /// What the nodes of a store tell each other of their commits, so that a device is told at once
 /// whichever node it is connected to. A hint may be lost: the turn over heads finds what moved
 /// within 10 s, and a session that was ended elsewhere finds that its row is gone with its next
-/// page.
+/// page. Signals go the same way, last and first to be dropped (SIG-6).
 final class NodeHints: Sendable {
-    /// One thing to tell. JSON with short names, for a hint has 8,000 bytes.
-    private enum News: Codable {
-        case moved(Moved)
-        case ended(Session, code: UInt32)
-        case challenged(Session)
-        case work(UInt8)
-        case deliveries
-    }
-
-    /// A feed's newest head.
-    private struct Moved: Codable {
-        let app, user: String
-        let head: UInt64
-        let kinds: UInt32
-        let isUrgent: Bool
-    }
-
-    private struct Session: Codable {
-        let app, user: String
-        let device: [UInt64]
-        let role: UInt64
-        let generation: UInt64
-
-        init(_ key: SessionKey) {
-            (app, user) = (key.app.name, key.user.name)
-            device = [key.device.high, key.device.low]
-            (role, generation) = (key.role.rawValue, key.generation)
-        }
-
-        var key: SessionKey? {
-            guard device.count == 2, let role = RoleKind(rawValue: role) else { return nil }
-            return SessionKey(
-                app: AppID(app), user: UserID(user),
-                device: DeviceID(high: device[0], low: device[1]), role: role,
-                generation: generation)
-        }
-    }
-
-    private struct Message: Codable {
-        let from: String
-        var news: [News]
-    }
-
     private struct User: Hashable {
         let app: AppID
         let user: UserID
@@ -65,6 +23,9 @@ final class NodeHints: Sendable {
         var challenged: [SessionKey] = []
         var work: BackgroundWork = []
         var hasDeliveries = false
+        var audiences: Set<AudienceChange> = []
+        var areAudiencesTooMany = false
+        var signals = WaitingSignals()
 
         var count: Int { moved.count + ended.count + challenged.count }
 
@@ -81,47 +42,62 @@ final class NodeHints: Sendable {
             moved[user] = known
         }
 
-        var news: [News] {
-            var news: [News] = ended.map { .ended(Session($0.session), code: $0.code.rawValue) }
-            news += challenged.map { .challenged(Session($0)) }
+        mutating func add(_ changes: [AudienceChange]) {
+            guard !areAudiencesTooMany else { return }
+            audiences.formUnion(changes)
+            guard audiences.count > NodeHints.audiencesMax else { return }
+            areAudiencesTooMany = true
+            audiences = []
+        }
+
+        /// Signals come last: what they say is dropped first, and who gets them is told before.
+        func news(now: Instant) -> [NodeNews] {
+            var news = ended.map { NodeNews.ended(.init($0.session), code: $0.code.rawValue) }
+            news += challenged.map { .challenged(.init($0)) }
             if !work.isEmpty { news.append(.work(work.rawValue)) }
             if hasDeliveries { news.append(.deliveries) }
-            return news
-                + moved.values.map { change in
-                    .moved(
-                        Moved(
-                            app: change.app.name, user: change.user.name, head: change.head,
-                            kinds: change.kinds, isUrgent: change.isUrgent))
-                }
+            news += moved.values.map { .moved(.init($0)) }
+            if areAudiencesTooMany { news.append(.audiences) }
+            news += audiences.map { .audience(.init($0)) }
+            return news + signals.fresh(now: now).map { .signal(.init($0)) }
         }
     }
 
     /// Users and sessions that wait to be told; what is above is left to the turn over heads.
     private static let pendingMax = 20_000
 
+    /// Audiences told one by one; above, the others take all for changed.
+    private static let audiencesMax = 1_000
+
     private let from: String
     private let lock = Lock()
     private nonisolated(unsafe) var pending = Pending()  // guarded by `lock`
+    private nonisolated(unsafe) var gate: TokenBucket  // guarded by `lock`
     private nonisolated(unsafe) var way: PostgresHints?  // set before any thread begins
 
     /// - Parameters:
     ///   - told: Called with what another node tells, on the hints' thread.
     ///   - lost: Called there when something that others told may not have come.
     init(
-        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (Effects) -> Void,
+        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (NodeTold) -> Void,
         lost: @escaping @Sendable () -> Void
     ) {
         from = "\(boot)"
+        gate = TokenBucket(WaitingSignals.rate, now: Self.now)
         let own = from
         way = PostgresHints(
             place.postgresOptions, next: { [weak self] in self?.next() ?? [] },
             received: { text in
                 guard
-                    let message = try? JSONDecoder().decode(Message.self, from: Data(text.utf8)),
-                    message.from != own
+                    let text = try? JSONDecoder().decode(NodeText.self, from: Data(text.utf8)),
+                    text.from != own
                 else { return }
-                told(Self.effects(message.news))
+                told(NodeTold(text.news))
             }, lost: lost)
+    }
+
+    private static var now: Instant {
+        Instant(milliseconds: SystemClock.monotonicMilliseconds())
     }
 
     func start() {
@@ -146,17 +122,28 @@ final class NodeHints: Sendable {
             pending.challenged += effects.challenged.prefix(room)
             pending.work.formUnion(effects.background)
             pending.hasDeliveries = pending.hasDeliveries || effects.hasDeliveries
+            pending.add(effects.audiences)
         }
         way?.ring()
     }
 
+    /// Somebody signals through this node. What is above the rate is dropped.
+    func signal(_ signal: NodeSignal) {
+        let now = Self.now
+        let isTaken = lock.withLock {
+            gate.take(WaitingSignals.rate, now: now) == nil && pending.signals.add(signal, now: now)
+        }
+        if isTaken { way?.ring() }
+    }
+
     private func next() -> [String] {
+        let now = Self.now
         let news = lock.withLock {
             defer { pending = Pending() }
-            return pending.news
+            return pending.news(now: now)
         }
         var texts: [String] = []
-        var message = Message(from: from, news: [])
+        var message = NodeText(from: from, news: [])
         var bytes = 0
         for one in news {
             // Each is told by itself to learn its size.
@@ -172,29 +159,42 @@ final class NodeHints: Sendable {
         return texts
     }
 
-    private static func text(_ message: Message) -> String {
+    private static func text(_ message: NodeText) -> String {
         guard let data = try? JSONEncoder().encode(message) else { return "" }
         return String(decoding: data, as: UTF8.self)
     }
+}
 
-    private static func effects(_ news: [News]) -> Effects {
-        var effects = Effects()
-        for one in news {
-            switch one {
-            case .moved(let moved):
-                effects.changes.note(
-                    FeedChange(
-                        app: AppID(moved.app), user: UserID(moved.user), head: moved.head,
-                        kinds: moved.kinds, isUrgent: moved.isUrgent))
-            case .ended(let session, let code):
-                guard let key = session.key, let code = Code(rawValue: code) else { continue }
-                effects.ended.append(EndedSession(session: key, code: code))
-            case .challenged(let session):
-                if let key = session.key { effects.challenged.append(key) }
-            case .work(let kinds): effects.background.formUnion(BackgroundWork(rawValue: kinds))
-            case .deliveries: effects.hasDeliveries = true
-            }
-        }
-        return effects
+/// Signals that wait to be told to other nodes, the newest of each user in each conversation.
+struct WaitingSignals {
+    private struct Origin: Hashable {
+        let app: AppID
+        let conversation: ConversationID
+        let sender: UserID
+    }
+
+    private var waiting: [Origin: (signal: NodeSignal, since: Instant)] = [:]
+
+    /// What one node tells the others, so that typing never crowds out what is kept.
+    static let rate = RateLimit(perSecond: 200, burst: 400)
+
+    /// Signals that wait.
+    static let max = 400
+
+    /// Milliseconds after which nobody is told any more.
+    static let freshFor: Milliseconds = 2_000
+
+    /// - Returns: whether there was room.
+    mutating func add(_ signal: NodeSignal, now: Instant) -> Bool {
+        let origin = Origin(
+            app: signal.app, conversation: signal.conversation, sender: signal.sender)
+        guard waiting.count < Self.max || waiting[origin] != nil else { return false }
+        waiting[origin] = (signal, now)
+        return true
+    }
+
+    /// Those that did not wait too long for the way to the others.
+    func fresh(now: Instant) -> [NodeSignal] {
+        waiting.values.filter { now.since($0.since) <= Self.freshFor }.map(\.signal)
     }
 }

@@ -74,10 +74,12 @@ public final class Server: Sendable {
         let node = place.isShared ? NodeBeat(boot: boot, name: Self.nodeName(configuration)) : nil
         let hints =
             place.isShared
-            ? NodeHints(place, boot: boot) { effects in
-                doorbell.committed(effects)
-                if effects.background.contains(.pushes) { pushes.ring() }
-                if effects.hasDeliveries { deliveries.ring() }
+            ? NodeHints(place, boot: boot) { told in
+                doorbell.committed(told.effects)
+                if told.haveAudiencesChanged { doorbell.audiencesChanged() }
+                for signal in told.signals { doorbell.signalled(signal) }
+                if told.effects.background.contains(.pushes) { pushes.ring() }
+                if told.effects.hasDeliveries { deliveries.ring() }
             } lost: {
                 doorbell.lostHints()
                 pushes.ring()
@@ -117,6 +119,7 @@ public final class Server: Sendable {
         settings.balancers = try Self.balancers(configuration)
         // What another node does is told by hints, which may be lost.
         if place.isShared { settings.headTurns = 10 }
+        if let hints { settings.tellNodes = { hints.signal($0) } }
         do {
             sync = try SyncService.start(
                 settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)

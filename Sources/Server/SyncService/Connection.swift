@@ -455,6 +455,11 @@ final class Connection {
             guard shell.options.gates.maySignal(app, signal.user, now: shell.now) else { return }
             shell.metrics.signals["\(signal.kind)"].add()
             shell.hub.signal(signal, app: app, to: users, mark: mark)
+            if let tell = shell.options.tellNodes,
+                let distant = NodeSignal(signal, app: app, users: users)
+            {
+                tell(distant)
+            }
         case .verify(let tag, let identityToken, let app): verify(tag, identityToken, app)
         case .drawEntropy:
             let entropy = shell.entropy()

@@ -17,6 +17,8 @@ enum HubMessage: Sendable {
     case committed(LoopNews)
     /// `mark`: of its audience when that was read.
     case signalled(connection: UInt64, Signal, app: AppID, mark: UInt64)
+    /// Through another node; who gets it is to be read.
+    case signalledElsewhere(NodeSignal)
 }
 
 /// What one commit means for the connections of one loop: one message, however many they are.
@@ -214,9 +216,16 @@ final class Hub: Sendable {
         return news
     }
 
-    /// What other nodes told may not have come: all heads are looked at.
+    /// What other nodes told may not have come: all heads are looked at, and so is who gets
+    /// signals.
     func lostHints() {
         lock.withLock { for loop in doors.indices { doors[loop].lost() } }
+        audiencesChanged()
+    }
+
+    /// Nothing that was read of audiences holds any more.
+    func audiencesChanged() {
+        lock.withLock { for bucket in audienceMarks.indices { audienceMarks[bucket] &+= 1 } }
     }
 
     /// Whether something was not told to this loop since it was last asked.
@@ -244,6 +253,19 @@ final class Hub: Sendable {
                         connection: member.place.number, signal, app: app, mark: mark))
             }
         }
+    }
+
+    /// A signal of another node. One loop reads who gets it, always the same of a conversation.
+    func signalledElsewhere(_ signal: NodeSignal) {
+        let mailbox: Mailbox<HubMessage>? = lock.withLock {
+            let isHere =
+                signal.users.isEmpty
+                || signal.users.contains { members[UserKey(app: signal.app, user: $0)] != nil }
+            guard isHere, !doors.isEmpty, !members.isEmpty else { return nil }
+            let door = doors[Int(signal.conversation.low % UInt64(doors.count))]
+            return door.hints + door.mailbox.count < Self.signalBacklog ? door.mailbox : nil
+        }
+        mailbox?.post(.signalledElsewhere(signal))
     }
 
     /// The user's sessions on loops that can take a signal.

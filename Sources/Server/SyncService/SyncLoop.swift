@@ -27,6 +27,7 @@ final class SyncLoop {
     private var headTimer: LoopTimer?
     private var connections: [UInt64: Connection] = [:]
     private var questions: [UInt64: Question] = [:]
+    private var distantSignals = DistantSignals()
     private var deadlines = DeadlineQueue()
     private var lastNumber: UInt64 = 0
     /// Connections of balancers that have not said yet whose they are.
@@ -357,8 +358,20 @@ final class SyncLoop {
                     hub.audienceMark(app, conversation, sender) == mark
                 else { continue }
                 connections[number]?.signalled(signal)
+            case .signalledElsewhere(let signal):
+                let mark = hub.audienceMark(signal.app, signal.conversation, signal.sender)
+                distantSignals.take(signal, mark: mark) { store?.read($0) }
             }
         }
+    }
+
+    /// Who gets a signal of another node was read, or could not be.
+    private func handOn(_ signal: NodeSignal, _ mark: UInt64, _ result: StoreResult) {
+        // Nobody waits for it: what changed meanwhile is not read again (SIG-6).
+        guard case .read(.audience(let users)) = result,
+            hub.audienceMark(signal.app, signal.conversation, signal.sender) == mark
+        else { return }
+        hub.signal(signal.signal, app: signal.app, to: users, mark: mark)
     }
 
     /// Who is to log in anew, or out, hears of that first: what the commit appended is not for
@@ -425,6 +438,9 @@ final class SyncLoop {
     }
 
     private func answered(_ reply: StoreReply) {
+        if let (signal, mark) = distantSignals.answered(reply.ticket) {
+            return handOn(signal, mark, reply.result)
+        }
         guard let question = questions.removeValue(forKey: reply.ticket) else { return }
         if case .committed = reply.result {
             // The hub was told of the commit before anybody was answered, but by another mailbox.

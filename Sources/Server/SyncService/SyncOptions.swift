@@ -38,6 +38,9 @@ public struct SyncServiceConfiguration: Sendable {
     /// In how many seconds each connected user's head is looked at once. Hints of this process are
     /// not lost; those of other nodes may be.
     public var headTurns = 60
+    /// Hands a signal to the other nodes of the store; called on loops' threads. `nil`: there are
+    /// none.
+    public var tellNodes: (@Sendable (NodeSignal) -> Void)?
 
     public init(host: String, port: UInt16, loops: Int, session: SessionConfiguration) {
         self.host = host
@@ -101,6 +104,7 @@ struct SyncOptions: Sendable {
     /// In how many turns each user is looked at once: nothing that this process does is left to
     /// it, and what an idle connection costs is mostly this.
     let headTurns: Int
+    let tellNodes: (@Sendable (NodeSignal) -> Void)?
     private let balancers: [Network]
     /// Frames of one connection that are taken before the others' turns.
     let framesPerTurn = 64
@@ -119,6 +123,7 @@ struct SyncOptions: Sendable {
         receivingBytesMax = configuration.receivingBytesMax
         gates = RateGates(configuration.rates)
         headTurns = configuration.headTurns
+        tellNodes = configuration.tellNodes
         balancers = configuration.balancers
     }
 

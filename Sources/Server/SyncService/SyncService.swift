@@ -18,6 +18,12 @@ public final class SyncService: Sendable {
 
         /// What other nodes of the store committed may not have been told.
         public func lostHints() { hub.lostHints() }
+
+        /// Who gets signals has changed in more ways than another node can tell.
+        public func audiencesChanged() { hub.audiencesChanged() }
+
+        /// Somebody signals through another node of the store.
+        public func signalled(_ signal: NodeSignal) { hub.signalledElsewhere(signal) }
     }
 
     /// The port in use.

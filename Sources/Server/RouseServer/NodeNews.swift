@@ -1,0 +1,139 @@
+import Feed
+import Model
+import SyncService
+import Wire
+
+/// What one node tells the others in one text. JSON with short names, for a text has 8,000 bytes.
+struct NodeText: Codable {
+    let from: String
+    var news: [NodeNews]
+}
+
+/// One thing to tell.
+enum NodeNews: Codable {
+    case moved(Moved)
+    case ended(Session, code: UInt32)
+    case challenged(Session)
+    case work(UInt8)
+    case deliveries
+    case audience(Audience)
+    case audiences
+    case signal(Typing)
+
+    /// A feed's newest head.
+    struct Moved: Codable {
+        let app, user: String
+        let head: UInt64
+        let kinds: UInt32
+        let isUrgent: Bool
+
+        init(_ change: FeedChange) {
+            (app, user) = (change.app.name, change.user.name)
+            (head, kinds, isUrgent) = (change.head, change.kinds, change.isUrgent)
+        }
+
+        var change: FeedChange {
+            FeedChange(
+                app: AppID(app), user: UserID(user), head: head, kinds: kinds,
+                isUrgent: isUrgent)
+        }
+    }
+
+    struct Session: Codable {
+        let app, user: String
+        let device: [UInt64]
+        let role: UInt64
+        let generation: UInt64
+
+        init(_ key: SessionKey) {
+            (app, user) = (key.app.name, key.user.name)
+            device = [key.device.high, key.device.low]
+            (role, generation) = (key.role.rawValue, key.generation)
+        }
+
+        var key: SessionKey? {
+            guard device.count == 2, let role = RoleKind(rawValue: role) else { return nil }
+            return SessionKey(
+                app: AppID(app), user: UserID(user),
+                device: DeviceID(high: device[0], low: device[1]), role: role,
+                generation: generation)
+        }
+    }
+
+    /// Of a conversation, or else of a sender.
+    struct Audience: Codable {
+        let app: String
+        var room: [UInt64]?
+        var user: String?
+
+        init(_ change: AudienceChange) {
+            switch change {
+            case .conversation(let app, let conversation):
+                self.app = app.name
+                room = [conversation.high, conversation.low]
+            case .sender(let app, let user):
+                self.app = app.name
+                self.user = user.name
+            }
+        }
+
+        var change: AudienceChange? {
+            if let room, room.count == 2 {
+                return .conversation(
+                    AppID(app), ConversationID(high: room[0], low: room[1]))
+            }
+            return user.map { .sender(AppID(app), UserID($0)) }
+        }
+    }
+
+    struct Typing: Codable {
+        let app, user: String
+        let room: [UInt64]
+        let kind, ttl: UInt32
+        let to: [String]
+
+        init(_ signal: NodeSignal) {
+            (app, user) = (signal.app.name, signal.sender.name)
+            room = [signal.conversation.high, signal.conversation.low]
+            (kind, ttl) = (signal.kind.rawValue, signal.ttlMs)
+            to = signal.users.map(\.name)
+        }
+
+        var signal: NodeSignal? {
+            guard room.count == 2, let kind = SignalKind(rawValue: kind) else { return nil }
+            return NodeSignal(
+                app: AppID(app), conversation: ConversationID(high: room[0], low: room[1]),
+                sender: UserID(user), kind: kind, ttlMs: ttl, users: to.map { UserID($0) })
+        }
+    }
+}
+
+/// What another node told.
+struct NodeTold {
+    var effects = Effects()
+    var signals: [NodeSignal] = []
+    /// Of more audiences than it told.
+    var haveAudiencesChanged = false
+
+    init(_ news: [NodeNews]) {
+        for one in news { take(one) }
+    }
+
+    private mutating func take(_ news: NodeNews) {
+        switch news {
+        case .moved(let moved): effects.changes.note(moved.change)
+        case .ended(let session, let code):
+            guard let key = session.key, let code = Code(rawValue: code) else { return }
+            effects.ended.append(EndedSession(session: key, code: code))
+        case .challenged(let session):
+            if let key = session.key { effects.challenged.append(key) }
+        case .work(let kinds): effects.background.formUnion(BackgroundWork(rawValue: kinds))
+        case .deliveries: effects.hasDeliveries = true
+        case .audience(let audience):
+            if let change = audience.change { effects.audiences.append(change) }
+        case .audiences: haveAudiencesChanged = true
+        case .signal(let typing):
+            if let signal = typing.signal { signals.append(signal) }
+        }
+    }
+}
