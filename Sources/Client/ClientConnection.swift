@@ -35,8 +35,8 @@ final class ClientConnection {
     private static let linger: UInt64 = 2_000
 
     init(
-        loop: Loop, endpoint: SyncEndpoint, tls: TLSContext, traffic: Traffic,
-        handler: @escaping (ClientConnection, Event) -> Void
+        loop: Loop, endpoint: SyncEndpoint, tls: TLSContext, resuming session: TLSSession?,
+        traffic: Traffic, handler: @escaping (ClientConnection, Event) -> Void
     ) {
         self.loop = loop
         self.traffic = traffic
@@ -51,13 +51,15 @@ final class ClientConnection {
             }
             self.dialing = nil
             switch result {
-            case .success(let stream): self.dialled(stream, endpoint, tls)
+            case .success(let stream): self.dialled(stream, endpoint, tls, session)
             case .failure(let error): self.end("\(error)")
             }
         }
     }
 
-    private func dialled(_ stream: Stream, _ endpoint: SyncEndpoint, _ tls: TLSContext) {
+    private func dialled(
+        _ stream: Stream, _ endpoint: SyncEndpoint, _ tls: TLSContext, _ session: TLSSession?
+    ) {
         guard !isGone else { return stream.close() }
         self.stream = stream
         stream.onBytes = { [unowned self] bytes in self.received(bytes) }
@@ -67,7 +69,7 @@ final class ClientConnection {
         stream.onClosed = { self.streamClosed() }
         stream.setNoDelay(true)
         do {
-            let engine = try tls.makeEngine(serverName: endpoint.serverName)
+            let engine = try tls.makeEngine(serverName: endpoint.serverName, resuming: session)
             self.engine = engine
             try engine.startHandshake()
             flush()
@@ -76,6 +78,12 @@ final class ClientConnection {
             end("\(error)")
         }
     }
+
+    /// What the server offered to go on with on the next connection, once.
+    func takeSession() -> TLSSession? { engine?.takeSession() }
+
+    /// Whether it goes on with the TLS session of an earlier one.
+    var isResumed: Bool { engine?.isResumed ?? false }
 
     private func received(_ bytes: UnsafeRawBufferPointer) {
         guard let engine, !isGone else { return }

@@ -43,8 +43,15 @@ private final class Sockets: @unchecked Sendable {
     let tls: TLSContext
     let traffic = Traffic()
     var open: [ObjectIdentifier: ClientConnection] = [:]
+    /// To go on with on the next connection, once.
+    var session: TLSSession?
 
     init(_ tls: TLSContext) { self.tls = tls }
+
+    func takeSession() -> TLSSession? {
+        defer { session = nil }
+        return session
+    }
 }
 
 /// One connection, between its loop and whoever asks for its events.
@@ -69,7 +76,8 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
         self.sockets = sockets
         let isDialling = thread.perform { [self] loop in
             sockets.open[ObjectIdentifier(self)] = ClientConnection(
-                loop: loop, endpoint: endpoint, tls: sockets.tls, traffic: sockets.traffic
+                loop: loop, endpoint: endpoint, tls: sockets.tls, resuming: sockets.takeSession(),
+                traffic: sockets.traffic
             ) { [self] _, event in heard(event) }
         }
         if !isDialling { tell(.closed(why: "the loop has ended")) }
@@ -103,9 +111,9 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
         switch event {
         case .connected: tell(.connected)
         case .received(let bytes):
-            if tell(.received(bytes), bytes: bytes.count) {
-                sockets.open[ObjectIdentifier(self)]?.isHeld = true
-            }
+            let connection = sockets.open[ObjectIdentifier(self)]
+            if let offered = connection?.takeSession() { sockets.session = offered }
+            if tell(.received(bytes), bytes: bytes.count) { connection?.isHeld = true }
         case .closed(let why):
             sockets.open[ObjectIdentifier(self)] = nil
             finish(last: .closed(why: why))

@@ -25,6 +25,8 @@ public struct SyncEndpoint: Equatable, Sendable {
 public final class Traffic {
     public internal(set) var received: UInt64 = 0
     public internal(set) var sent: UInt64 = 0
+    /// Connections that went on with the TLS session of an earlier one.
+    public internal(set) var resumed: UInt64 = 0
 }
 
 /// What a client tells its app. All are called on the client's loop.
@@ -65,6 +67,8 @@ public final class SyncClient {
     private var replica: ClientReplica
     private var connection: ClientConnection?
     private var decoder = FrameDecoder(limits: .beforeWelcome)
+    /// To go on with on the next connection, once.
+    private var session: TLSSession?
     private var timer: LoopTimer?
     private var waiting: [ClientReplica.Effect] = []
     private var isRunning = false
@@ -210,8 +214,12 @@ public final class SyncClient {
     private func heard(_ from: ClientConnection, _ event: ClientConnection.Event) {
         guard from === connection, !isClosed else { return }
         switch event {
-        case .connected: with { $0.connected(now: $1) }
-        case .received(let bytes): received(bytes, from)
+        case .connected:
+            if from.isResumed { traffic.resumed += 1 }
+            with { $0.connected(now: $1) }
+        case .received(let bytes):
+            received(bytes, from)
+            if let offered = from.takeSession() { session = offered }
         case .closed(let why):
             framesEnded()
             connection = nil
@@ -267,10 +275,11 @@ public final class SyncClient {
             connection?.leave()
             decoder = FrameDecoder(limits: .beforeWelcome)
             connection = ClientConnection(
-                loop: loop, endpoint: endpoint, tls: tls, traffic: traffic
+                loop: loop, endpoint: endpoint, tls: tls, resuming: session, traffic: traffic
             ) {
                 [weak self] from, event in self?.heard(from, event)
             }
+            session = nil
             connection?.isHeld = isHeld
         case .send(let frame): connection?.send(frame.encoded)
         case .raiseLimits(let limits): decoder.limits = limits

@@ -124,11 +124,12 @@ struct Fixture {
     }
 
     func client(
-        protocols: [String] = ["rouse/1"], limits: TLSLimits = TLSLimits()
+        protocols: [String] = ["rouse/1"], keepsSessions: Bool = false,
+        limits: TLSLimits = TLSLimits()
     ) throws -> TLSContext {
         try TLSContext.client(
             trustedCertificates: Array(certificates.authorityPEM.utf8), protocols: protocols,
-            limits: limits)
+            keepsSessions: keepsSessions, limits: limits)
     }
 
     func pair(delivery: Delivery = .whole) throws -> EnginePair {

@@ -24,7 +24,8 @@ enum Operation: CaseIterable {
     case removeCredential, suspendApp, resumeApp, removeDevice
     // The server's own.
     case continueFanOut, continueDeletions, coalesceReceipts, enforceRetention, start, restore
-    case claimPushes, finishPush, keepProviderToken, sweepWakes, keepAlive, beat, publishDue
+    case claimPushes, finishPush, keepProviderToken, keepTicketKeys, sweepWakes, keepAlive
+    case beat, publishDue
     case advanceCampaigns, claimDeliveries, finishDelivery
 
     /// What the server does by itself.
@@ -71,6 +72,7 @@ extension Operation {
         case .claimPushes: self = .claimPushes
         case .finishPush: self = .finishPush
         case .keepProviderToken: self = .keepProviderToken
+        case .keepTicketKeys: self = .keepTicketKeys
         case .sweepWakes: self = .sweepWakes
         // Both move the same row.
         case .keepAlive, .rested: self = .keepAlive
@@ -216,8 +218,8 @@ extension Operation {
             .removeCredential, .suspendApp, .resumeApp:
             [.app: .nobody]
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
-            .restore, .claimPushes, .finishPush, .keepProviderToken, .sweepWakes, .keepAlive,
-            .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
+            .restore, .claimPushes, .finishPush, .keepProviderToken, .keepTicketKeys,
+            .sweepWakes, .keepAlive, .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
             [.store: .nobody]
         }
     }

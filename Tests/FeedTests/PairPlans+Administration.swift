@@ -152,6 +152,11 @@ extension PairWorld {
         case .keepProviderToken:
             return .keepProviderToken(
                 KeepProviderToken(team: "T", keyID: "K", fingerprint: [1], token: "t"))
+        case .keepTicketKeys:
+            return .keepTicketKeys(
+                TicketKey(
+                    name: [UInt8](repeating: UInt8(some), count: 16),
+                    secret: [UInt8](repeating: 7, count: 64)))
         case .sweepWakes: return .sweepWakes(rows: 20)
         case .keepAlive: return .keepAlive
         case .beat:

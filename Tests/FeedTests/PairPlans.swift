@@ -27,8 +27,8 @@ extension PairWorld {
             .removeCredential, .suspendApp, .resumeApp:
             ofApp(operation, on: thing)
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
-            .restore, .claimPushes, .finishPush, .keepProviderToken, .sweepWakes, .keepAlive,
-            .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
+            .restore, .claimPushes, .finishPush, .keepProviderToken, .keepTicketKeys,
+            .sweepWakes, .keepAlive, .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
             turn(operation)
         }
     }

@@ -38,6 +38,45 @@ struct NodesTests {
         #expect(second.log.contains("PostgreSQL, schema nodes_start"))
     }
 
+    @Test(
+        "a TLS session goes on on any node, for as long as a key of theirs opens its ticket",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func resumes() throws {
+        let settings = try settings("nodes_resume")
+        /// The keys become older, as over a night without a node.
+        func age(hours: Int) throws {
+            let done = try PostgresPeer.shared().psql(
+                "UPDATE nodes_resume.meta SET number = number - \(hours * 3_600_000) "
+                    + "WHERE name LIKE 'ticket_key_%'")
+            #expect(done == "", "\(done)")
+        }
+        let first = try RealServer(settings: settings)
+        let second = try RealServer(settings: settings, besides: first)
+        try first.resumes("wrrr", at: [first, second, first, second])
+        for node in [first, second] { node.stop() }
+        try age(hours: 13)
+        let third = try RealServer(settings: settings, besides: first)
+        try first.resumes("rr", at: [third, third])
+        third.stop()
+        try age(hours: 24)
+        let fourth = try RealServer(settings: settings, besides: first)
+        // Another certificate, which a session that went on would not have shown.
+        try first.resumes("wr", at: [fourth, fourth], authority: fourth)
+        let metrics = String(decoding: try fourth.metrics(), as: UTF8.self)
+        #expect(metrics.contains("rouse_tls_resumed_total 1"))
+    }
+
+    @Test(
+        "a TLS session goes on over a restart of a server on a file",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func resumesOnAFile() throws {
+        let first = try RealServer()
+        try first.resumes("wr", at: [first, first])
+        first.stop()
+        let second = try RealServer(storePath: first.path("rouse.db"), besides: first)
+        try first.resumes("rr", at: [second, second])
+    }
+
     @Test("without a server at the address the start says so in words")
     func nobody() throws {
         let outcome = try Program.run([

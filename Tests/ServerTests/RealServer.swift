@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import Glibc
+import Testing
 
 /// `rouse serve` as an operator runs it, in a folder of its own, with one app `chat`, its issuer
 /// key and an API key. Its log (standard error) is the folder's `server.log`.
@@ -162,6 +163,26 @@ final class RealServer {
         let output = pipe.fileHandleForReading.readDataToEndOfFile()
         peer.waitUntilExit()
         return (String(decoding: output, as: UTF8.self), peer.terminationStatus)
+    }
+
+    /// Connects to each of the servers in turn with the TLS session of the connection before, which
+    /// lies in this one's folder.
+    ///
+    /// - Parameters:
+    ///   - how: `w` for each that is to be a whole handshake, `r` for one that goes on.
+    ///   - authority: whose certificate is expected of a whole one; `nil`: this server's.
+    func resumes(_ how: String, at servers: [RealServer], authority: RealServer? = nil) throws {
+        for server in servers {
+            // A server listens a moment before the store has told it the keys.
+            for _ in 0..<600 where !server.log.contains("tls.ticket_keys") {
+                Thread.sleep(forTimeInterval: 0.05)
+            }
+        }
+        let (output, status) = try (authority ?? self).runPeer(
+            "resumed.py",
+            [how, "--session", path("session.pem")]
+                + servers.flatMap { ["--to", "\($0.devicePort)"] })
+        #expect(status == 0 && output.contains("resumed \(how): ok"), "\(output)")
     }
 
     /// Ends the server, orderly and at once; one that hangs is killed, and the test that made it

@@ -15,6 +15,8 @@ public final class TLSContext {
     let buffers = TLSBuffers()
     let limits: TLSLimits
     private let isServer: Bool
+    /// Read by OpenSSL's callback through a raw pointer, so they live as long as the context.
+    let ticketKeys = TicketKeys()
     /// Read by OpenSSL's callbacks through a raw pointer, so it lives as long as the context.
     private let protocols: ProtocolList
 
@@ -48,8 +50,8 @@ public final class TLSContext {
     ///     offers others only is refused with the alert `no_application_protocol`.
     ///   - requireProtocol: refuse a client that offers none in the same way.
     ///   - minimumVersion: the oldest protocol version spoken.
-    ///   - tickets: session tickets sent after a full handshake, 0 or 1. Resumption saves no CPU
-    ///     here, so the default is none.
+    ///   - tickets: session tickets sent after a handshake, 0 or 1, under a key of this context
+    ///     alone. For keys that several contexts share, see `use(ticketKeys:lifetime:)`.
     ///   - clientAuthorities: PEM of the authorities whose client certificates are asked for; a
     ///     client may still come without one, then `peerCertificateSubject` is nil.
     ///   - takesAnyClientCertificate: ask for a client certificate and take any, or none: the
@@ -106,10 +108,11 @@ public final class TLSContext {
     ///     of them is refused.
     ///   - certificateChain: a client certificate, for servers that ask for one.
     ///   - privateKey: its key.
+    ///   - keepsSessions: whether engines hand out what a server offers to go on with.
     /// - Throws: a configuration error of `TLSError`.
     public static func client(
         trustedCertificates: [UInt8]?, protocols: [String], minimumVersion: TLSVersion = .tls12,
-        certificateChain: [UInt8]? = nil, privateKey: [UInt8]? = nil,
+        certificateChain: [UInt8]? = nil, privateKey: [UInt8]? = nil, keepsSessions: Bool = false,
         limits: TLSLimits = TLSLimits()
     ) throws(TLSError) -> TLSContext {
         precondition(
@@ -131,6 +134,7 @@ public final class TLSContext {
             throw .configurationRefused(ErrorQueue.takeText())
         }
         SSL_CTX_set_verify(made.context, SSL_VERIFY_PEER, nil)
+        if keepsSessions { made.keepSessions() }
         if let time = limits.checkTime {
             X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(made.context), Int(time / 1000))
         }
@@ -151,16 +155,21 @@ public final class TLSContext {
     ///   - serverName: a host name, or an IP address as text. Names are sent to the server (RFC
     ///     6066 section 3 forbids that for addresses).
     ///   - verifyHost: whether the certificate must name `serverName`; false for tools only.
+    ///   - session: one that a server of this name offered. It is offered back, once, for a second
+    ///     use would let others tell that both connections are of one client (RFC 8446 appendix
+    ///     C.4).
     /// - Throws: `configurationRefused` if the name cannot be a host name.
-    public func makeEngine(serverName: String, verifyHost: Bool = true) throws(TLSError)
-        -> TLSEngine
-    {
+    public func makeEngine(
+        serverName: String, verifyHost: Bool = true, resuming session: TLSSession? = nil
+    ) throws(TLSError) -> TLSEngine {
         precondition(!isServer, "a server's engine has no server name")
         guard !serverName.isEmpty, serverName.utf8.count <= 255,
             serverName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { throw .configurationRefused("not a host name: \(serverName)") }
         let ssl = newConnection()
         SSL_set_connect_state(ssl)
+        // What cannot be offered is left out: the handshake is a whole one then.
+        if let session { SSL_set_session(ssl, session.session) }
         let engine = TLSEngine(ssl: ssl, context: self, isServer: false)
         let parameters = SSL_get0_param(ssl)
         ErrorQueue.clear()

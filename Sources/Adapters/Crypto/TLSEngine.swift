@@ -32,12 +32,16 @@ public final class TLSEngine {
     /// Data bytes that have not earned a record back yet.
     private var unearned = 0
     private var recordsUnderKey = 0
+    /// The newest that the server offered.
+    private var session: TLSSession?
 
     init(ssl: OpaquePointer, context: TLSContext, isServer: Bool) {
         self.ssl = ssl
         self.context = context
         self.isServer = isServer
         buffers = context.buffers
+        // Read by the callback of `keepSessions`, which runs within this engine's own calls.
+        if !isServer { SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) }
     }
 
     deinit {
@@ -277,6 +281,20 @@ public final class TLSEngine {
         buffers.clearOutput()
         buffers.stagedCount = 0
     }
+
+    // MARK: Going on with a session
+
+    func offered(_ session: TLSSession) { self.session = session }
+
+    /// What the server offered to go on with on another connection, once; `nil`: nothing, or the
+    /// context keeps none.
+    public func takeSession() -> TLSSession? {
+        defer { session = nil }
+        return session
+    }
+
+    /// Whether this connection goes on with the session of an earlier one.
+    public var isResumed: Bool { isHandshakeComplete && SSL_session_reused(ssl) == 1 }
 
     // MARK: What was agreed
 

@@ -55,6 +55,8 @@ public enum StoreRequest: Equatable, Sendable {
     case claimPushes(ClaimPushes)
     case finishPush(FinishPush)
     case keepProviderToken(KeepProviderToken)
+    /// Asks for the keys of TLS session tickets, and brings one just drawn, in case one is due.
+    case keepTicketKeys(TicketKey)
     /// Each second: sessions whose device did not come back, graces and leases that ended, alerts
     /// past their retention; at most `rows` of each.
     case sweepWakes(rows: Int)
@@ -295,6 +297,8 @@ public enum StoreAnswer: Equatable, Sendable {
     /// The class of the answer; `nil`: the claim was not the newest any more.
     case pushFinished(PushAnswer?)
     case providerToken(KeptProviderToken)
+    /// Those in force, the newest first.
+    case ticketKeys([KeptTicketKey])
     case webhook(WebhookRecord)
     case deliveries(ClaimedDeliveries)
     /// `nil`: the claim was not the newest any more.

@@ -116,6 +116,8 @@ extension StoreRequest {
         case .claimPushes, .rested: []
         case .finishPush: [.finishPush]
         case .keepProviderToken: [.providerToken]
+        // One that was lost is drawn anew.
+        case .keepTicketKeys: []
         }
     }
 }

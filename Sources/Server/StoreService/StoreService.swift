@@ -43,7 +43,8 @@ public final class StoreService: Sendable {
     private let reads: Mailbox<ReadJob>
     public let health: StoreHealth
     public let apps: AppDirectory
-    private let isShared: Bool
+    /// Others may write to the store, too.
+    public let isShared: Bool
 
     private init(
         writerThread: LoopThread, readerThread: LoopThread, writes: Mailbox<WriteJob>,

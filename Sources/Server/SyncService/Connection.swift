@@ -182,6 +182,7 @@ final class Connection {
         handshakeDeadline = nil
         shell.handshakeEnded(number)
         shell.metrics.handshakeSeconds.observe(milliseconds: shell.now.since(acceptedAt))
+        if engine?.isResumed == true { shell.metrics.resumed.add() }
         beginSession()
     }
 

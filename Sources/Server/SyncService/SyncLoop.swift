@@ -19,6 +19,9 @@ final class SyncLoop {
     private(set) var index = 0
     private let loopCount: Int
     private var context: TLSContext
+    /// The first one seals tickets.
+    private var ticketKeys: [TLSTicketKey] = []
+    private var ticketKeyKeeper: TicketKeyKeeper?
     private var listener: Listener?
     private var plainListener: Listener?
     private var store: StoreClient?
@@ -77,11 +80,20 @@ final class SyncLoop {
         }
         inbox = mailbox
         index = hub.add(mailbox)
+        ticketKeyKeeper = TicketKeyKeeper(loop: loop, service: service) { [unowned self] keys in
+            guard keys != self.ticketKeys else { return }
+            self.ticketKeys = keys
+            self.context.use(ticketKeys: keys, lifetime: Self.ticketSeconds)
+            log.info(
+                "tls.ticket_keys", [LogField("loop", self.index), LogField("keys", keys.count)])
+        }
         timer = loop.timer { [unowned self] in self.deadlinesReached() }
         headTimer = loop.timer { [unowned self] in self.turnOverHeads() }
         headTimer?.start(
             afterMilliseconds: options.headTurn, repeatingMilliseconds: options.headTurn)
     }
+
+    private static let ticketSeconds = Int(TicketKey.ticketLifetime / 1_000)
 
     static func context(_ tls: TLSMaterial) throws -> TLSContext {
         try TLSContext.server(
@@ -124,6 +136,7 @@ final class SyncLoop {
     /// New connections get the new certificate, old ones keep theirs.
     func reload(_ tls: TLSMaterial) throws {
         context = try Self.context(tls)
+        context.use(ticketKeys: ticketKeys, lifetime: Self.ticketSeconds)
     }
 
     /// The rates are those of all loops, and changed by the service.
@@ -510,6 +523,7 @@ final class SyncLoop {
     func abandonAll() {
         for connection in Array(connections.values) { connection.abandon("stopped") }
         store?.close()
+        ticketKeyKeeper?.close()
         headTimer?.close()
         timer?.close()
         inbox?.close()

@@ -7,6 +7,7 @@ public struct SyncMetrics: Sendable {
     let open: Gauge
     let handshaking: Gauge
     let handshakeFailures: CounterFamily
+    let resumed: Counter
     let handshakeSeconds: Histogram
     let closes: CounterFamily
     let framesReceived: FrameCounters
@@ -31,6 +32,8 @@ public struct SyncMetrics: Sendable {
         handshakeFailures = metrics.counters(
             "rouse_tls_failures_total", "TLS connections that failed, by stage.",
             labels: ["stage"])
+        resumed = metrics.counter(
+            "rouse_tls_resumed_total", "TLS handshakes that went on with an earlier session.")
         handshakeSeconds = metrics.histogram(
             "rouse_tls_handshake_seconds", "From accept to the end of the TLS handshake.")
         closes = metrics.counters(

@@ -8,6 +8,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
@@ -27,3 +28,14 @@ static inline uint64_t rouse_SSL_OP_PRIORITIZE_CHACHA(void) { return SSL_OP_PRIO
 
 // XN_FLAG_RFC2253 is an expression of casts.
 static inline unsigned long rouse_XN_FLAG_RFC2253(void) { return XN_FLAG_RFC2253; }
+
+// Each OSSL_PARAM points to a name, which in Swift would be gone with the call that made it.
+static inline int rouse_use_hmac_sha256(EVP_MAC_CTX *context, const unsigned char *key,
+                                        size_t count) {
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_MAC_CTX_set_params(context, parameters);
+}

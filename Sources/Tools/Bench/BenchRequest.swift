@@ -19,7 +19,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     case scheduleMessage, cancelScheduled, publishDue
     case createCampaign, controlCampaign, tag, advanceCampaigns
     case continueFanOut, continueDeletions, coalesceReceipts, enforceRetention, start, restore
-    case claimPushes, finishPush, keepProviderToken, sweepWakes, keepAlive, beat
+    case claimPushes, finishPush, keepProviderToken, keepTicketKeys, sweepWakes, keepAlive, beat
 
     /// The kinds in which a request is driven, or why none does.
     public enum Place: Equatable, Sendable {
@@ -60,6 +60,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .claimPushes: self = .claimPushes
         case .finishPush: self = .finishPush
         case .keepProviderToken: self = .keepProviderToken
+        case .keepTicketKeys: self = .keepTicketKeys
         case .sweepWakes: self = .sweepWakes
         // Both move the same row.
         case .keepAlive, .rested: self = .keepAlive
@@ -183,6 +184,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .restore: .none("made of a backup, before anybody is served")
         case .claimPushes, .finishPush: .kinds([.pushes])
         case .keepProviderToken: .kinds([.providerToken])
+        case .keepTicketKeys: .none("four rows, twice a day")
         case .sweepWakes: .kinds([.suspendApp, .removeApp, .start, .expire])
         case .keepAlive: .kinds([.alive])
         case .beat: .none("of stores that several nodes share")

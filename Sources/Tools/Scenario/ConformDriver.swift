@@ -205,7 +205,8 @@ private final class DrivenDevice {
             endpoint: SyncEndpoint(
                 host: options.host, port: options.port, serverName: options.serverName),
             tls: try TLSContext.client(
-                trustedCertificates: Array(options.authorityPEM.utf8), protocols: ["rouse/1"]),
+                trustedCertificates: Array(options.authorityPEM.utf8), protocols: ["rouse/1"],
+                keepsSessions: true),
             store: store, configuration: configuration, seed: seed, events: events)
     }
 

@@ -172,7 +172,8 @@ public final class Replay {
             endpoint: SyncEndpoint(
                 host: "127.0.0.1", port: server.devicePort, serverName: "localhost"),
             tls: try TLSContext.client(
-                trustedCertificates: Array(authorityPEM.utf8), protocols: ["rouse/1"]),
+                trustedCertificates: Array(authorityPEM.utf8), protocols: ["rouse/1"],
+                keepsSessions: true),
             app: Self.app,
             issuer: IdentityIssuer(
                 issuer: "rouse-scenario", keyID: Self.keyID, key: issuer, app: Self.app),

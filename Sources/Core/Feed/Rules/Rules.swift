@@ -159,6 +159,7 @@ extension Work {
         case .restore(let half): return try restore(epochHalf: half)
         case .finishPush(let request): return try finishPush(request)
         case .keepProviderToken(let request): return try keepProviderToken(request)
+        case .keepTicketKeys(let drawn): return try keepTicketKeys(drawn)
         case .webhooks(let request): return try carryOut(request)
         case .schedules(let request): return try carryOut(request)
         case .campaigns(let request): return try carryOut(request)

@@ -41,6 +41,7 @@ extension StoreRequest {
         case .claimPushes: "claim_pushes"
         case .finishPush: "finish_push"
         case .keepProviderToken: "provider_token"
+        case .keepTicketKeys: "ticket_keys"
         case .sweepWakes: "sweep"
         case .keepAlive: "alive"
         case .rested: "rested"
@@ -97,7 +98,7 @@ extension StoreRequest {
         case .keepAlive, .rested: return costs.queue
         // The first turn over the sessions of a node that is gone.
         case .beat: return costs.turn + costs.queue
-        case .keepProviderToken: return 16
+        case .keepProviderToken, .keepTicketKeys: return 16
         }
     }
 }

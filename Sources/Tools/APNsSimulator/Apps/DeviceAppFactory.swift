@@ -86,7 +86,8 @@ final class DeviceAppFactory {
         if let context = contexts[path] { return context }
         guard contexts.count < Self.contextsMax else { throw Problem.full("authorities") }
         let context = try TLSContext.client(
-            trustedCertificates: try Self.bytes(path), protocols: ["rouse/1"])
+            trustedCertificates: try Self.bytes(path), protocols: ["rouse/1"],
+            keepsSessions: true)
         contexts[path] = context
         return context
     }
