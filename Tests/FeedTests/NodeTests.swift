@@ -29,6 +29,66 @@ import Testing
         #expect(try expected == [nil])
     }
 
+    /// What a beat tells its node.
+    private func standing(_ node: NodeBeat, _ connections: Int = 0) throws -> NodeStanding? {
+        var beat = node
+        beat.connections = connections
+        try world.ask(.beat(beat))
+        return world.node
+    }
+
+    private func order(_ order: NodeOrder) throws -> [NodeRecord] {
+        guard case .ordered(let nodes) = try world.ask(.order(order)) else { return [] }
+        return nodes
+    }
+
+    @Test("a node that is to drain hears so with each beat, until it is to go on")
+    func drains() throws {
+        #expect(try standing(first) == NodeStanding())
+        #expect(try standing(second)?.hasOthers == true)
+        #expect(try order(.drain(name: "three")) == [])
+        #expect(try order(.drain(name: "one")).map(\.boot) == [first.boot])
+        for _ in 0..<2 {
+            world.pass(2_000)
+            #expect(try standing(first) == NodeStanding(drains: true, hasOthers: true))
+            // Nobody goes to a node that drains.
+            #expect(try standing(second) == NodeStanding(drains: false, hasOthers: false))
+        }
+        #expect(try order(.resume(name: "one")).map(\.drains) == [false])
+        #expect(try standing(first) == NodeStanding(hasOthers: true))
+        #expect(try standing(second)?.hasOthers == true)
+        // The next process of the name is another node.
+        #expect(try order(.drain(name: "one")).count == 1)
+        let next = NodeBeat(boot: BootID(high: 9, low: 11), name: "one")
+        #expect(try standing(next)?.drains == false)
+    }
+
+    @Test("nodes above the mean of those that take devices send their surplus away, once")
+    func rebalances() throws {
+        let third = NodeBeat(boot: BootID(high: 9, low: 12), name: "three")
+        _ = try standing(first, 10)
+        _ = try standing(second, 3)
+        _ = try standing(third, 500)
+        _ = try order(.drain(name: "three"))
+        // 13 over two nodes: 7 is the mean.
+        let told = try order(.rebalance)
+        #expect(told.map(\.boot) == [first.boot] && told.map(\.surplus) == [3])
+        #expect(try standing(first, 10)?.surplus == 3)
+        #expect(try standing(first, 10)?.surplus == 0)
+        #expect(try standing(second, 3)?.surplus == 0)
+        _ = try standing(first, 7)
+        _ = try standing(second, 6)
+        #expect(try order(.rebalance) == [])
+    }
+
+    @Test("a row tells what its node holds")
+    func holds() throws {
+        try world.ask(
+            .beat(NodeBeat(boot: first.boot, name: "one", version: "9.8", connections: 4)))
+        let row = try world.all(NodeRecord.self).first
+        #expect(row?.version == "9.8" && row?.connections == 4)
+    }
+
     @Test func sessionsOfANodeThatSaysNothingAreTakenForGone() throws {
         try start(first)
         try world.login("anna", DeviceID(high: 1, low: 1))

@@ -25,7 +25,7 @@ enum Operation: CaseIterable {
     // The server's own.
     case continueFanOut, continueDeletions, coalesceReceipts, enforceRetention, start, restore
     case claimPushes, finishPush, keepProviderToken, keepTicketKeys, sweepWakes, keepAlive
-    case beat, publishDue
+    case beat, order, publishDue
     case advanceCampaigns, claimDeliveries, finishDelivery
 
     /// What the server does by itself.
@@ -77,6 +77,7 @@ extension Operation {
         // Both move the same row.
         case .keepAlive, .rested: self = .keepAlive
         case .beat: self = .beat
+        case .order: self = .order
         }
     }
 
@@ -219,7 +220,8 @@ extension Operation {
             [.app: .nobody]
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
             .restore, .claimPushes, .finishPush, .keepProviderToken, .keepTicketKeys,
-            .sweepWakes, .keepAlive, .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
+            .sweepWakes, .keepAlive, .beat, .order, .publishDue, .advanceCampaigns,
+            .claimDeliveries, .finishDelivery:
             [.store: .nobody]
         }
     }

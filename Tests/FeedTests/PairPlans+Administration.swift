@@ -162,6 +162,7 @@ extension PairWorld {
         case .beat:
             return .beat(
                 NodeBeat(boot: BootID(high: 9, low: 9 + chance.next() % 2), name: "node"))
+        case .order: return .order(chance.next() % 2 == 0 ? .rebalance : .drain(name: "node"))
         case .publishDue: return .schedules(.publishDue(rows: some))
         case .advanceCampaigns: return .campaigns(.advance(devices: some))
         case .claimDeliveries:

@@ -28,7 +28,8 @@ extension PairWorld {
             ofApp(operation, on: thing)
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
             .restore, .claimPushes, .finishPush, .keepProviderToken, .keepTicketKeys,
-            .sweepWakes, .keepAlive, .beat, .publishDue, .advanceCampaigns, .claimDeliveries, .finishDelivery:
+            .sweepWakes, .keepAlive, .beat, .order, .publishDue, .advanceCampaigns,
+            .claimDeliveries, .finishDelivery:
             turn(operation)
         }
     }

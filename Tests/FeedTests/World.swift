@@ -31,6 +31,8 @@ final class World {
     var audiences: [AudienceChange] = []
     /// What the last request or query passed over.
     private(set) var unreadable: [UnreadableRow] = []
+    /// What it told the node whose beat it was.
+    private(set) var node: NodeStanding?
     /// What it cost.
     var rows = RowCount()
     /// Told of each transaction.
@@ -76,6 +78,7 @@ final class World {
         challenged = outcome.effects.challenged
         audiences = outcome.effects.audiences
         unreadable = outcome.effects.unreadable
+        node = outcome.effects.node
         rows = outcome.rows
         return outcome.answer
     }

@@ -77,6 +77,28 @@ struct NodesTests {
         try first.resumes("rr", at: [second, second])
     }
 
+    @Test(
+        "a node is drained without its end, goes on, and gives a surplus to another",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func drains() throws {
+        let settings = try settings("nodes_drain")
+        let first = try RealServer(settings: settings + ["node.name=one"])
+        let second = try RealServer(settings: settings + ["node.name=two"], besides: first)
+        let nodes = [first, second]
+        let (output, status) = try first.runPeer(
+            "drained.py",
+            [
+                "--rouse", Program.path, "--names", "one,two",
+                "--ports", nodes.map { "\($0.devicePort)" }.joined(separator: ","),
+                "--apis", nodes.map { "\($0.apiPort)" }.joined(separator: ","),
+                "--cas", nodes.map { $0.path("ca.pem") }.joined(separator: ","),
+            ] + settings.flatMap { ["--set", $0] })
+        #expect(status == 0 && output.contains("drained.py: ok"), "\(output)\n\(first.log)")
+        let nobody = try Program.run(
+            ["node", "drain", "three"] + settings.flatMap { ["--set", $0] })
+        #expect(nobody.status == 69 && nobody.errors.contains("no node three is there"))
+    }
+
     @Test("without a server at the address the start says so in words")
     func nobody() throws {
         let outcome = try Program.run([

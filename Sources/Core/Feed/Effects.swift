@@ -20,6 +20,8 @@ public struct Effects: Equatable, Sendable {
     public var schedule = ScheduleEffects()
     /// Whose signals and receipts may reach others than before.
     public var audiences: [AudienceChange] = []
+    /// Of a beat: what the node is to do.
+    public var node: NodeStanding?
     /// What could not be read and was passed over or set aside, for the log.
     public var unreadable: [UnreadableRow] = []
 
@@ -40,6 +42,7 @@ public struct Effects: Equatable, Sendable {
         wakes += later.wakes
         schedule += later.schedule
         audiences += later.audiences
+        node = later.node ?? node
         unreadable += later.unreadable
     }
 

@@ -68,6 +68,8 @@ public enum StoreRequest: Equatable, Sendable {
     /// Of a store with several nodes, every 2 s: this one is there. Nodes whose lease is over are
     /// taken for gone, as is each session of theirs after `reconnectWindow`.
     case beat(NodeBeat)
+    /// An operator's wish for a node, or for all of them; they find it with their next beat.
+    case order(NodeOrder)
 }
 
 /// Names the session that asks: an answer for a session that is not the newest of its device and
@@ -299,6 +301,8 @@ public enum StoreAnswer: Equatable, Sendable {
     case providerToken(KeptProviderToken)
     /// Those in force, the newest first.
     case ticketKeys([KeptTicketKey])
+    /// The nodes concerned, as they stand now.
+    case ordered([NodeRecord])
     case webhook(WebhookRecord)
     case deliveries(ClaimedDeliveries)
     /// `nil`: the claim was not the newest any more.
@@ -525,9 +529,39 @@ public enum StoreReading: Equatable, Sendable {
 public struct NodeBeat: Equatable, Sendable {
     public var boot: BootID
     public var name: String
+    /// The program's.
+    public var version: String
+    /// Device connections now.
+    public var connections: Int
 
-    public init(boot: BootID, name: String) {
+    public init(boot: BootID, name: String, version: String = "", connections: Int = 0) {
         self.boot = boot
         self.name = name
+        self.version = version
+        self.connections = connections
+    }
+}
+
+/// What an operator wants of nodes.
+public enum NodeOrder: Equatable, Sendable {
+    /// The nodes of this name send their devices to the others, and take no new ones.
+    case drain(name: String)
+    /// They take devices again.
+    case resume(name: String)
+    /// Nodes with more connections than the mean send their surplus away.
+    case rebalance
+}
+
+/// How a node stands among the others, as its beat finds it.
+public struct NodeStanding: Equatable, Sendable {
+    /// It is to have no devices.
+    public var drains: Bool
+    /// Devices to send away now.
+    public var surplus: Int
+    /// Another node is there and takes devices.
+    public var hasOthers: Bool
+
+    public init(drains: Bool = false, surplus: Int = 0, hasOthers: Bool = false) {
+        (self.drains, self.surplus, self.hasOthers) = (drains, surplus, hasOthers)
     }
 }

@@ -37,9 +37,16 @@ extension Server {
     ]
 
     /// The same where several nodes share the store.
-    static func duties(of node: NodeBeat?) -> [StoreDuty] {
+    static func duties(
+        of node: NodeBeat?, _ connections: @escaping @Sendable () -> Int
+    ) -> [StoreDuty] {
         guard let node else { return duties }
-        return duties + [StoreDuty(name: "beat", request: .beat(node), interval: 2_000)]
+        @Sendable func beat() -> NodeBeat {
+            var beat = node
+            beat.connections = connections()
+            return beat
+        }
+        return duties + [StoreDuty(name: "beat", request: .beat(beat()), interval: 2_000)]
     }
 
     /// What works and should not stay so.

@@ -38,6 +38,11 @@ public final class Server: Sendable {
     private let gateway: PushGateway
     private let webhooks: Webhooks
     private let isDraining: Flag
+    /// What operators want of this node; on a file nothing.
+    private let desk: NodeDesk
+
+    /// The program's version.
+    public static let version = "0.1.0"
 
     /// Starts everything; when this returns, devices and backends are served.
     public static func start(
@@ -71,7 +76,13 @@ public final class Server: Sendable {
         let wakes = WakeMetrics(metrics)
         let schedule = ScheduleMetrics(metrics)
         let place = configuration.storePlace
-        let node = place.isShared ? NodeBeat(boot: boot, name: Self.nodeName(configuration)) : nil
+        let node =
+            place.isShared
+            ? NodeBeat(boot: boot, name: Self.nodeName(configuration), version: Self.version) : nil
+        let isDraining = Flag()
+        self.isDraining = isDraining
+        let desk = NodeDesk(isDraining: isDraining, log: log)
+        self.desk = desk
         let hints =
             place.isShared
             ? NodeHints(place, boot: boot) { told in
@@ -87,12 +98,13 @@ public final class Server: Sendable {
             } : nil
         self.hints = hints
         store = try StoreService.start(
-            duties: Self.duties(of: node), boot: boot,
+            duties: Self.duties(of: node) { doorbell.connections }, boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
             open: { try place.open() },
             onCommit: { effects in
                 doorbell.committed(effects)
                 hints?.committed(effects)
+                if let standing = effects.node { desk.take(standing) }
                 wakes.note(effects.wakes)
                 schedule.note(effects.schedule)
                 if effects.background.contains(.pushes) { pushes.ring() }
@@ -101,8 +113,6 @@ public final class Server: Sendable {
         hints?.start()
         Self.register(metrics, store: store)
         Self.register(metrics, place: place)
-        let isDraining = Flag()
-        self.isDraining = isDraining
         var settings = SyncServiceConfiguration(
             host: configuration.listenHost, port: configuration.listenPort,
             loops: configuration.loops > 0
@@ -170,6 +180,7 @@ public final class Server: Sendable {
             store.stop()
             throw ServerError("webhooks: \(error)")
         }
+        desk.serve(sync)
         addresses = Addresses(
             devicePort: sync.port, plainPort: sync.plainPort, apiPort: api.port,
             consolePort: api.consolePort,
@@ -241,11 +252,14 @@ public final class Server: Sendable {
     /// Tells every client when to come back, serves on until the deadline, and ends. `done` is
     /// called when no connection is left, or at the deadline.
     public func drain(done: @escaping @Sendable () -> Void) {
-        isDraining.set()
+        isDraining.raise(.end)
         Failpoint.hit(.drainBegun)
         let seconds = current.value.drainSeconds
-        log.info("drain.started", [LogField("seconds", seconds)])
-        sync.drain(within: seconds * 1000, done: done)
+        let isElsewhere = desk.hasOthers
+        log.info(
+            "drain.started",
+            [LogField("seconds", seconds), LogField("elsewhere", isElsewhere)])
+        sync.drain(within: seconds * 1000, isElsewhere: isElsewhere, done: done)
     }
 
     /// Ends at once; everything acknowledged is on disk.
@@ -268,13 +282,4 @@ public struct ServerError: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
 
     public init(_ description: String) { self.description = description }
-}
-
-/// Set once, read from any thread.
-final class Flag: Sendable {
-    private let lock = Lock()
-    private nonisolated(unsafe) var value = false  // guarded by `lock`
-
-    var isSet: Bool { lock.withLock { value } }
-    func set() { lock.withLock { value = true } }
 }

@@ -139,51 +139,6 @@ public enum StoreCopy {
     }
 }
 
-/// The nodes of a store, for `rouse node list`.
-public struct NodeList: Codable, Equatable, Sendable {
-    public struct Node: Codable, Equatable, Sendable {
-        public var name: String
-        public var boot: String
-        public var startedAt: Date
-        /// It is taken for gone from then on, unless it says again that it is there.
-        public var until: Date
-        public var isThere: Bool
-        public var sessions: Int
-        /// More sessions than were counted.
-        public var hasMoreSessions: Bool
-    }
-
-    public var nodes: [Node]
-
-    /// Sessions that are counted, of all nodes.
-    private static let sessionsMax = 100_000
-
-    /// - Throws: `StoreCopy.Refusal`: the store cannot be read, and why.
-    public static func read(_ place: StorePlace, now: Date) throws(StoreCopy.Refusal) -> NodeList {
-        var list = NodeList(nodes: [])
-        do throws(StoreError) {
-            try place.read { snapshot throws(StoreError) in
-                let sessions = try snapshot.records(SessionRecord.self, Scan(limit: sessionsMax))
-                let counts = Dictionary(grouping: sessions, by: \.boot).mapValues(\.count)
-                list.nodes = try snapshot.records(NodeRecord.self, Scan(limit: 1_000)).map { node in
-                    Node(
-                        name: node.name, boot: "\(node.boot)", startedAt: date(node.startedAt),
-                        until: date(node.until), isThere: date(node.until) > now,
-                        sessions: counts[node.boot] ?? 0,
-                        hasMoreSessions: sessions.count == sessionsMax)
-                }
-            }
-        } catch {
-            throw StoreCopy.Refusal(error.words)
-        }
-        return list
-    }
-
-    private static func date(_ time: Timestamp) -> Date {
-        Date(timeIntervalSince1970: Double(time.milliseconds) / 1_000)
-    }
-}
-
 /// Brings a database to this program's schema: `rouse migrate`.
 public enum StoreMigration {
     /// - Throws: `StoreCopy.Refusal`: why it could not be done.

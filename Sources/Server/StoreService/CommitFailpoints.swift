@@ -82,7 +82,7 @@ extension StoreRequest {
         // Of `rouse restore`; no server commits it.
         case .restore: []
         // Of stores that several nodes share.
-        case .beat: []
+        case .beat, .order: []
         case .openSession(let request): request.commitKinds
         case .sync(let request): [.sync] + request.sync.commitKinds
         case .acknowledge(let request):

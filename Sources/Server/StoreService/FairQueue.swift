@@ -113,7 +113,7 @@ extension StoreRequest {
         case .campaigns(let request): request.app
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .administer, .start, .restore,
             .keepAlive, .rested, .enforceRetention, .claimPushes, .finishPush, .sweepWakes,
-            .keepProviderToken, .keepTicketKeys, .beat:
+            .keepProviderToken, .keepTicketKeys, .beat, .order:
             nil
         }
     }

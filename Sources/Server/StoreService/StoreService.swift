@@ -138,17 +138,20 @@ public final class StoreService: Sendable {
 /// Something the writer does by itself, besides what it is asked.
 public struct StoreDuty: Sendable {
     public var name: String
-    public var request: StoreRequest
+    /// Made anew each time.
+    public var request: StoreRequest { make() }
+    private let make: @Sendable () -> StoreRequest
     /// Milliseconds from one turn to the next.
     public var interval: UInt64
     /// Also run soon after a commit that left work of these kinds.
     public var follows: BackgroundWork
 
     public init(
-        name: String, request: StoreRequest, interval: UInt64, follows: BackgroundWork = []
+        name: String, request: @autoclosure @escaping @Sendable () -> StoreRequest,
+        interval: UInt64, follows: BackgroundWork = []
     ) {
         self.name = name
-        self.request = request
+        make = request
         self.interval = interval
         self.follows = follows
     }

@@ -402,7 +402,7 @@ final class Connection {
                 shell.log(step, of: trace, waited, key, connection: number)
             }
         }
-        if shell.drainEnds != nil, !knowsDrain, key != nil {
+        if shell.isDraining, !knowsDrain, key != nil {
             knowsDrain = true
             shell.tellDrain(self)
         }

@@ -2,6 +2,7 @@ import EventLoop
 import Feed
 import Model
 import StoreService
+import Telemetry
 import Wire
 
 /// Where a connection lives.
@@ -96,6 +97,8 @@ final class Hub: Sendable {
         }
     }
 
+    /// Connections of all loops, logged in or not.
+    let connections = Gauge()
     private let lock = Lock()
     private nonisolated(unsafe) var members: [UserKey: [Member]] = [:]  // guarded by `lock`
     private nonisolated(unsafe) var doors: [Door] = []  // guarded by `lock`

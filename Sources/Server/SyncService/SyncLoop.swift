@@ -46,10 +46,8 @@ final class SyncLoop {
     private var receiving = Holdings<BytesOwner>()
     /// The sessions in the hub, by user.
     private var sessions: LoopSessions
-    /// When the drain's time is over; `nil`: there is none.
-    private(set) var drainEnds: Instant?
-    /// Connections that were told; each has the turn after the one before.
-    private var drainsTold = 0
+    /// `nil`: there is no drain.
+    private var drainPlan: DrainPlan?
 
     private struct Question {
         let connection: UInt64
@@ -223,6 +221,7 @@ final class SyncLoop {
         lastNumber += 1
         metrics.accepted.add()
         metrics.open.add(1)
+        hub.connections.add(1)
         let leaving = admission.admit(lastNumber, from: client.origin, besides: sessionCount)
         let connection = Connection(
             number: lastNumber, stream: stream, isPlain: isPlain, origin: client.origin,
@@ -336,6 +335,7 @@ final class SyncLoop {
             deadlines.set(nil, for: connection.number)
             if connections.removeValue(forKey: connection.number) != nil {
                 metrics.open.add(-1)
+                hub.connections.add(-1)
             }
             return
         }
@@ -479,17 +479,34 @@ final class SyncLoop {
 
     // MARK: - The end
 
-    /// How long the next process may take until it listens. No slot lies before: who came too
-    /// early would be refused and back off, for longer than the restart takes.
-    static let restartTime: Milliseconds = 2_000
-    /// Clients a second and loop that come back; a handshake and a login cost about 1 ms.
-    static let returnsPerSecond: UInt64 = 250
+    var isDraining: Bool { drainPlan != nil }
 
-    /// Asks every client to come back at a slot of its own after `deadline`. Until then everybody
-    /// is served, newcomers too.
-    func drain(within deadline: Milliseconds) {
-        drainEnds = now + deadline
-        for connection in Array(connections.values) { tellDrain(connection) }
+    /// Asks every client to come back at a slot of its own. Until the deadline everybody is
+    /// served, newcomers too, who are asked as well.
+    ///
+    /// - Parameters:
+    ///   - deadline: until the process ends; `nil`: it goes on without devices.
+    ///   - isElsewhere: Other nodes take them.
+    func drain(within deadline: Milliseconds?, isElsewhere: Bool) {
+        drainPlan = DrainPlan(ends: deadline.map { now + $0 }, isElsewhere: isElsewhere)
+        for connection in Array(connections.values) {
+            // Who has not logged in yet may do so while the process goes on.
+            if deadline == nil, connection.key == nil { continue }
+            tellDrain(connection)
+        }
+    }
+
+    /// Who comes from here on may stay.
+    func resume() { drainPlan = nil }
+
+    /// Asks so many clients to come back, elsewhere if their balancer finds that better.
+    func sendAway(_ count: Int) {
+        let leaving = connections.values.lazy.filter { $0.key != nil }.prefix(count)
+        var plan = DrainPlan(ends: nil, isElsewhere: true)
+        for connection in Array(leaving) {
+            let (deadline, slot) = plan.next(of: count, now: now)
+            connection.drain(deadline: deadline, slot: slot)
+        }
     }
 
     /// At the drain's deadline: nobody is let in any more, and who is not logged in is sent away.
@@ -507,14 +524,10 @@ final class SyncLoop {
 
     /// Tells a connection of the drain, if there is one.
     func tellDrain(_ connection: Connection) {
-        guard let drainEnds else { return }
-        let left = drainEnds > now ? drainEnds.since(now) : 0
-        // Spread, so that the next process is not stormed.
-        let spread = 1_000 * UInt64(connections.count) / Self.returnsPerSecond
-        let count = max(1, connections.count)
-        let turn = DrainSlots.slot(drainsTold % count, of: count, within: spread)
-        drainsTold += 1
-        connection.drain(deadline: left, slot: left + Self.restartTime + turn)
+        guard let (deadline, slot) = drainPlan?.next(of: connections.count, now: now) else {
+            return
+        }
+        connection.drain(deadline: deadline, slot: slot)
     }
 
     var count: Int { connections.count }

@@ -16,6 +16,9 @@ public final class SyncService: Sendable {
         /// Told by the store's writer after each commit.
         public func committed(_ effects: Effects) { hub.committed(effects) }
 
+        /// Connections of devices now.
+        public var connections: Int { hub.connections.current }
+
         /// What other nodes of the store committed may not have been told.
         public func lostHints() { hub.lostHints() }
 
@@ -114,11 +117,17 @@ public final class SyncService: Sendable {
     /// Asks every client to come back, stops accepting at the deadline and closes each by then.
     /// `done` is called once, on a loop's thread, when no connection is left or the deadline and
     /// the time to say goodbye have passed.
-    public func drain(within deadline: Milliseconds, done: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter isElsewhere: Other nodes take the devices: they need not wait for the next
+    ///   process.
+    public func drain(
+        within deadline: Milliseconds, isElsewhere: Bool = false,
+        done: @escaping @Sendable () -> Void
+    ) {
         let finished = Latch(count: threads.count)
         for (thread, box) in zip(threads, shells) {
             thread.perform { loop in
-                box.shell.drain(within: deadline)
+                box.shell.drain(within: deadline, isElsewhere: isElsewhere)
                 let last = loop.now + deadline + 3_000
                 var poll: LoopTimer?
                 poll = loop.timer {
@@ -132,6 +141,26 @@ public final class SyncService: Sendable {
                 }
                 poll?.start(afterMilliseconds: 20, repeatingMilliseconds: 20)
             }
+        }
+    }
+
+    /// Asks every client to go to another node, and whoever comes from now on. It goes on.
+    public func leave() {
+        for (thread, box) in zip(threads, shells) {
+            thread.perform { _ in box.shell.drain(within: nil, isElsewhere: true) }
+        }
+    }
+
+    /// Clients may stay again.
+    public func resume() {
+        for (thread, box) in zip(threads, shells) { thread.perform { _ in box.shell.resume() } }
+    }
+
+    /// Asks about so many clients to go to another node.
+    public func sendAway(_ count: Int) {
+        for (index, (thread, box)) in zip(threads, shells).enumerated() {
+            let share = (count + index) / threads.count
+            if share > 0 { thread.perform { _ in box.shell.sendAway(share) } }
         }
     }
 

@@ -19,7 +19,8 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     case scheduleMessage, cancelScheduled, publishDue
     case createCampaign, controlCampaign, tag, advanceCampaigns
     case continueFanOut, continueDeletions, coalesceReceipts, enforceRetention, start, restore
-    case claimPushes, finishPush, keepProviderToken, keepTicketKeys, sweepWakes, keepAlive, beat
+    case claimPushes, finishPush, keepProviderToken, keepTicketKeys, sweepWakes, keepAlive
+    case beat, order
 
     /// The kinds in which a request is driven, or why none does.
     public enum Place: Equatable, Sendable {
@@ -65,6 +66,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         // Both move the same row.
         case .keepAlive, .rested: self = .keepAlive
         case .beat: self = .beat
+        case .order: self = .order
         }
     }
 
@@ -187,7 +189,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .keepTicketKeys: .none("four rows, twice a day")
         case .sweepWakes: .kinds([.suspendApp, .removeApp, .start, .expire])
         case .keepAlive: .kinds([.alive])
-        case .beat: .none("of stores that several nodes share")
+        case .beat, .order: .none("of stores that several nodes share")
         }
     }
 

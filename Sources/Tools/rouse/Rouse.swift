@@ -29,7 +29,10 @@ enum Rouse {
 
     /// Every command there is. Help, manual pages and completion are made from this.
     static let groups = [
-        CommandGroup("a server and its store", serveCommands + backupCommands + storeCommands),
+        CommandGroup(
+            "a server and its store",
+            serveCommands + backupCommands + storeCommands
+                + nodeCommands),
         CommandGroup(
             "apps, and what they may do",
             appCommands + appAccessCommands + keyCommands

@@ -1,9 +1,9 @@
 import Foundation
 import RouseServer
 
-/// `rouse import`, `rouse export`, `rouse migrate` and `rouse node list`: stores in PostgreSQL.
+/// `rouse import`, `rouse export` and `rouse migrate`: stores in PostgreSQL.
 extension Rouse {
-    private static let databaseOptions = [
+    static let databaseOptions = [
         CommandOption("config", "FILE", "the nodes' configuration, which names the database"),
         CommandOption(
             "set", "KEY=VALUE", "one setting, above the file", choices: settingChoices),
@@ -57,14 +57,9 @@ extension Rouse {
                     Exit status: 69 the database cannot be used.
                     """),
             run: { try migrate($0) }),
-        Command(
-            description: CommandDescription(
-                name: "node list", summary: "the nodes that share a store in PostgreSQL",
-                options: databaseOptions, examples: ["rouse node list --config node.conf"]),
-            run: { try listNodes($0) }),
     ]
 
-    private static func database(_ arguments: Arguments) throws -> StorePlace {
+    static func database(_ arguments: Arguments) throws -> StorePlace {
         let place = try servedConfiguration(arguments).storePlace
         guard case .postgres = place else {
             throw AdminRefusal(
@@ -114,35 +109,5 @@ extension Rouse {
         }
         Terminal.print("\(configuration.storePlace.name): the tables are those of this program")
         return ExitStatus.success
-    }
-
-    private static func listNodes(_ arguments: Arguments) throws -> Int32 {
-        do {
-            let list = try NodeList.read(try database(arguments), now: Date())
-            if arguments.has("json") {
-                let encoder = JSONEncoder()
-                encoder.keyEncodingStrategy = .convertToSnakeCase
-                encoder.dateEncodingStrategy = .iso8601
-                encoder.outputFormatting = [.sortedKeys]
-                Terminal.print(String(decoding: try encoder.encode(list), as: UTF8.self))
-            } else {
-                Terminal.print(text(of: list))
-            }
-            return ExitStatus.success
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse node list: \(refusal)")
-            return ExitStatus.unavailable
-        }
-    }
-
-    private static func text(of list: NodeList) -> String {
-        guard !list.nodes.isEmpty else { return "no node is there" }
-        let times = ISO8601DateFormatter()
-        return list.nodes.map { node in
-            "\(node.name): \(node.isThere ? "there" : "silent") since "
-                + times.string(from: node.isThere ? node.startedAt : node.until)
-                + ", \(node.sessions)\(node.hasMoreSessions ? " or more" : "") sessions, boot "
-                + node.boot
-        }.joined(separator: "\n")
     }
 }

@@ -11,10 +11,24 @@ public struct NodeRecord: Record, Equatable {
     public var thereSince: Timestamp
     /// It is taken for gone from then on.
     public var until: Timestamp
+    /// Device connections with its last beat; `nil`: of a version that does not tell.
+    public var connections: UInt64?
+    /// The program's version; `nil`: of one that does not tell.
+    public var version: String?
+    /// It is to have no devices, until it is told otherwise or ends.
+    public var drains: Bool?
+    /// Devices that it is to send away with its next beat.
+    public var surplus: UInt64?
 
     public init(
-        boot: BootID, name: String, startedAt: Timestamp, thereSince: Timestamp, until: Timestamp
+        boot: BootID, name: String, startedAt: Timestamp, thereSince: Timestamp, until: Timestamp,
+        connections: UInt64? = nil, version: String? = nil, drains: Bool? = nil,
+        surplus: UInt64? = nil
     ) {
+        self.connections = connections
+        self.version = version
+        self.drains = drains
+        self.surplus = surplus
         self.boot = boot
         self.name = name
         self.startedAt = startedAt
@@ -33,5 +47,9 @@ extension NodeRecord {
         startedAt = c.value("started_at", row?.startedAt)
         thereSince = c.value("there_since", row?.thereSince)
         until = c.value("until", row?.until)
+        connections = c.value("connections", row?.connections, since: 7)
+        version = c.value("version", row?.version, since: 7)
+        drains = c.value("drains", row?.drains, since: 7)
+        surplus = c.value("surplus", row?.surplus, since: 7)
     }
 }

@@ -160,6 +160,7 @@ extension Work {
         case .finishPush(let request): return try finishPush(request)
         case .keepProviderToken(let request): return try keepProviderToken(request)
         case .keepTicketKeys(let drawn): return try keepTicketKeys(drawn)
+        case .order(let wish): return try order(wish)
         case .webhooks(let request): return try carryOut(request)
         case .schedules(let request): return try carryOut(request)
         case .campaigns(let request): return try carryOut(request)

@@ -46,6 +46,7 @@ extension StoreRequest {
         case .keepAlive: "alive"
         case .rested: "rested"
         case .beat: "beat"
+        case .order: "order"
         }
     }
 
@@ -97,7 +98,7 @@ extension StoreRequest {
         case .sweepWakes: return costs.turn + costs.queue + 4 * costs.device
         case .keepAlive, .rested: return costs.queue
         // The first turn over the sessions of a node that is gone.
-        case .beat: return costs.turn + costs.queue
+        case .beat, .order: return costs.turn + costs.queue
         case .keepProviderToken, .keepTicketKeys: return 16
         }
     }

@@ -1,0 +1,70 @@
+import EventLoop
+import Feed
+import SyncService
+import Telemetry
+
+/// Carries out what this node's beat finds in its row: an operator's `rouse node drain`, `resume`
+/// or `rebalance`, given at whatever node. From any thread.
+final class NodeDesk: Sendable {
+    private let isDraining: Flag
+    private let log: Log
+    private let lock = Lock()
+    // All guarded by `lock`.
+    private nonisolated(unsafe) var standing = NodeStanding()
+    private nonisolated(unsafe) var isServing = false
+    private nonisolated(unsafe) var sync: SyncService?
+
+    init(isDraining: Flag, log: Log) {
+        self.isDraining = isDraining
+        self.log = log
+    }
+
+    /// Another node is there and takes devices, as the last beat found it.
+    var hasOthers: Bool { lock.withLock { standing.hasOthers } }
+
+    /// Devices are served from here on.
+    func serve(_ sync: SyncService) {
+        let drains = lock.withLock {
+            self.sync = sync
+            return standing.drains
+        }
+        if drains { carryOut(drains: true) }
+    }
+
+    /// Told by the store's writer with each beat: it only posts.
+    func take(_ new: NodeStanding) {
+        let old = lock.withLock {
+            defer { standing = new }
+            return standing
+        }
+        if new.drains != old.drains { carryOut(drains: new.drains) }
+        guard new.surplus > 0, let sync = lock.withLock({ sync }) else { return }
+        log.info("node.rebalancing", [LogField("devices", new.surplus)])
+        sync.sendAway(new.surplus)
+    }
+
+    private func carryOut(drains: Bool) {
+        guard let sync = lock.withLock({ sync }) else { return }
+        if drains {
+            isDraining.raise(.operatorsWish)
+            log.info("node.draining", [LogField("connections", "sent to other nodes")])
+            sync.leave()
+        } else {
+            isDraining.lower(.operatorsWish)
+            log.info("node.resumed")
+            sync.resume()
+        }
+    }
+}
+
+/// Why a node takes no new devices. From any thread.
+final class Flag: Sendable {
+    enum Reason { case end, operatorsWish }
+
+    private let lock = Lock()
+    private nonisolated(unsafe) var reasons: Set<Reason> = []  // guarded by `lock`
+
+    var isSet: Bool { lock.withLock { !reasons.isEmpty } }
+    func raise(_ reason: Reason) { _ = lock.withLock { reasons.insert(reason) } }
+    func lower(_ reason: Reason) { _ = lock.withLock { reasons.remove(reason) } }
+}

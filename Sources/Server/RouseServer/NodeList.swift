@@ -1,0 +1,114 @@
+import Feed
+public import Foundation
+import Model
+
+/// The nodes of a store, for `rouse node list` and what follows it.
+public struct NodeList: Codable, Equatable, Sendable {
+    public struct Node: Codable, Equatable, Sendable {
+        public var name: String
+        public var boot: String
+        public var startedAt: Date
+        /// It is taken for gone from then on, unless it says again that it is there.
+        public var until: Date
+        /// When it last said that it is there.
+        public var lastBeat: Date
+        public var isThere: Bool
+        public var isDraining: Bool
+        /// `nil`: of a version that does not tell.
+        public var version: String?
+        /// Device connections with its last beat; `nil`: of a version that does not tell.
+        public var connections: Int?
+        public var sessions: Int
+        /// More sessions than were counted.
+        public var hasMoreSessions: Bool
+        /// Devices that it is to send away with its next beat.
+        public var surplus: Int
+    }
+
+    public var nodes: [Node]
+
+    /// Sessions that are counted, of all nodes.
+    private static let sessionsMax = 100_000
+
+    /// - Throws: `StoreCopy.Refusal`: the store cannot be read, and why.
+    public static func read(_ place: StorePlace, now: Date) throws(StoreCopy.Refusal) -> NodeList {
+        var list = NodeList(nodes: [])
+        do throws(StoreError) {
+            try place.read { snapshot throws(StoreError) in
+                let sessions = try snapshot.records(SessionRecord.self, Scan(limit: sessionsMax))
+                let counts = Dictionary(grouping: sessions, by: \.boot).mapValues(\.count)
+                list.nodes = try snapshot.records(NodeRecord.self, Scan(limit: 1_000)).map { row in
+                    var node = node(row, now: now)
+                    node.sessions = counts[row.boot] ?? 0
+                    node.hasMoreSessions = sessions.count == sessionsMax
+                    return node
+                }
+            }
+        } catch {
+            throw StoreCopy.Refusal(error.words)
+        }
+        return list
+    }
+
+    /// Writes down what nodes are to do; each finds it with its next beat, within 2 s.
+    ///
+    /// - Returns: the nodes concerned, without their sessions.
+    /// - Throws: `StoreCopy.Refusal`: the store cannot be written, or no node of the name is there.
+    public static func order(
+        _ order: Order, in place: StorePlace, now: Date
+    ) throws(StoreCopy.Refusal) -> NodeList {
+        let rows = try ordered(order, in: place)
+        switch order {
+        case .drain(let name), .resume(let name):
+            guard rows.isEmpty else { break }
+            throw StoreCopy.Refusal("no node \(name) is there; `rouse node list` tells the names")
+        case .rebalance: break
+        }
+        return NodeList(nodes: rows.map { node($0, now: now) })
+    }
+
+    private static func ordered(
+        _ order: Order, in place: StorePlace
+    ) throws(StoreCopy.Refusal) -> [NodeRecord] {
+        do throws(StoreError) {
+            let store = try place.asItIs.open()
+            defer { store.close() }
+            guard let outcome = try store.commit([.order(order.request)]).first,
+                case .ordered(let rows) = try outcome.get().answer
+            else { return [] }
+            return rows
+        } catch {
+            throw StoreCopy.Refusal(error.words)
+        }
+    }
+
+    /// What an operator wants of nodes.
+    public enum Order: Equatable, Sendable {
+        case drain(String)
+        case resume(String)
+        case rebalance
+
+        fileprivate var request: NodeOrder {
+            switch self {
+            case .drain(let name): .drain(name: name)
+            case .resume(let name): .resume(name: name)
+            case .rebalance: .rebalance
+            }
+        }
+    }
+
+    private static func node(_ row: NodeRecord, now: Date) -> Node {
+        Node(
+            name: row.name, boot: "\(row.boot)", startedAt: date(row.startedAt),
+            until: date(row.until), lastBeat: date(row.until) - lease,
+            isThere: date(row.until) > now, isDraining: row.drains ?? false,
+            version: row.version, connections: row.connections.map { Int(clamping: $0) },
+            sessions: 0, hasMoreSessions: false, surplus: Int(clamping: row.surplus ?? 0))
+    }
+
+    private static let lease = Double(RuleLimits().nodeLease) / 1_000
+
+    private static func date(_ time: Timestamp) -> Date {
+        Date(timeIntervalSince1970: Double(time.milliseconds) / 1_000)
+    }
+}
