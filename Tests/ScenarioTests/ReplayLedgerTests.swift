@@ -86,4 +86,16 @@ import Testing
         #expect(ledger.delays(atShares: [0, 0.99]) == [20, 80])
         #expect(ledger.delays(atShares: [0, 0.99], awake: true) == [20, 20])
     }
+
+    @Test("the longest delay to an open app is told once, with who sent and when it was answered")
+    func longest() {
+        var ledger = ledger()
+        ledger.opened(1, at: 10)
+        ledger.applied(1, id(1), position: 1, at: 31)
+        ledger.applied(1, id(2), position: 2, at: 92)
+        let longest = ledger.takeLongestDelay()
+        #expect(longest.milliseconds == 80 && longest.sender == 0 && longest.device == 1)
+        #expect(longest.median == 80 && longest.acknowledged != nil)
+        #expect(ledger.takeLongestDelay().milliseconds == 0)
+    }
 }

@@ -74,24 +74,54 @@ final class Balancer {
     static let port = 17_443
 
     let address: String
-    private let process = Process()
+    private let arguments: [String]
+    private let environment: [String: String]
+    private var process = Process()
 
     /// - Parameter servers: One or two.
-    init(_ servers: [RealServer]) throws {
+    convenience init(_ servers: [RealServer]) throws {
+        try self.init(
+            [servers[0], servers[servers.count - 1]].map {
+                (UInt16($0.devicePort), UInt16($0.apiPort))
+            })
+    }
+
+    /// - Parameters:
+    ///   - nodes: Ports of their devices and APIs: two, or more.
+    ///   - folder: Where its settings go if they are more than two.
+    init(
+        _ nodes: [(devices: UInt16, api: UInt16)], folder: URL? = nil, connections: Int = 100
+    ) throws {
         let number = UInt32.random(in: 0..<(1 << 22)) + (1 << 16)
         address = "127.\(number >> 16 & 0x7f).\(number >> 8 & 0xff).\(number & 0xfe | 1)"
-        process.executableURL = URL(fileURLWithPath: "/usr/sbin/haproxy")
-        process.arguments = [
-            "-db", "-f", ChatLog.root.appendingPathComponent("Deploy/haproxy.cfg").path,
-        ]
+        var file = ChatLog.root.appendingPathComponent("Deploy/haproxy.cfg")
+        if let folder, nodes.count > 2 {
+            var text = try String(contentsOf: file, encoding: .utf8)
+            for number in 3...nodes.count {
+                text += "    server node\(number) \"${ROUSE_NODE_\(number)}\" "
+                text += "port \"${ROUSE_API_\(number)}\"\n"
+            }
+            file = folder.appendingPathComponent("haproxy.cfg")
+            try Data(text.utf8).write(to: file)
+        }
+        arguments = ["-db", "-f", file.path]
         var environment = ProcessInfo.processInfo.environment
         environment["ROUSE_DEVICES"] = "\(address):\(Self.port)"
         environment["ROUSE_SOURCE"] = Self.source
-        environment["ROUSE_CONNECTIONS"] = "100"
-        for (number, server) in [servers[0], servers[servers.count - 1]].enumerated() {
-            environment["ROUSE_NODE_\(number + 1)"] = "127.0.0.1:\(server.devicePort)"
-            environment["ROUSE_API_\(number + 1)"] = "\(server.apiPort)"
+        environment["ROUSE_CONNECTIONS"] = "\(connections)"
+        for (number, node) in nodes.enumerated() {
+            environment["ROUSE_NODE_\(number + 1)"] = "127.0.0.1:\(node.devices)"
+            environment["ROUSE_API_\(number + 1)"] = "\(node.api)"
         }
+        self.environment = environment
+        try start()
+    }
+
+    /// Returns when it listens; also again, after `stop`.
+    func start() throws {
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/sbin/haproxy")
+        process.arguments = arguments
         process.environment = environment
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice

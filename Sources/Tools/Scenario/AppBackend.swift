@@ -70,6 +70,30 @@ final class AppBackend {
         try call(api, "POST", "/v1/conversations", New(id: id, participants: participants))
     }
 
+    /// Returns when every one of these places knows the app, its keys and this conversation: what
+    /// was administered through one node is in force on the others soon.
+    func wait(untilKnownAt places: [HTTPCall.Place], _ conversation: String) throws(ScenarioError) {
+        for place in places {
+            for attempt in 0... {
+                do throws(ScenarioError) {
+                    try call(place, "GET", "/v1/conversations/\(conversation)", Nothing?.none)
+                    break
+                } catch {
+                    guard attempt < 200 else { throw error }
+                    pass(100)
+                }
+            }
+        }
+    }
+
+    private func pass(_ milliseconds: UInt64) {
+        loop.updateNow()
+        let timer = loop.timer { [loop] in loop.stop() }
+        timer.start(afterMilliseconds: milliseconds)
+        loop.run()
+        timer.close()
+    }
+
     /// Publishes for one of the app's users; the alert text is the text.
     ///
     /// - Returns: the message's id and position.

@@ -46,35 +46,35 @@ public final class Replay {
     let log: IRCLog
     let folder: URL
     let loop: Loop
-    let server: ServerProcess
+    let servers: any ReplayServers
     let issuer: PrivateKey
     let conversation: ConversationID
     var fleet: (any DeviceFleet)?
-    var apiKey = ""
+    var backend: ReplayBackend?
     var authorityPEM = ""
     var report = ReplayReport()
     var ledger = ReplayLedger()
     var random: SeededRandom
     var numbers: [String: Int] = [:]
+    /// By the numbers of their devices.
+    private var users: [String] = []
     var isAdded: [Bool] = []
     private var waitingLines: [Int: [String]] = [:]
     var waitingAdds: [String] = []
     var addsInFlight = 0
-    private var nextEvent = 0
+    var nextEvent = 0
     private var logClock: Double = 0
-    private var lastTick: UInt64 = 0
+    var lastTick: UInt64 = 0
     private var timer: LoopTimer?
     private var lastProgress: UInt64 = 0
-    private var lastDelivery: UInt64 = 0
-    private var lastDeliveries = -1
-    private var settledSince: UInt64?
-    private var lastVerdict: UInt64 = 0
+    private var settling = Settling()
+    /// The faults on the way; `nil`: there are none, or all were carried out.
+    var course: FaultCourse?
     private var failure: String?
     var simulator: SimulatorProcess?
     private var isAsleep: [Bool] = []
     private var lastLineMinute: [Int] = []
     private var lastIdleMinute = -1
-    private var isEnding = false
     private var isCounting = false
     /// As it was before the devices were compared with the server.
     var judged: ReplayLedger?
@@ -90,6 +90,18 @@ public final class Replay {
 
     /// Runs to the end; throws what kept it from running at all.
     public static func run(_ options: ReplayOptions) throws -> ReplayReport {
+        try run(options) { folder in
+            ServerProcess(executable: URL(fileURLWithPath: options.executable), folder: folder)
+        }
+    }
+
+    /// The same through servers of the caller's choice, and through their faults: each is judged
+    /// by itself, and the run ends with the last.
+    ///
+    /// - Parameter servers: Makes them; the folder holds `server.pem` and `server.key`.
+    static func run(
+        _ options: ReplayOptions, servers: (_ folder: URL) throws -> any ReplayServers
+    ) throws -> ReplayReport {
         guard let data = FileManager.default.contents(atPath: options.logFile) else {
             throw ScenarioError("cannot read \(options.logFile)")
         }
@@ -101,37 +113,37 @@ public final class Replay {
         guard log.messages > 0 else {
             throw ScenarioError("\(options.logFile) holds no line like `[12:00] <nick> text`")
         }
-        let replay = try Replay(options, log: log)
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rouse-replay-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { if !options.keepsFolder { try? FileManager.default.removeItem(at: folder) } }
+        let replay = try Replay(options, log: log, folder: folder, servers: servers(folder))
         defer { replay.tidy() }
         return try replay.play()
     }
 
-    private init(_ options: ReplayOptions, log: IRCLog) throws {
+    private init(
+        _ options: ReplayOptions, log: IRCLog, folder: URL, servers: any ReplayServers
+    ) throws {
         self.options = options
         self.log = log
+        self.folder = folder
+        self.servers = servers
+        course = servers.faults.isEmpty ? nil : FaultCourse(servers.faults)
         _ = Descriptors.raiseLimit()
-        folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("rouse-replay-\(UUID().uuidString.prefix(8))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         loop = try Loop()
         random = SeededRandom(seed: options.seed)
         conversation = ConversationID(high: random.next(), low: random.next())
         issuer = PrivateKey.generate(.p256)
-        server = ServerProcess(
-            executable: URL(fileURLWithPath: options.executable), folder: folder)
     }
 
     private func tidy() {
         fleet?.stop()
         timer?.close()
         loop.close()
-        server.kill()
+        servers.kill()
         simulator?.kill()
-        if options.keepsFolder {
-            options.remark("kept \(folder.path)")
-        } else {
-            try? FileManager.default.removeItem(at: folder)
-        }
+        if options.keepsFolder { options.remark("kept \(folder.path)") }
     }
 
     // MARK: - From beginning to end
@@ -147,7 +159,7 @@ public final class Replay {
             .write(to: folder.appendingPathComponent("ca.pem"))
         try Data(issuer.pem.utf8).write(to: folder.appendingPathComponent("issuer.pem"))
         authorityPEM = certificates.authorityPEM
-        try server.start()
+        try servers.start()
         let fleet = options.isAwake ? try clientFleet() : try simulatorFleet()
         fleet.onEvent = { [unowned self] event in self.heard(event) }
         self.fleet = fleet
@@ -170,7 +182,7 @@ public final class Replay {
         ClientFleet(
             loop: loop,
             endpoint: SyncEndpoint(
-                host: "127.0.0.1", port: server.devicePort, serverName: "localhost"),
+                host: servers.host, port: servers.port, serverName: "localhost"),
             tls: try TLSContext.client(
                 trustedCertificates: Array(authorityPEM.utf8), protocols: ["rouse/1"],
                 keepsSessions: true),
@@ -188,7 +200,7 @@ public final class Replay {
         let fleet = SimulatorFleet(
             loop: loop, control: simulator.control,
             surroundings: SimulatorFleet.Surroundings(
-                topic: Self.topic, app: Self.app, host: "127.0.0.1", port: server.devicePort,
+                topic: Self.topic, app: Self.app, host: servers.host, port: servers.port,
                 serverName: "localhost", trustFile: folder.appendingPathComponent("ca.pem").path,
                 issuerKeyFile: folder.appendingPathComponent("issuer.pem").path,
                 issuerKeyID: Self.keyID))
@@ -205,7 +217,7 @@ public final class Replay {
     }
 
     func fail(_ why: String) {
-        failure = why + "\n" + server.lastLogLines()
+        failure = why + "\n" + servers.lastLogLines()
         loop.stop()
     }
 
@@ -219,7 +231,7 @@ public final class Replay {
         report.seed = options.seed
         report.isAwake = options.isAwake
         report.devices = ledger.devices.count
-        report.messages = log.messages
+        report.messages = report.faults.isEmpty ? log.messages : ledger.messages.count
         report.acknowledged = ledger.acknowledged
         report.unacknowledged = ledger.unacknowledged
         report.refused = ledger.refused
@@ -245,7 +257,7 @@ public final class Replay {
         }
         if ledger.refused > 0 { failures.append("\(ledger.refused) lines were refused") }
         if ledger.unknown > 0 { failures.append("\(ledger.unknown) messages nobody sent") }
-        if ledger.messages.count < log.messages {
+        if report.faults.isEmpty, ledger.messages.count < log.messages {
             failures.append("\(log.messages - ledger.messages.count) lines were never sent")
         }
         judgeDigests(&failures)
@@ -257,8 +269,8 @@ public final class Replay {
     /// What the server holds and recorded of its wakes, read from its file after its end, and
     /// what the simulator was sent.
     private func countPushes() throws {
-        server.stop()
-        let facts = try ServerFacts(path: server.storePath)
+        servers.stop()
+        let facts = try servers.facts()
         report.held = facts.objects
         guard let fleet = fleet as? SimulatorFleet else { return }
         report.silentWakes = fleet.silentWakes
@@ -280,21 +292,24 @@ public final class Replay {
     private func tick() {
         let now = loop.now
         tellProgress(now)
-        if nextEvent < log.events.count {
-            // Log time waits for a server that is behind.
-            if ledger.unacknowledged < Self.unacknowledgedMax {
-                logClock += Double(now - lastTick) * options.factor / 60_000
-            }
-            lastTick = now
-            // Lines of one minute are spread over it by their order.
-            while nextEvent < log.events.count, dueMinute(nextEvent) <= logClock {
-                happen(log.events[nextEvent])
-                nextEvent += 1
-                killIfDue()
-            }
-            return
-        }
+        if course != nil { return goThroughFaults(now) }
+        if report.faults.isEmpty, nextEvent < log.events.count { return play(now) }
         settle(now)
+    }
+
+    /// What happens in the log until now.
+    func play(_ now: UInt64) {
+        // Log time waits for a server that is behind.
+        if ledger.unacknowledged < Self.unacknowledgedMax {
+            logClock += Double(now - lastTick) * options.factor / 60_000
+        }
+        lastTick = now
+        // Lines of one minute are spread over it by their order.
+        while nextEvent < log.events.count, dueMinute(nextEvent) <= logClock {
+            happen(log.events[nextEvent])
+            nextEvent += 1
+            killIfDue()
+        }
     }
 
     private func dueMinute(_ index: Int) -> Double {
@@ -347,6 +362,7 @@ public final class Replay {
         if let number = numbers[user] { return number }
         let number = ledger.addDevice()
         numbers[user] = number
+        users.append(user)
         isAdded.append(false)
         isAsleep.append(false)
         lastLineMinute.append(log.events[min(nextEvent, log.events.count - 1)].minute)
@@ -372,7 +388,11 @@ public final class Replay {
                 text: text.isEmpty ? " " : text)
             ledger.sent(message, by: device, at: SystemClock.monotonicMilliseconds())
             do {
-                try fleet?.send(device, line)
+                if servers.hasPublisher, device % 2 == 1 {
+                    backend?.publish(line, from: users[device])
+                } else {
+                    try fleet?.send(device, line)
+                }
             } catch {
                 fail("\(error)")
             }
@@ -411,14 +431,14 @@ public final class Replay {
         kill.line = nextEvent
         kill.unansweredMutations = ledger.unacknowledged
         let started = SystemClock.monotonicMilliseconds()
-        server.kill()
+        servers.kill()
         do {
             if !options.isAwake {
-                let facts = try ServerFacts(path: server.storePath)
+                let facts = try servers.facts()
                 kill.wakesInFlight = facts.wakesInFlight
                 kill.graceRows = facts.graceRows
             }
-            try server.start()
+            try servers.start()
         } catch {
             return fail("\(error)")
         }
@@ -430,36 +450,46 @@ public final class Replay {
 
     // MARK: - The end
 
-    /// All come online; what is still missing when nothing has come for a long time is lost.
     private func settle(_ now: UInt64) {
-        if !isEnding {
-            isEnding = true
-            for device in isAsleep.indices { wakeUp(device) }
-            lastDelivery = now
-        }
-        if ledger.deliveries != lastDeliveries {
-            lastDeliveries = ledger.deliveries
-            lastDelivery = now
-            settledSince = nil
-            return
-        }
-        guard now - lastDelivery > 300 else { return }
-        if settledSince == nil, now - lastDelivery < Self.patience {
-            guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty else {
-                return
-            }
-            guard now - lastVerdict >= 500 else { return }
-            lastVerdict = now
-            guard ledger.verdict().lost == 0 else { return }
-            settledSince = now
-        }
-        if let settledSince, now - settledSince < Self.watch { return }
-        guard !isCounting else { return }
+        guard isSettled(now), !isCounting else { return }
         if judged == nil { judged = ledger }
         guard compareDigests(now) else { return }
         isCounting = true
-        fleet?.count { [unowned self] in self.judgeScreens { self.countAtServer() } }
+        fleet?.count { [unowned self] in
+            self.lookAtScreens { tally in
+                self.screens = tally
+                self.countAtServer()
+            }
+        }
     }
+
+    /// All come online; what is still missing when nothing has come for a long time is lost.
+    func isSettled(_ now: UInt64) -> Bool {
+        if !settling.hasBegun {
+            settling = Settling(hasBegun: true, lastDelivery: now)
+            for device in isAsleep.indices { wakeUp(device) }
+        }
+        if ledger.deliveries != settling.lastDeliveries {
+            settling.lastDeliveries = ledger.deliveries
+            settling.lastDelivery = now
+            settling.since = nil
+            return false
+        }
+        guard now - settling.lastDelivery > 300 else { return false }
+        if settling.since == nil, now - settling.lastDelivery < Self.patience {
+            guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty else {
+                return false
+            }
+            guard now - settling.lastVerdict >= 500 else { return false }
+            settling.lastVerdict = now
+            guard ledger.verdict().lost == 0 else { return false }
+            settling.since = now
+        }
+        return settling.since.map { now - $0 >= Self.watch } ?? true
+    }
+
+    /// The log goes on: devices may sleep again.
+    func unsettle() { settling = Settling() }
 
     private func tellProgress(_ now: UInt64) {
         guard now - lastProgress >= 1_000 else { return }

@@ -6,15 +6,9 @@ import Model
 extension Replay {
     // MARK: - The app, as its backend sees it
 
-    var api: HTTPCall.Place { .tcp(host: "127.0.0.1", port: server.apiPort) }
-
-    private static func json(_ value: some Encodable) -> [UInt8] {
-        (try? JSONEncoder().encode(value)).map(Array.init) ?? []
-    }
-
     /// App, keys, push credential if there is a simulator, conversation.
     func setUpApp() throws(ScenarioError) {
-        let backend = AppBackend(loop: loop, app: Self.app, server: server)
+        let backend = AppBackend(loop: loop, app: Self.app, server: servers.first)
         try backend.setUp(
             policy: policy(), issuer: issuer.publicKey, issuerKeyID: Self.keyID)
         if let simulator {
@@ -25,7 +19,16 @@ extension Replay {
                     trustedCertificatesPEM: authorityPEM))
         }
         try backend.createConversation(conversation.description, participants: ["channel"])
-        apiKey = backend.apiKey
+        try backend.wait(untilKnownAt: servers.apis, conversation.description)
+        self.backend = ReplayBackend(
+            loop: loop, places: servers.apis, apiKey: backend.apiKey
+        ) { [unowned self] message, answer in
+            let now = SystemClock.monotonicMilliseconds()
+            switch answer {
+            case .success(let position): self.ledger.answered(message, position: position, at: now)
+            case .failure(let why): self.fail("publishing: \(why)")
+            }
+        }
     }
 
     /// Minutes and hours of the policy run as fast as the log's.
@@ -45,38 +48,22 @@ extension Replay {
         ]
     }
 
-    private var authorization: [(String, String)] {
-        apiKey.isEmpty ? [] : [("authorization", "Bearer \(apiKey)")]
-    }
-
     /// Adds the users that wait, one call at a time, as often as it takes.
     func addWaiting() {
         guard addsInFlight == 0, !waitingAdds.isEmpty else { return }
         let users = Array(waitingAdds.prefix(50))
         waitingAdds.removeFirst(users.count)
         addsInFlight = users.count
-        add(users, key: "add-\(random.next())")
-    }
-
-    private func add(_ users: [String], key: String) {
-        HTTPCall(
-            loop: loop, place: api, method: "POST",
-            path: "/v1/conversations/\(conversation)/participants",
-            headers: authorization + [("idempotency-key", key)],
-            body: Self.json(["users": users])
-        ) { [weak self] result in
-            guard let self else { return }
-            guard case .success(let answer) = result, answer.status < 500 else {
-                // Killed, or starting again: the same once more, under the same key.
-                let again = self.loop.timer { [weak self] in self?.add(users, key: key) }
-                return again.start(afterMilliseconds: 200)
-            }
+        backend?.call(
+            "/v1/conversations/\(conversation)/participants", ["users": users],
+            key: "add-\(random.next())"
+        ) { [weak self] answer in
             guard answer.status < 300 else {
-                return self.fail(
-                    "adding users: \(answer.status) "
-                        + String(decoding: answer.body, as: UTF8.self))
+                let said = String(decoding: answer.body, as: UTF8.self)
+                self?.fail("adding users: \(answer.status) \(said)")
+                return
             }
-            self.added(users)
+            self?.added(users)
         }
     }
 

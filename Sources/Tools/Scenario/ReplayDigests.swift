@@ -95,18 +95,22 @@ extension Replay {
         return false
     }
 
-    /// What the server counted of the same comparisons, then the end.
+    /// What the servers counted of the same comparisons, then the end.
     func countAtServer() {
-        HTTPCall(loop: loop, place: api, method: "GET", path: "/metrics") {
-            [unowned self] result in
-            switch result {
-            case .success(let answer):
-                let text = String(decoding: answer.body, as: UTF8.self)
-                self.report.serverDigestsEqual = Self.digests("equal", in: text)
-                self.report.serverDigestsUnequal = Self.digests("mismatch", in: text)
-            case .failure(let error): self.report.failures.append("/metrics: \(error)")
+        var left = servers.apis.count
+        for place in servers.apis {
+            HTTPCall(loop: loop, place: place, method: "GET", path: "/metrics") {
+                [unowned self] result in
+                switch result {
+                case .success(let answer):
+                    let text = String(decoding: answer.body, as: UTF8.self)
+                    self.report.serverDigestsEqual += Self.digests("equal", in: text)
+                    self.report.serverDigestsUnequal += Self.digests("mismatch", in: text)
+                case .failure(let error): self.report.failures.append("/metrics: \(error)")
+                }
+                left -= 1
+                if left == 0 { self.loop.stop() }
             }
-            self.loop.stop()
         }
     }
 

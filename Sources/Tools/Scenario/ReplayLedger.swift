@@ -38,6 +38,10 @@ public struct ReplayLedger: Sendable {
     private var delays: [UInt64] = []
     /// Those among them of devices that were awake all the time.
     private var awakeDelays: [UInt64] = []
+    /// How many of these there were when the longest was last taken.
+    private var awakeDelaysBefore = 0
+    /// The longest since then.
+    private var longest = LongestDelay()
     public private(set) var acknowledged = 0
     public private(set) var refused = 0
 
@@ -110,6 +114,41 @@ public struct ReplayLedger: Sendable {
             let added = devices[device].addedAt, added <= sent.sentAt
         {
             awakeDelays.append(delay)
+            if delay > longest.milliseconds {
+                let acknowledged = sent.acknowledgedAt.map { $0 - sent.sentAt }
+                longest = LongestDelay(
+                    milliseconds: delay, acknowledged: acknowledged, sender: sent.sender,
+                    device: device)
+            }
+        }
+    }
+
+    /// The longest delay to a device that was open all the time, since this was last asked.
+    mutating func takeLongestDelay() -> LongestDelay {
+        let recent = awakeDelays[awakeDelaysBefore...].sorted()
+        longest.median = recent.isEmpty ? 0 : recent[recent.count / 2]
+        defer {
+            longest = LongestDelay()
+            awakeDelaysBefore = awakeDelays.count
+        }
+        return longest
+    }
+
+    struct LongestDelay: Sendable {
+        var milliseconds: UInt64 = 0
+        /// Of all of the time.
+        var median: UInt64 = 0
+        /// From the sending to the answer, if that was first.
+        var acknowledged: UInt64?
+        var sender = 0
+        var device = 0
+
+        /// For people.
+        var text: String {
+            let answer = acknowledged.map { "answered after \($0) ms" } ?? "not answered yet"
+            return
+                "median \(median) ms, longest \(milliseconds) ms from "
+                + "device \(sender) to \(device), \(answer)"
         }
     }
 

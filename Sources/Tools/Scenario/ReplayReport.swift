@@ -20,6 +20,37 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         }
     }
 
+    /// What a fault came to, judged when every device was awake and in step again.
+    public struct Fault: Codable, Equatable, Sendable {
+        public var name = ""
+        /// Lines sent from a little before it to a little after it.
+        public var lines = 0
+        /// Milliseconds until the servers were whole again.
+        public var milliseconds: UInt64 = 0
+        /// The longest from sending to being applied, on devices that were open all the time.
+        public var longestMilliseconds: UInt64 = 0
+        public var lost = 0
+        public var duplicated = 0
+        public var outOfOrder = 0
+        public var screensWrong = 0
+        public var iconsWrong = 0
+
+        enum CodingKeys: String, CodingKey {
+            case name, lines, milliseconds, lost, duplicated
+            case longestMilliseconds = "longest_milliseconds"
+            case outOfOrder = "out_of_order"
+            case screensWrong = "screens_wrong"
+            case iconsWrong = "icons_wrong"
+        }
+
+        /// For people.
+        var text: String {
+            "\(lines) lines, whole after \(milliseconds) ms, longest delay "
+                + "\(longestMilliseconds) ms; lost \(lost), doubled \(duplicated), out of order "
+                + "\(outOfOrder), screens wrong \(screensWrong), icons wrong \(iconsWrong)"
+        }
+    }
+
     /// Objects in the server's store.
     public struct Held: Codable, Equatable, Sendable {
         public var users = 0
@@ -82,13 +113,14 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     public var messagesOnDevices = 0
     public var seconds = 0.0
     public var kills: [Kill] = []
+    public var faults: [Fault] = []
     /// What failed, in words; empty: the run is good.
     public var failures: [String] = []
 
     enum CodingKeys: String, CodingKey {
         case log, factor, seed, devices, messages, acknowledged, unacknowledged, refused
         case deliveries, deltas, resets, demotions, alerts, recoveries, lost, duplicated, seconds
-        case kills, failures, badges, held
+        case kills, faults, failures, badges, held
         case screensJudged = "screens_judged"
         case screensWrong = "screens_wrong"
         case iconsWrong = "icons_wrong"
@@ -169,6 +201,7 @@ public struct ReplayReport: Codable, Equatable, Sendable {
                     + "\(kill.wakesInFlight) wakes in flight, \(kill.graceRows) in grace; "
                     + "back after \(kill.downMilliseconds) ms")
         }
+        for fault in faults { text += row(fault.name, fault.text) }
         for failure in failures { text += "  FAILED: \(failure)\n" }
         if failures.isEmpty {
             text += "  nothing lost, nothing doubled, everything in order, all replicas equal\n"

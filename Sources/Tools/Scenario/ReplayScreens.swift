@@ -14,6 +14,10 @@ struct ScreenTally: Sendable {
     /// Devices with a notification of nothing that they hold unread, or with one twice.
     private(set) var wrong: [Int] = []
     private(set) var wrongIcons: [Int] = []
+    /// What is wrong with the first of them, in words.
+    private(set) var details: [String] = []
+
+    private static let detailsMax = 5
 
     mutating func judge(_ screen: PhoneScreen, of device: Int, holding unread: Set<MessageID>) {
         judged += 1
@@ -23,25 +27,34 @@ struct ScreenTally: Sendable {
             guard let object = shown.object, seen.insert(object).inserted else { return false }
             return MessageID(text: object).map { unread.contains($0) } ?? false
         }
+        let isIconRight = screen.icon == UInt64(unread.count)
         if !isRight { wrong.append(device) }
-        if screen.icon != UInt64(unread.count) { wrongIcons.append(device) }
+        if !isIconRight { wrongIcons.append(device) }
+        guard !isRight || !isIconRight, details.count < Self.detailsMax else { return }
+        let shown = screen.notifications.map { $0.object ?? "nothing" }
+        let strange = shown.filter { id in MessageID(text: id).map { !unread.contains($0) } ?? true
+        }
+        details.append(
+            "device \(device): icon \(screen.icon) of \(unread.count) unread, "
+                + "\(shown.count - Set(shown).count) notifications twice, stale: \(strange)")
     }
 }
 
 extension Replay {
     /// Asks for every screen; `then` follows the last answer. Devices of this process have none.
-    func judgeScreens(then: @escaping () -> Void) {
-        guard let fleet = fleet as? SimulatorFleet else { return then() }
+    func lookAtScreens(then: @escaping (ScreenTally) -> Void) {
+        var tally = ScreenTally()
+        guard let fleet = fleet as? SimulatorFleet else { return then(tally) }
         let ledger = judged ?? ledger
         var left = ledger.devices.count
-        if left == 0 { return then() }
+        if left == 0 { return then(tally) }
         for device in ledger.devices.indices {
-            fleet.screen(device) { [unowned self] screen in
+            fleet.screen(device) { screen in
                 if let screen {
-                    self.screens.judge(screen, of: device, holding: ledger.others(on: device))
+                    tally.judge(screen, of: device, holding: ledger.others(on: device))
                 }
                 left -= 1
-                if left == 0 { then() }
+                if left == 0 { then(tally) }
             }
         }
     }
