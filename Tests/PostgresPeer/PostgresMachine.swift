@@ -149,7 +149,9 @@ public final class PostgresMachine {
         let text = String(
             decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(description: "\(words[0]): \(text)") }
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "\(words[0]): \(text)")
+        }
         return text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
