@@ -280,19 +280,44 @@ struct MutationTests {
         #expect(again.session.generation > session.generation)
     }
 
-    @Test func aConflictIsARefusalForTheTimeBeing() throws {
+    @Test("in a SYNC, whose rest stands, a conflict is a refusal for the time being")
+    func aConflictIsARefusalForTheTimeBeing() throws {
         let id = try world.converse(["anna"])
         let store = ConflictingStore(world.store, conflicts: 3)
         let send = Mutation(
             number: 1, operation: .sendMessage(world.message0("x", to: id, world.fresh())))
-        let outcome = try store.commit([.mutate(Mutate(session: session, mutation: send))])
-        guard case .mutated(let refused, 0)? = try outcome.first?.get().answer else {
-            Issue.record("not refused")
+        let sync = SyncWrite(
+            session: session, sync: SyncFrame(mutations: [send]), freshEpochHalf: 1)
+        let outcome = try store.commit([.sync(sync)])
+        guard case .synced(let synced)? = try outcome.first?.get().answer else {
+            Issue.record("not synced")
             return
         }
-        #expect(refused.code == Code.storageBusy.rawValue)
+        #expect(synced.results.map(\.code) == [Code.storageBusy.rawValue])
         let again = try store.commit([.mutate(Mutate(session: session, mutation: send))])
         guard case .mutated(let result, 1)? = try again.first?.get().answer else {
+            Issue.record("not carried out")
+            return
+        }
+        #expect(result.code == 0 && result.position == 1)
+    }
+
+    @Test(
+        "a MUTATE that meets another's lock fails as a whole, and is carried out when asked again")
+    func aConflictOfAMutate() throws {
+        let id = try world.converse(["anna"])
+        let store = ConflictingStore(world.store, conflicts: 3)
+        let request = StoreRequest.mutate(
+            Mutate(
+                session: session,
+                mutation: Mutation(
+                    number: 1,
+                    operation: .sendMessage(world.message0("x", to: id, world.fresh())))))
+        guard case .failure(.conflict)? = try store.commit([request]).first else {
+            Issue.record("the writer does not see that it has to ask again")
+            return
+        }
+        guard case .mutated(let result, 1)? = try store.commit([request]).first?.get().answer else {
             Issue.record("not carried out")
             return
         }

@@ -2,13 +2,14 @@ import Model
 import Wire
 
 extension Work {
-    /// MUTATE outside a SYNC.
+    /// MUTATE outside a SYNC. One that met another's lock fails: whoever asks the store does so
+    /// again, or refuses it for the time being.
     func mutate(_ request: Mutate) throws(RuleFailure) -> StoreAnswer {
         let session = request.session
         guard session.role == .app else {
             throw .refused(.forbidden, "an extension changes nothing")
         }
-        let result = try mutate(request.mutation, session)
+        let result = try mutate(request.mutation, session, isAlone: true)
         let device = try record(DeviceRecord.self, session.deviceKey)
         return .mutated(result, floor: device?.mutationFloor ?? 0)
     }
@@ -38,8 +39,9 @@ extension Work {
     ///
     /// - Parameter isBehind: a number before it in the same request was another operation's: this
     ///   one gets a new number behind that one's, and must not overtake it.
+    /// - Parameter isAlone: nothing of its request stands without it.
     private func mutate(
-        _ mutation: Mutation, _ session: SessionKey, isBehind: Bool = false
+        _ mutation: Mutation, _ session: SessionKey, isBehind: Bool = false, isAlone: Bool = false
     ) throws(RuleFailure) -> MutationResult {
         do throws(RuleFailure) {
             return try step { () throws(RuleFailure) in
@@ -48,7 +50,7 @@ extension Work {
         } catch {
             let code: Code
             switch error {
-            case .store(.conflict): code = .storageBusy
+            case .store(.conflict) where !isAlone: code = .storageBusy
             case .store(.corrupt): code = .internal
             case .store, .answer: throw error
             }
