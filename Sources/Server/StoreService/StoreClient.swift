@@ -83,6 +83,14 @@ struct WriteJob: Sendable {
     let ticket: UInt64
     let request: StoreRequest
     let replies: Mailbox<StoreReply>
+    /// It met another node's request, and waits to be carried out again.
+    var meeting: Meeting?
+
+    struct Meeting {
+        /// When it met one first.
+        let since: UInt64
+        var times = 1
+    }
 }
 
 /// A query on its way to the reader.

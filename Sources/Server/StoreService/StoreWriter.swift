@@ -34,6 +34,9 @@ final class StoreWriter {
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
     private var queue = FairQueue<AppID?, WriteJob>()
     private var isServiceAsked = false
+    /// Requests that met another node's, until the timer brings them back.
+    private var met: [WriteJob] = []
+    private var metTimer: LoopTimer?
     /// When requests that wait for company are carried out without it; `nil`: none wait.
     private var aloneAt: UInt64?
     private var rest = StoreRest(aliveAt: SystemClock.monotonicMilliseconds())
@@ -52,10 +55,10 @@ final class StoreWriter {
     /// Requests that wait for company are company enough when there are this many.
     private static let company = 64
 
-    /// How often a request is carried out again that met another node's.
-    private static let meetings = 8
-    /// Milliseconds after which it is not: the other node's is no short one.
-    private static let meetingTime: UInt64 = 300
+    /// Milliseconds for which a request that met another node's is carried out again.
+    private static let meetingTime: UInt64 = 2_000
+    /// Milliseconds to the next time, at most.
+    private static let meetingPauseMax: UInt64 = 50
 
     /// Milliseconds from one rest of the reader to the next, at least.
     private static let restInterval: UInt64 = 1_000
@@ -87,6 +90,7 @@ final class StoreWriter {
         inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
         rests = Mailbox(loop: loop, limit: nil) { rests in self.readerRests(rests) }
         timer = loop.timer { [unowned self] in self.turn() }
+        metTimer = loop.timer { [unowned self] in self.meetAgain() }
         try refreshApps()
         armTimer()
     }
@@ -110,7 +114,7 @@ final class StoreWriter {
 
     private func received(_ jobs: [WriteJob]) {
         for (index, job) in jobs.enumerated() {
-            guard queue.count < limits.waitingRequests else {
+            guard queue.count + met.count < limits.waitingRequests else {
                 let full = StoreError.conflict("the store's queue is full")
                 for refused in jobs[index...] {
                     refused.replies.post(
@@ -144,18 +148,15 @@ final class StoreWriter {
             wakeUp()
             let (requests, left) = (jobs.map(\.request), queue.count)
             health.record { $0.queuedRequests = left }
-            let results = carryOut(requests)
+            let results = commit(requests, budget: limits.rowsPerCommit)
             // Of many that wait, those that the rows leave no room for stay where they are.
             expected = max(8, 2 * results.count)
             queue.putBack(jobs[results.count...].map { (item: $0, owner: $0.request.app) })
-            for (job, result) in zip(jobs, results) {
-                job.replies.post(StoreReply(ticket: job.ticket, result: result))
-            }
-            Failpoint.hit(.answered, Array(requests[..<results.count]), results)
+            answer(jobs, results)
             moveJournal()
         }
-        let waiting = queue.count
-        health.record { $0.queuedRequests = waiting }
+        let (waiting, again) = (queue.count, met.count)
+        health.record { $0.queuedRequests = waiting + again }
         if waiting > 0 {
             isServiceAsked = true
             loop.nextTurn { [weak self] in self?.serve() }
@@ -163,23 +164,41 @@ final class StoreWriter {
         askTurn()
     }
 
-    /// One transaction, and others for those of the requests that met another node's: they are
-    /// carried out again at once, in their order, for the other's end in milliseconds.
-    private func carryOut(_ requests: [StoreRequest]) -> [StoreResult] {
-        var results = commit(requests, budget: limits.rowsPerCommit)
-        guard !store.isSoleWriter else { return results }
-        let end = SystemClock.monotonicMilliseconds() + Self.meetingTime
-        for attempt in 1...Self.meetings where SystemClock.monotonicMilliseconds() < end {
-            let met = results.indices.filter { index in
-                if case .failed(.conflict) = results[index] { true } else { false }
+    /// Answers those that are done; those that met another node's wait a moment, while others are
+    /// carried out.
+    private func answer(_ jobs: [WriteJob], _ results: [StoreResult]) {
+        let now = SystemClock.monotonicMilliseconds()
+        var answered: (requests: [StoreRequest], results: [StoreResult]) = ([], [])
+        for (job, result) in zip(jobs, results) {
+            if !store.isSoleWriter, case .failed(.conflict) = result,
+                now < (job.meeting?.since ?? now) + Self.meetingTime
+            {
+                meet(job, now)
+                continue
             }
-            if met.isEmpty { break }
-            // Two nodes that met do not meet again in the same moment.
-            usleep(UInt32.random(in: 500...3_000) * UInt32(attempt))
-            let again = commit(met.map { requests[$0] }, budget: limits.rowsPerCommit)
-            for (index, result) in zip(met, again) { results[index] = result }
+            job.replies.post(StoreReply(ticket: job.ticket, result: result))
+            answered.requests.append(job.request)
+            answered.results.append(result)
         }
-        return results
+        Failpoint.hit(.answered, answered.requests, answered.results)
+    }
+
+    private func meet(_ job: WriteJob, _ now: UInt64) {
+        var job = job
+        job.meeting =
+            job.meeting.map { WriteJob.Meeting(since: $0.since, times: $0.times + 1) }
+            ?? WriteJob.Meeting(since: now)
+        met.append(job)
+        guard met.count == 1, let meeting = job.meeting else { return }
+        // Two nodes that met do not meet again in the same moment.
+        let longest = min(UInt64(4 * meeting.times), Self.meetingPauseMax)
+        metTimer?.start(afterMilliseconds: UInt64.random(in: 1...longest))
+    }
+
+    private func meetAgain() {
+        queue.putBack(met.map { (item: $0, owner: $0.request.app) })
+        met = []
+        if !isServiceAsked { serve() }
     }
 
     /// One transaction. Others hear of it before those who asked: a hint that comes early finds

@@ -1,0 +1,97 @@
+import EventLoop
+import Feed
+import MemoryStore
+import Model
+import Testing
+import Wire
+
+@testable import StoreService
+
+/// A request that meets another node's in the store is carried out again, for a while.
+@Suite struct MeetingTests {
+    @Test("one that meets others' again and again is carried out as soon as they are gone")
+    func again() throws {
+        let bench = try Bench(conflicts: 60)
+        defer { bench.stop() }
+        guard case .committed = bench.makeApp() else {
+            Issue.record("the request was given up")
+            return
+        }
+        #expect(bench.service.health.counts.queuedRequests == 0)
+    }
+
+    @Test("one that goes on meeting others' is answered that the store is busy")
+    func givenUp() throws {
+        let bench = try Bench(conflicts: .max)
+        defer { bench.stop() }
+        guard case .failed(.conflict) = bench.makeApp() else {
+            Issue.record("no answer, or another one")
+            return
+        }
+    }
+
+    /// The service over a store in memory, and one loop that asks it.
+    private final class Bench: Sendable {
+        let service: StoreService
+        private let thread: LoopThread
+
+        init(conflicts: Int) throws {
+            service = try StoreService.start(
+                duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
+                open: { MetStore(conflicts) }, onCommit: { _ in })
+            thread = try LoopThread.start(name: "bench") { _ in }
+        }
+
+        /// - Returns: the answer to the first request.
+        func makeApp() -> StoreResult? {
+            let answered = Latch()
+            let lock = Lock()
+            nonisolated(unsafe) var result: StoreResult?  // guarded by `lock`
+            nonisolated(unsafe) var client: StoreClient?  // the loop's
+            thread.perform { loop in
+                client = self.service.client(on: loop) { reply in
+                    lock.withLock { result = reply.result }
+                    answered.arrive()
+                }
+                let app = AppRecord(app: AppID("chat"), createdAt: Timestamp(milliseconds: 1))
+                client?.commit(.administer(.putApp(app)))
+            }
+            answered.wait()
+            thread.perform { _ in client?.close() }
+            return lock.withLock { result }
+        }
+
+        func stop() {
+            thread.stop()
+            thread.join()
+            service.stop()
+        }
+    }
+}
+
+/// A store in whose first transactions after the start another node is always first.
+private final class MetStore: Store {
+    private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
+    private var conflicts: Int
+    private var hasStarted = false
+
+    init(_ conflicts: Int) { self.conflicts = conflicts }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        defer { hasStarted = true }
+        if hasStarted, conflicts > 0 {
+            conflicts -= 1
+            throw .conflict("as the test wants it")
+        }
+        try inner.write(body)
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
+    func now() -> Timestamp { inner.now() }
+    func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    func close() { inner.close() }
+}
