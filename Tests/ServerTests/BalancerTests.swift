@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import PostgresPeer
 import Testing
 
@@ -63,6 +64,25 @@ struct BalancerTests {
         for server in [first, second] {
             #expect(server.log.contains("user=anna") || server.log.contains("user=bob"))
         }
+    }
+
+    @Test(
+        "devices get through while the balancer does not know yet that a node was killed",
+        .enabled(if: PostgresPeer.isInstalled, "PostgreSQL 15 is not installed"))
+    func killed() throws {
+        let settings = [
+            "store.postgres=\(try PostgresPeer.shared().address)", "store.schema=balanced_killed",
+            "listen.proxy_networks=\(Balancer.source)",
+        ]
+        let first = try RealServer(settings: settings)
+        let second = try RealServer(settings: settings, besides: first)
+        let balancer = try Balancer([first, second])
+        defer { balancer.stop() }
+        // The node with the fewest connections is the next one's: that is the dead one now.
+        kill(second.identifier, SIGKILL)
+        let (output, status) = try first.runPeer(
+            "client.py", ["--host", balancer.address], port: Balancer.port)
+        #expect(status == 0 && output.contains("came back: ok"), "\(output)")
     }
 }
 
