@@ -41,9 +41,6 @@ public final class Server: Sendable {
     /// What operators want of this node; on a file nothing.
     private let desk: NodeDesk
 
-    /// The program's version.
-    public static let version = "0.1.0"
-
     /// Starts everything; when this returns, devices and backends are served.
     public static func start(
         _ configuration: Configuration, log: Log

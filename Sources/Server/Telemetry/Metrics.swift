@@ -194,6 +194,15 @@ public final class Metrics: Sendable {
         case .histogram(let histogram):
             let (counts, sum) = histogram.snapshot
             return .distribution(counts: counts, sum: sum)
+        case .histograms(let family, _):
+            // Of all series together: their bounds are the same.
+            var (counts, sum) = Histogram().snapshot
+            for (_, histogram) in family.series {
+                let one = histogram.snapshot
+                counts = zip(counts, one.counts).map { $0 + $1 }
+                sum += one.sum
+            }
+            return .distribution(counts: counts, sum: sum)
         }
     }
 

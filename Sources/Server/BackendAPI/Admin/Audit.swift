@@ -19,7 +19,7 @@ extension Call {
     /// keeps a log.
     func auditNote(method: String) -> AuditNote? {
         guard let caller, method != "GET" else { return nil }
-        let body = (try? JSONText.value(at: [], in: request.body)) ?? nil
+        let body = try? JSONText.document(request.body)
         if case .object(let members) = body, members[ExactText("dry_run")] == .flag(true) {
             return nil
         }

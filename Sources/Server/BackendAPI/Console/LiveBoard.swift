@@ -1,5 +1,4 @@
 import EventLoop
-import Foundation
 import Telemetry
 import Wire
 
@@ -63,11 +62,9 @@ final class LiveBoard {
 
     private func sample() {
         number += 1
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        // Whole numbers and names only: nothing of it can fail.
-        let data = (try? encoder.encode(LiveSample(metrics))) ?? Data("{}".utf8)
-        samples.append((number, String(decoding: data, as: UTF8.self)))
+        // Numbers that are some, and names: nothing of it can fail.
+        let bytes = (try? JSONWriter.write(LiveSample(metrics))) ?? Array("{}".utf8)
+        samples.append((number, String(decoding: bytes, as: UTF8.self)))
         if samples.count > Self.samplesMax { samples.removeFirst() }
         let waiting = waiters
         waiters = []
