@@ -188,7 +188,8 @@ let package = Package(
         tool(
             "Chat",
             [
-                "Client", "SQLiteStore", "RouseClient", "AppLife", "SyncClient", "Wire", "Model",
+                "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife", "SyncClient",
+                "Wire", "Model",
             ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
         tool(

@@ -105,8 +105,8 @@ import Testing
         (
             "Tools/Chat",
             [
-                "Client", "SQLiteStore", "RouseClient", "AppLife", "SyncClient", "Wire", "Model",
-                "Foundation", "Glibc", "Synchronization",
+                "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife", "SyncClient",
+                "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

@@ -346,6 +346,8 @@ actor ChatDesk {
         for task in process.tasks { task.cancel() }
         process.following?.cancel()
         process.transport.drop()
+        // Ends what waits in it, so that it lets go of its store.
+        Task { [rouse = process.rouse] in await rouse.scene(.suspending) }
         self.process = nil
         life += 1
     }

@@ -78,9 +78,11 @@ public struct ChatDrawing: Equatable, Sendable {
         }
         guard model.opened != nil else { return list(model, columns, rows, pen) }
         var lines: [String] = []
-        for row in model.window.rows { lines += message(row, columns, pen) }
+        // The newest ones are seen; the others are not even wrapped.
+        for row in model.window.rows.reversed() where lines.count < rows {
+            lines.insert(contentsOf: message(row, columns, pen), at: 0)
+        }
         if model.window.rows.isEmpty { lines = ["Nobody has said anything yet."] }
-        // The newest ones are seen.
         return padded(Array(lines.suffix(rows)), columns, rows)
     }
 

@@ -53,7 +53,14 @@ public struct ChatKeyReader {
     private func sequence() -> (key: ChatKey?, length: Int)? {
         guard pending.count > 1 else { return nil }
         guard pending[1] == UInt8(ascii: "[") || pending[1] == UInt8(ascii: "O") else {
-            return (nil, 2)
+            // A key of its own may come behind Escape.
+            return (nil, pending[1] < 0x20 ? 1 : 2)
+        }
+        // A control character ends it: it is a key of its own.
+        if let control = pending.dropFirst(2).firstIndex(where: { $0 < 0x20 }),
+            !pending[2..<control].contains(where: { (0x40...0x7E).contains($0) })
+        {
+            return (nil, control)
         }
         guard let end = pending.dropFirst(2).firstIndex(where: { (0x40...0x7E).contains($0) })
         else { return pending.count < Self.sequenceMax ? nil : (nil, pending.count) }
@@ -85,6 +92,7 @@ public struct ChatKeyReader {
         guard let text = String(validating: pending[..<length], as: UTF8.self),
             let character = text.first
         else { return (nil, 1) }
+        if ChatText.plain(text).isEmpty { return (nil, length) }
         return (.character(character), length)
     }
 }

@@ -56,7 +56,7 @@ public struct ChatModel: Sendable {
 
     /// By its number in the list, or by name.
     public func conversation(named word: String) -> ConversationRow? {
-        if let number = Int(word), conversations.indices.contains(number - 1) {
+        if let number = Int(word), number > 0, conversations.indices.contains(number - 1) {
             return conversations[number - 1]
         }
         return conversations.first { name(of: $0) == word }

@@ -1,9 +1,11 @@
 import AppLife
+import EventLoop
 import RouseClient
-import Synchronization
 
 /// The phone's screen and the icon, as the library fills them; they outlive the app's process.
-final class ChatPhone: RousePhone {
+final class ChatPhone: RousePhone, @unchecked Sendable {
+    // @unchecked: `screen` is guarded by `lock`.
+
     struct Screen: Equatable, Sendable {
         /// Newest first.
         var notices: [AppNotice] = []
@@ -13,19 +15,20 @@ final class ChatPhone: RousePhone {
     /// Notifications that stand at once; the oldest go.
     private static let noticesMax = 100
 
-    private let screen = Mutex(Screen())
+    private let lock = Lock()
+    private var screen = Screen()
     private let changed: @Sendable (Screen) -> Void
 
     init(changed: @escaping @Sendable (Screen) -> Void) { self.changed = changed }
 
     func notice(_ number: Int) -> AppNotice? {
-        screen.withLock { screen in
+        lock.withLock {
             screen.notices.indices.contains(number - 1) ? screen.notices[number - 1] : nil
         }
     }
 
     func delivered() async -> [DeliveredNotification] {
-        screen.withLock(\.notices).reversed().map { notice in
+        lock.withLock { screen.notices }.reversed().map { notice in
             DeliveredNotification(
                 identifier: notice.identifier, object: notice.object,
                 conversation: notice.conversation)
@@ -49,11 +52,11 @@ final class ChatPhone: RousePhone {
         change { screen in screen.notices.removeAll { $0.identifier == identifier } }
     }
 
-    private func change(_ body: @Sendable (inout Screen) -> Void) {
-        let now = screen.withLock { screen in
+    private func change(_ body: (inout Screen) -> Void) {
+        // In the order in which it changed.
+        lock.withLock {
             body(&screen)
-            return screen
+            changed(screen)
         }
-        changed(now)
     }
 }

@@ -17,7 +17,7 @@ final class ChatTerminal: Sendable {
             setlocale(LC_CTYPE, "C.UTF-8")
         }
         before = attributes
-        for number in [SIGTERM, SIGHUP, SIGQUIT] { signal(number, putBack) }
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { signal(number, putBack) }
         cfmakeraw(&attributes)
         // A read returns within a tenth of a second, so that a new size is noticed.
         withUnsafeMutableBytes(of: &attributes.c_cc) { characters in
@@ -48,6 +48,9 @@ final class ChatTerminal: Sendable {
         var bytes = [UInt8](repeating: 0, count: 1_024)
         let count = bytes.withUnsafeMutableBytes { Glibc.read(0, $0.baseAddress, $0.count) }
         if count < 0 { return errno == EINTR || errno == EAGAIN ? [] : nil }
+        var attributes = termios()
+        // A terminal that was hung up says nothing at once, for ever.
+        if count == 0, tcgetattr(0, &attributes) != 0 { return nil }
         return Array(bytes[..<count])
     }
 

@@ -1,7 +1,7 @@
 import Chat
 import Client
 import Crypto
-import Dispatch
+import EventLoop
 import Foundation
 
 /// `rouse chat`: an app on the client library, in a terminal.
@@ -59,7 +59,7 @@ extension Rouse {
             } catch {
                 outcome.refusal = "\(error)"
             }
-            outcome.ended.signal()
+            outcome.ended.arrive()
         }
         outcome.ended.wait()
         guard let refusal = outcome.refusal else { return ExitStatus.success }
@@ -68,8 +68,8 @@ extension Rouse {
     }
 
     private final class Outcome: @unchecked Sendable {
-        // @unchecked: written before the signal, read after it.
-        let ended = DispatchSemaphore(value: 0)
+        // @unchecked: written before the latch opens, read after it.
+        let ended = Latch()
         var refusal: String?
     }
 }
