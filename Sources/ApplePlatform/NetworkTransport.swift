@@ -70,7 +70,11 @@
         func next() async -> TransportEvent? {
             if isOver { return nil }
             let event = isReady ? await received() : await opened()
-            if case .closed = event { isOver = true }
+            if case .closed = event {
+                isOver = true
+                // One that waits for a network would dial by itself when there is one.
+                connection.cancel()
+            }
             return event
         }
 

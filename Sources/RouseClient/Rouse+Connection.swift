@@ -49,11 +49,8 @@ extension Rouse {
         do {
             while number == connections, let frame = try decoder.next() {
                 let effects = replica?.received(frame, now: now, wall: wall) ?? []
-                for effect in effects {
-                    // Frames behind a WELCOME may be as large as that allows.
-                    if case .raiseLimits(let limits) = effect { decoder.limits = limits }
-                    if effect == .disconnect { disconnect() }
-                }
+                // Frames behind a WELCOME may be as large as that allows, and behind the end of the
+                // connection there is none.
                 perform(effects)
             }
             perform(replica?.framesEnded(now: now, wall: wall) ?? [])

@@ -118,7 +118,10 @@ extension Rouse {
     public func markRead(_ conversation: ConversationID) throws(LocalStoreError) {
         guard let store else { throw .unavailable("the store is locked") }
         let window = try store.messageWindow(of: conversation, newest: 1, sent: [])
-        guard let position = window.rows.compactMap(\.position).max() else { return }
+        // Of what the feed has told: an own message that is only accepted says nothing of those
+        // below it.
+        guard let position = window.rows.filter({ $0.version > 0 }).compactMap(\.position).max()
+        else { return }
         try markRead(conversation, through: position)
     }
 

@@ -12,8 +12,22 @@ extension Rouse {
     }
 
     func perform(_ effects: [ClientReplica.Effect]) {
-        steps += effects.map { .effect($0) }
+        steps += queued(effects)
         carryOutAll()
+    }
+
+    /// What a connection is about is carried out at once, in the session's own order: an older
+    /// wish to disconnect, behind what waits for the phone's screen, would end a newer connection.
+    /// What it rests on is committed. The rest waits for its turn.
+    private func queued(_ effects: [ClientReplica.Effect]) -> [Step] {
+        effects.compactMap { effect in
+            switch effect {
+            case .connect, .send, .raiseLimits, .disconnect, .needIdentityToken:
+                carryOut(effect)
+                return nil
+            case .applied, .results, .report: return .effect(effect)
+            }
+        }
     }
 
     func hear(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
@@ -29,7 +43,7 @@ extension Rouse {
     func act(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
         let (now, wall) = (clock.now, clock.wall)
         let effects = replica?.on(now: now, wall: wall, input) ?? []
-        steps.insert(contentsOf: effects.map { .effect($0) }, at: 0)
+        steps.insert(contentsOf: queued(effects), at: 0)
     }
 
     func carryOutAll() {
@@ -114,10 +128,13 @@ extension Rouse {
     }
 
     func opened() -> Bool {
+        if store != nil { return true }
         do {
             let store = try openStore()
             replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
             self.store = store
+            // Begun by a process before this one.
+            isResetting = try store.load().isResetting
             liveUser = replica?.session.userName ?? ""
             follow(.everything)
             return true

@@ -21,7 +21,8 @@ public actor Rouse {
         case action(AppAction)
     }
 
-    let configuration: ClientConfiguration
+    /// Of every connection from now on.
+    var configuration: ClientConfiguration
     let transport: any RouseTransport
     let phone: any RousePhone
     let clock: any RouseClock
@@ -76,14 +77,18 @@ public actor Rouse {
 
     // MARK: - The system's callbacks
 
-    public func scene(_ phase: ScenePhase) {
+    /// Returns from `suspending` when the good-bye has left the client: the system may stop the
+    /// process then.
+    public func scene(_ phase: ScenePhase) async {
         launch()
         switch phase {
         case .active: give(.becameActive)
         case .inactive: give(.resignedActive)
         case .background(let remaining):
             give(.enteredBackground(until: clock.now + remaining))
-        case .suspending: give(.willSuspend)
+        case .suspending:
+            give(.willSuspend)
+            await carrying?.value
         }
     }
 
@@ -109,6 +114,7 @@ public actor Rouse {
 
     /// A new push token; presented with the next HELLO.
     public func setPush(_ push: PushRegistration?) {
+        configuration.push = push
         replica?.session.configuration.push = push
     }
 

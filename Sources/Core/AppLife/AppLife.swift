@@ -132,7 +132,8 @@ extension AppLife {
     private mutating func becameActive(_ now: Instant, _ actions: inout [AppAction]) {
         phase = .foreground
         runsUntil = nil
-        guard isStoreOpen else { return }
+        // Another process may have held it for a moment.
+        guard isStoreOpen else { return actions.append(.openStore) }
         if isAwake { actions.append(.tell(state(now))) } else { start(wake: nil, now, &actions) }
     }
 

@@ -145,7 +145,11 @@ extension TableLocalStore {
         try count(&read, key, snapshot)
         if let last = pending.last(where: { $0.reference.conversation == id }) {
             read.hasPending = true
-            read.row.last = MessageRow(last, sender: user, delivery: last.delivery(sent))
+            // What was refused stays; what others say later is newer.
+            let isOnItsWay = last.position == nil && last.refusal == nil
+            if isOnItsWay || read.row.last.map({ $0.sentAt <= last.sentAt }) ?? true {
+                read.row.last = MessageRow(last, sender: user, delivery: last.delivery(sent))
+            }
         }
         return read
     }

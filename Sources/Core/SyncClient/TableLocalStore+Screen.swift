@@ -16,7 +16,9 @@ extension TableLocalStore {
         ).first
         guard let above = try reach(in: conversation) else { return .over }
         guard let message else {
-            return try wholeFrom(conversation) <= above + 1 ? .missing : .unknown
+            // A position may be any number, as a mistaken server tells it.
+            let isWhole = try wholeFrom(conversation) <= max(above, above &+ 1)
+            return isWhole ? .missing : .unknown
         }
         guard case .message(let state) = message.body, state.push != nil, state.position > above
         else { return .over }

@@ -112,7 +112,9 @@ extension TableLocalStore {
                 queuedAt: row.queuedAt, send: send.encoded,
                 code: isTaken ? 0 : UInt64(result.code), position: result.position))
         let kept = try transaction.records(LocalSentRecord.self, Scan(limit: sentMax + 1))
-        guard kept.count > sentMax, let oldest = kept.min(by: { $0.number < $1.number }) else {
+        // The feed will tell of those that were accepted; nobody else has a text that was refused.
+        func order(_ row: LocalSentRecord) -> (Int, UInt64) { (row.code == 0 ? 0 : 1, row.number) }
+        guard kept.count > sentMax, let oldest = kept.min(by: { order($0) < order($1) }) else {
             return
         }
         try transaction.delete(LocalSentRecord.self, [.blob(oldest.message)])

@@ -73,6 +73,8 @@ public final class NWConnection: Sendable {
         set { fatalError() }
     }
 
+    public final var state: State { fatalError() }
+
     public func start(queue: DispatchQueue) { fatalError() }
     public func cancel() { fatalError() }
 
