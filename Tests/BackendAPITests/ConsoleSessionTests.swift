@@ -8,9 +8,12 @@ import Testing
 @Suite struct ConsoleSessionTests {
     private let wall = Timestamp(milliseconds: 1_000_000)
 
-    private func token(_ lifetime: Milliseconds = 8 * 3_600_000) -> ConsoleTokenRecord {
+    private func token(
+        _ lifetime: Milliseconds = 8 * 3_600_000, number: Int = 1
+    ) -> ConsoleTokenRecord {
         ConsoleTokenRecord(
-            tokenID: "ct_1", hash: [1], label: "", role: .admin, createdAt: wall,
+            tokenID: "ct_\(number)", hash: [UInt8(number)], label: "", role: .admin,
+            createdAt: wall,
             expiresAt: wall + lifetime)
     }
 
@@ -37,7 +40,9 @@ import Testing
     func many() {
         var sessions = ConsoleSessions()
         let first = (0..<ConsoleSessions.countMax).map { number in
-            sessions.open(token(), now: UInt64(number), wall: wall).cookie
+            sessions.open(
+                token(number: number % 64), now: UInt64(number), wall: wall
+            ).cookie
         }
         #expect(Set(first).count == ConsoleSessions.countMax)
         #expect(sessions.find(first[0], now: 1_000, counts: true) != nil)
@@ -48,6 +53,17 @@ import Testing
         #expect(sessions.find(last, now: 1_002, counts: true) != nil)
         sessions.end(last)
         #expect(sessions.find(last, now: 1_002, counts: true) == nil)
+    }
+
+    @Test("who logs in again and again ends only sessions of the same token")
+    func own() {
+        var sessions = ConsoleSessions()
+        let (_, other) = sessions.open(token(number: 2), now: 0, wall: wall)
+        for number in 0..<(2 * ConsoleSessions.countMax) {
+            _ = sessions.open(token(), now: 1 + UInt64(number), wall: wall)
+        }
+        #expect(sessions.count == 1 + ConsoleSessions.tokenMax)
+        #expect(sessions.find(other, now: 1_000, counts: true) != nil)
     }
 
     @Test("ten wrong tokens a minute of one address, a hundred of all")

@@ -280,6 +280,30 @@ extension TestServer {
         #expect(try rest.json["changes"][0]["action"].string == "POST /console/tokens")
     }
 
+    @Test("no word in a body hides a change, and no secret is kept under another name")
+    func auditOfOddBodies() throws {
+        defer { server.stop() }
+        _ = try server.makeApp("shop")
+        let admin = try ConsoleVisitor.entered(server, role: "admin")
+        func newest() throws -> JSONTree {
+            try admin.send("GET", "/console/api/audit?limit=1").json["changes"][0]
+        }
+        let body = #"{"dry_run":true}"#
+        #expect(try admin.send("POST", "/console/api/apps/shop/suspend", body).status < 300)
+        #expect(try newest()["action"].string == "POST /apps/shop/suspend")
+        let key = #"{"private_key":"-----BEGIN PRIVATE KEY-----\nMIGH","x":"whs_abc"}"#
+        _ = try admin.send("PUT", "/console/api/apps/shop/push/production", key)
+        #expect(try newest()["detail"].string == "private_key=(not kept), x=(not kept)")
+        // A name that is repeated for each of many members costs no more than one.
+        let name = String(repeating: "n", count: 100_000)
+        let many = [String](repeating: "0", count: 16_000).joined(separator: ",")
+        _ = try admin.send("PATCH", "/console/api/apps/shop", #"{"\#(name)":[\#(many)]}"#)
+        #expect(try newest()["action"].string == "PATCH /apps/shop")
+        let turned = "%E2%80%AEpohs"
+        _ = try admin.send("POST", "/console/api/apps/\(turned)/suspend")
+        #expect(try newest()["action"].string?.contains("\u{202e}") == false)
+    }
+
     @Test("what cannot be written down is not done")
     func unwritten() throws {
         defer { server.stop() }

@@ -9,6 +9,7 @@ import argparse
 import datetime
 import os
 import sys
+import time
 
 from browser import Browser, Failure
 
@@ -132,6 +133,14 @@ class Visit:
         """What must be so on each page, in each size."""
         self.show(name)
         if name == "message":
+            # The page tells of the moment at which it is drawn: the grace may run still.
+            for _ in range(30):
+                if self.browser.evaluate(
+                        "document.querySelector('main').innerText.includes('it did not come')"):
+                    break
+                time.sleep(1)
+                self.show("audit")
+                self.show(name)
             self.says("it did not come")
             self.expect(self.browser.evaluate("document.querySelectorAll('.time svg').length") > 0,
                         "no picture")

@@ -64,7 +64,7 @@ private struct FuzzedBackend {
             request: request, parameters: parameters, surroundings: surroundings,
             now: store.clock, caller: isOperator ? Caller(name: "fuzz") : nil)
         try route.checkQuery(of: request)
-        if let note = call.auditNote(method: route.method) {
+        if let note = call.auditNote(method: route.method, template: route.template) {
             let noted = Result { () throws(Violation) in
                 try commit(.administer(.noteAudit(note)))
             }

@@ -68,6 +68,11 @@ extension Work {
         guard try record(MetaRecord.self, [.text(removed)]) == nil else {
             throw .refused(.conflict, "an app of this name is still being removed")
         }
+        var app = app
+        // Suspending has requests of its own: what somebody read before must not undo it.
+        if let known = try record(AppRecord.self, [.app(app.app)]) {
+            app.isSuspended = known.isSuspended
+        }
         try put(app)
     }
 

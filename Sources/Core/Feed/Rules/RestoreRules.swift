@@ -47,6 +47,19 @@ extension Work {
             tokens += UInt64(count)
             if count < limits.listRows { break }
         }
+        // As with sessions: one that was revoked since must not let in again.
+        while true {
+            let count = try deleteRows(
+                of: ConsoleTokenRecord.table, Scan(limit: limits.listRows)
+            ) { _ in true }
+            if count < limits.listRows { break }
+        }
+        // Nor what was sealed by keys that lay beside the backup.
+        for slot in 0..<TicketKey.slots {
+            let name: [ColumnValue] = [.text(MetaRecord.ticketKeyName(slot))]
+            guard try record(MetaRecord.self, name, lock: .wait) != nil else { continue }
+            try delete(MetaRecord.self, name)
+        }
         try pauseCampaigns()
         let (epoch, base) = (MetaRecord.epochName, MetaRecord.numberBaseName)
         _ = try record(MetaRecord.self, [.text(epoch)], lock: .wait)

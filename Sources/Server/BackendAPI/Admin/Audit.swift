@@ -14,13 +14,20 @@ extension Call {
     /// Bytes of the path, and of what was sent, that a row holds.
     private static let actionBytesMax = 512
     private static let detailBytesMax = 1_024
+    /// Members looked at, and bytes of their place: more of them would be cut away again.
+    private static let membersMax = 256
+    private static let placeBytesMax = 256
 
     /// What is written down before the call is carried out; `nil`: it changes nothing, or nobody
     /// keeps a log.
-    func auditNote(method: String) -> AuditNote? {
+    ///
+    /// - Parameter template: of the route: only campaigns can be tried out (`dry_run`).
+    func auditNote(method: String, template: String) -> AuditNote? {
         guard let caller, method != "GET" else { return nil }
         let body = try? JSONText.document(request.body)
-        if case .object(let members) = body, members[ExactText("dry_run")] == .flag(true) {
+        if template.hasSuffix("/campaigns"), case .object(let members) = body,
+            members[ExactText("dry_run")] == .flag(true)
+        {
             return nil
         }
         let path = request.pathSegments.map(Self.visible).joined(separator: "/")
@@ -39,6 +46,8 @@ extension Call {
     }
 
     private static func note(_ value: CustomValue, at place: String, in lines: inout [String]) {
+        guard lines.count < membersMax else { return }
+        let place = place.cut(to: placeBytesMax)
         switch value {
         case .object(let members):
             for (name, member) in members.sorted(by: { $0.key.text < $1.key.text }) {
@@ -53,13 +62,20 @@ extension Call {
         case .integer(let number): lines.append("\(visible(place))=\(number)")
         case .number(let digits): lines.append("\(visible(place))=\(digits)")
         case .text(let text):
-            lines.append("\(visible(place))=\(isSecret(place) ? "(not kept)" : shown(text, place))")
+            let isKept = !isSecret(place) && !isSecret(text: text)
+            lines.append("\(visible(place))=\(isKept ? shown(text, place) : "(not kept)")")
         }
     }
 
-    /// Keys, certificates, secrets of webhooks.
+    /// Keys, certificates, secrets of webhooks; of a place that was cut nobody knows.
     private static func isSecret(_ place: String) -> Bool {
-        ["pem", "secret", "token", "password"].contains { place.lowercased().contains($0) }
+        place.hasSuffix("\u{2026}")
+            || ["pem", "secret", "token", "password"].contains { place.lowercased().contains($0) }
+    }
+
+    /// By what it looks like: it may stand where nobody expects it, in a body that is refused.
+    private static func isSecret(text: String) -> Bool {
+        text.contains("-----BEGIN") || ["whs_", "rk_", "rct_"].contains { text.hasPrefix($0) }
     }
 
     private static func shown(_ text: String, _ place: String) -> String {
@@ -68,12 +84,16 @@ extension Call {
         return visible(text.cut(to: 128))
     }
 
-    /// Control characters would draw lines of their own.
+    /// Control characters would draw lines of their own, and marks of direction turn them round.
     private static func visible(_ text: String) -> String {
-        String(
-            text.unicodeScalars.map {
-                $0.properties.generalCategory == .control ? " " : Character($0)
-            })
+        var visible = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator: visible.append(" ")
+            default: visible.append(scalar)
+            }
+        }
+        return String(visible)
     }
 }
 

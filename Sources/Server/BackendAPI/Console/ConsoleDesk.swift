@@ -250,6 +250,17 @@ final class ConsoleDesk: Desk {
         _ request: HTTPRequest, _ respond: @escaping (HTTPResponse) -> Void
     ) throws(Problem) {
         try request.check(["GET"])
+        let answer = respond
+        // A page that is told anything but 200 never asks again: an event source gives up.
+        let respond: (HTTPResponse) -> Void = { response in
+            guard response.status == 503 else { return answer(response) }
+            answer(
+                HTTPResponse(
+                    status: 200,
+                    headers: [
+                        ("content-type", "text/event-stream"), ("cache-control", "no-store"),
+                    ], body: Array("retry: 3000\n\n".utf8)))
+        }
         try admit(request, counts: false, respond) { [unowned self] _ throws(Problem) in
             try board.await(after: request.headers["last-event-id"]) { events in
                 respond(

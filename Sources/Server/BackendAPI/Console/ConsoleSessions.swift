@@ -23,6 +23,8 @@ struct ConsoleSession {
 struct ConsoleSessions {
     /// Of more, the one that was longest unused ends.
     static let countMax = 256
+    /// Of one token.
+    static let tokenMax = 16
     /// Milliseconds without a request, live numbers aside.
     static let idleMax: UInt64 = 3_600_000
 
@@ -37,6 +39,13 @@ struct ConsoleSessions {
         all = all.filter { Self.isLive($0.value, now) }
         if all.count >= Self.countMax,
             let oldest = all.min(by: { $0.value.usedAt < $1.value.usedAt })
+        {
+            all[oldest.key] = nil
+        }
+        // Nobody pushes the others out by logging in again and again.
+        let own = all.filter { $0.value.tokenHash == token.hash }
+        if own.count >= Self.tokenMax,
+            let oldest = own.min(by: { $0.value.usedAt < $1.value.usedAt })
         {
             all[oldest.key] = nil
         }

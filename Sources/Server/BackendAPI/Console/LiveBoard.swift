@@ -103,7 +103,7 @@ private struct LiveSample: Encodable {
         connections = metrics.whole("rouse_connections_open")
         sessions = metrics.whole("rouse_sessions_open")
         let answered = metrics.series("rouse_http_requests_total").filter {
-            $0.labels.count == 3 && $0.labels[0] == "POST" && $0.labels[2].hasPrefix("2")
+            $0.labels.count == 3 && $0.labels[0] == "POST" && $0.labels[2] == "201"
                 && Self.publishes.contains($0.labels[1])
         }
         let scheduled = metrics.series("rouse_scheduled_total").filter {

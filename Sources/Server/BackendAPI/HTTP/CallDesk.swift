@@ -120,7 +120,8 @@ final class CallDesk: Desk {
             let ticket = Ticket(
                 method: "other", template: "other", request: name, started: started,
                 trace: request.trace, respond: respond)
-            finish(ticket, error.response)
+            // It had no turn: that of another call goes on.
+            finish(ticket, error.response, endsTurn: false)
         }
     }
 
@@ -142,7 +143,10 @@ final class CallDesk: Desk {
             switch route.handler {
             case .open(let handler):
                 try route.checkQuery(of: call.request)
-                guard let note = call.auditNote(method: ticket.method) else {
+                guard
+                    let note = call.auditNote(
+                        method: ticket.method, template: ticket.template)
+                else {
                     return perform(try handler(call), ticket)
                 }
                 ask(.administer(.noteAudit(note)), .noted(call, handler), ticket)
@@ -267,7 +271,10 @@ final class CallDesk: Desk {
         }
     }
 
-    private func finish(_ ticket: Ticket, _ response: HTTPResponse) {
+    /// - Parameter endsTurn: the next call of a desk that carries out one at a time may begin.
+    private func finish(
+        _ ticket: Ticket, _ response: HTTPResponse, endsTurn: Bool = true
+    ) {
         if let number = ticket.audit, client != nil {
             var ticket = ticket
             ticket.audit = nil
@@ -294,6 +301,7 @@ final class CallDesk: Desk {
                     LogField("bytes", response.body.count), LogField("ms", elapsed),
                 ] + (ticket.trace.map { [LogField("trace", $0.id)] } ?? []))
         ticket.respond(response.named(ticket.request))
+        guard endsTurn else { return }
         isBusy = false
         if isOneAtATime, !queue.isEmpty {
             let (call, route, next) = queue.removeFirst()

@@ -16,8 +16,9 @@ export class Refusal extends Error {
   }
 }
 
-async function send(method, address, body) {
+async function send(method, address, body, once) {
   const headers = {};
+  if (once) headers["idempotency-key"] = once;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (session && method !== "GET") headers["x-rouse-csrf"] = session.csrf;
   let answer;
@@ -45,7 +46,8 @@ const path = (parts) => "/console/api/" + parts.map((part) => encodeURIComponent
 
 export const get = (parts, query) =>
   send("GET", path(parts) + (query ? "?" + new URLSearchParams(query) : ""));
-export const post = (parts, body) => send("POST", path(parts), body);
+/** With `once`, a key, a repetition has one effect. */
+export const post = (parts, body, once) => send("POST", path(parts), body, once);
 export const put = (parts, body) => send("PUT", path(parts), body);
 export const patch = (parts, body) => send("PATCH", path(parts), body);
 export const remove = (parts) => send("DELETE", path(parts));

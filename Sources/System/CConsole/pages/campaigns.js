@@ -172,13 +172,19 @@ function create(target, app) {
   const name = encodeURIComponent(app);
   const answer = h("div", {});
   const counted = h("div", { "aria-live": "polite" });
+  // Of what was counted: pressed twice, it starts once.
+  let once;
   const start = h("button", { class: "main", type: "submit", disabled: true }, "Start the campaign");
   const count = h("button", {
     type: "button", onclick: () => {
       if (!form.reportValidity()) return;
       carryOut(answer, count, async () => {
         into(counted);
-        const tally = await api.post(["apps", app, "campaigns"], wanted(form, true));
+        const asked = wanted(form, true);
+        const tally = await api.post(["apps", app, "campaigns"], asked);
+        // It was changed while the count was under way.
+        if (JSON.stringify(wanted(form, true)) !== JSON.stringify(asked)) return;
+        once = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
         into(counted, note(tally.devices ? "good" : "warn",
           h("p", {}, h("strong", {}, `${number(tally.devices)} of ${number(tally.seen)} devices`), " get it",
             tally.canary ? `, ${number(tally.canary)} of them as the canary` : "", "."),
@@ -194,7 +200,7 @@ function create(target, app) {
       event.preventDefault();
       if (start.disabled) return;
       carryOut(answer, start, async () => {
-        const made = await api.post(["apps", app, "campaigns"], wanted(form, false));
+        const made = await api.post(["apps", app, "campaigns"], wanted(form, false), once);
         say("The campaign is made");
         location.hash = `#/campaigns/${name}/${made.id}`;
       });
