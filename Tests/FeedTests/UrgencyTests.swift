@@ -237,6 +237,33 @@ extension Pushes {
                         reads: [ReadReceipt(conversation: room, through: shown.position)])
                 }
             ),
+            (
+                "read and answered on the tablet",
+                { pushes, room, shown in
+                    let other = try pushes.open("bob", tablet, token: 2).session
+                    for own in [nil, "2"] {
+                        let said = try own.map { try pushes.say($0, in: room, from: "bob") }
+                        try pushes.acknowledge(
+                            other, try pushes.head("bob"),
+                            reads: [
+                                ReadReceipt(
+                                    conversation: room,
+                                    through: said?.position ?? shown.position)
+                            ])
+                    }
+                }
+            ),
+            (
+                "a deletion in a muted conversation",
+                { pushes, room, shown in
+                    let other = try pushes.open("bob", tablet, token: 2).session
+                    try pushes.world.mutate(
+                        other, 1,
+                        .muteConversation(MuteConversation(conversation: room, muted: true)))
+                    _ = try pushes.world.ask(
+                        .deleteMessage(app: World.app, shown.message, idempotency: nil))
+                }
+            ),
         ]
         for (what, change) in changes {
             let (pushes, room) = try Pushes.sleeping()
@@ -248,7 +275,9 @@ extension Pushes {
             #expect(try pushes.run(1_000) == [], "\(what)")
             // Its socket is gone, and it never heard.
             try pushes.end(session, within: 10_000)
-            let isMissed = what != "nothing" && what != "an own passive message"
+            let isMissed =
+                !["nothing", "an own passive message"].contains(what)
+                && !what.hasSuffix("muted conversation")
             #expect(try pushes.run(15_000) == (isMissed ? ["silent"] : []), "\(what)")
             try pushes.nap("bob", phone)
             #expect(try pushes.hours(1) == [], "\(what)")

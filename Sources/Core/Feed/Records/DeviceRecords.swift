@@ -8,8 +8,8 @@ public struct UserRecord: Record, Equatable {
     public var head: UInt64 = 0
     /// The highest `seq` of a visible entry.
     public var visibleHead: UInt64 = 0
-    /// The newest entry that could be a useful change to one of the user's devices.
-    public var usefulHead: UInt64 = 0
+    /// The `seq` of the newest entry that could be a useful change to one of the user's devices.
+    public var usefulHead: UInt64?
     /// The low half of the epoch. The top bit is never set.
     public var epochHalf: UInt64
     /// The highest `seq` of a message whose delivery is told to its author.
@@ -58,7 +58,7 @@ extension UserRecord {
         activeConversation = c.value("active_conversation", row?.activeConversation)
         deletingSince = c.value("deleting_since", row?.deletingSince)
         blocksNobody = c.value("blocks_nobody", row?.blocksNobody, since: 2, absent: false)
-        usefulHead = c.value("useful_head", row?.usefulHead, since: 7, absent: 0)
+        usefulHead = c.value("useful_head", row?.usefulHead, since: 7)
     }
 }
 

@@ -132,6 +132,8 @@ public struct ReadMarkRecord: Record, Equatable {
     public var fellAt: UInt64?
     /// The device on which that was read.
     public var fellBy: DeviceID?
+    /// Up to where everything was read before, or before one that was a little earlier.
+    public var fellFrom: UInt64?
 }
 
 extension ReadMarkRecord {
@@ -146,6 +148,7 @@ extension ReadMarkRecord {
         version = c.value("version", row?.version)
         fellAt = c.value("fell_at", row?.fellAt, since: 7)
         fellBy = c.value("fell_by", row?.fellBy, since: 7)
+        fellFrom = c.value("fell_from", row?.fellFrom, since: 7)
     }
 }
 

@@ -77,7 +77,8 @@ extension Work {
         effects.note(
             try waking { () throws(StoreError) in
                 try WakeRules.readElsewhere(
-                    mark, head: feed.user.head, on: session.device, in: self.transaction,
+                    mark, before: before.through, head: feed.user.head, on: session.device,
+                    in: self.transaction,
                     now: self.now)
             })
         let joined = participant.joinedPosition

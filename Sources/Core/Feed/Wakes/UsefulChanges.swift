@@ -17,12 +17,12 @@ extension StoreSnapshot {
     {
         let user = try record(UserRecord.self, [.app(device.app), .user(device.user)])
         let stored = try device.stored()
-        guard let user, user.usefulHead > stored.through else { return nil }
+        guard let head = user?.usefulHead, head > stored.through else { return nil }
         let entries = try records(
             EntryRecord.self,
             Scan(
                 prefix: [.app(device.app), .user(device.user)],
-                after: [.unsigned(stored.through)], through: [.unsigned(user.usefulHead)],
+                after: [.unsigned(stored.through)], through: [.unsigned(head)],
                 descending: true, limit: Self.usefulLook))
         for entry in entries where !stored.contains(entry.seq) {
             if let change = try useful(entry, to: device, stored, now: now) { return change }
@@ -37,7 +37,7 @@ extension StoreSnapshot {
         case .message: try isPassive(entry, now: now) ? entry.change : nil
         case .announcement: try isPassiveAnnouncement(entry) ? entry.change : nil
         case .readMark: try readElsewhere(entry, on: device, stored)
-        case .tombstone: try isGone(entry, stored) ? entry.change : nil
+        case .tombstone: try isGone(entry, stored, now: now) ? entry.change : nil
         case .conversation, .participant, .receipt, .metadata, .conversationSettings, .block: nil
         }
     }
@@ -50,11 +50,7 @@ extension StoreSnapshot {
             !(try readPositions(entry.app, entry.user, entry.conversation)
                 .contains(entry.position))
         else { return false }
-        let key: [ColumnValue] = [
-            .app(entry.app), .identifier(entry.conversation), .user(entry.user),
-        ]
-        guard let member = try record(ParticipantRecord.self, key) else { return false }
-        return member.mutedUntil <= now
+        return try isHeard(entry, now: now)
     }
 
     private func isPassiveAnnouncement(_ entry: EntryRecord) throws(StoreError) -> Bool {
@@ -65,8 +61,8 @@ extension StoreSnapshot {
         return announcement.urgency == .passive
     }
 
-    /// The newest message that was read, if the device may be showing it; `nil` also if it was
-    /// read there.
+    /// The newest message of somebody else that was read then, if the device may be showing it;
+    /// `nil` also if it was read there.
     private func readElsewhere(
         _ entry: EntryRecord, on device: DeviceRecord, _ stored: PositionSet
     ) throws(StoreError) -> VisibleChange? {
@@ -75,33 +71,53 @@ extension StoreSnapshot {
         ]
         guard let mark = try record(ReadMarkRecord.self, key),
             let fellAt = mark.fellAt, !stored.contains(fellAt), mark.fellBy != device.device,
-            let read = PositionSet(through: mark.through, rangeBytes: mark.ranges),
-            var change = try newest(
-                entry.app, entry.user, entry.conversation,
-                through: read.ranges.last?.last ?? read.through),
-            stored.contains(change.seq)
+            let read = PositionSet(through: mark.through, rangeBytes: mark.ranges)
         else { return nil }
-        change.seq = entry.seq
-        return change
+        let messages = try records(
+            MessageRecord.self,
+            Scan(
+                index: "message_by_position",
+                prefix: [.app(entry.app), .identifier(entry.conversation)],
+                after: [.unsigned(mark.fellFrom ?? 0)],
+                through: [.unsigned(read.ranges.last?.last ?? read.through)], descending: true,
+                limit: Self.usefulLook))
+        // The mark may have risen since over messages that the device lacks, or the user's own.
+        for message in messages
+        where message.alerts(entry.user) && read.contains(message.position) {
+            let found = try self.entry(
+                of: .message, entry.app, entry.user, entry.conversation,
+                object: message.message.bytes, position: message.position)
+            guard var change = found?.change, stored.contains(change.seq) else { continue }
+            change.seq = entry.seq
+            return change
+        }
+        return nil
     }
 
-    /// Somebody else's message that the device has and the user has not read, or a conversation
-    /// that it has.
-    private func isGone(_ entry: EntryRecord, _ stored: PositionSet) throws(StoreError) -> Bool {
-        guard stored.contains(entry.firstSeq) else { return false }
-        guard MessageID(entry.object) != nil else { return true }
-        guard let message = try message(of: entry), UserID(message.sender) != entry.user else {
-            return false
-        }
+    /// Somebody else's message that the device has, the user has not read, and is deleted for all.
+    private func isGone(
+        _ entry: EntryRecord, _ stored: PositionSet, now: Timestamp
+    ) throws(StoreError) -> Bool {
+        guard stored.contains(entry.firstSeq), let message = try message(of: entry),
+            UserID(message.sender) != entry.user, message.deletedAt != nil,
+            try isHeard(entry, now: now)
+        else { return false }
         return
             !(try readPositions(entry.app, entry.user, entry.conversation)
             .contains(entry.position))
     }
 
+    /// The conversation is not muted.
+    private func isHeard(_ entry: EntryRecord, now: Timestamp) throws(StoreError) -> Bool {
+        let key: [ColumnValue] = [
+            .app(entry.app), .identifier(entry.conversation), .user(entry.user),
+        ]
+        guard let member = try record(ParticipantRecord.self, key) else { return false }
+        return member.mutedUntil <= now
+    }
+
     private func message(of entry: EntryRecord) throws(StoreError) -> MessageRecord? {
         guard let id = MessageID(entry.object) else { return nil }
-        return try record(
-            MessageRecord.self,
-            [.app(entry.app), .identifier(id)])
+        return try record(MessageRecord.self, [.app(entry.app), .identifier(id)])
     }
 }

@@ -258,12 +258,24 @@ extension WakeRules {
             step.machine.sessionExpired(behind: change, unread: unread, now: now))
         // A badge push wakes the app as well.
         if change == nil, step.row.badgeDue == nil,
-            let useful = try transaction.usefulPending(device, now: now)
+            let useful = try newestUseful(of: device, in: transaction, now: now)
         {
             step.machine.usefulCame(useful, now: now)
         }
         try step.save()
         return step.effects
+    }
+
+    /// A row that cannot be read is no reason to end no session any more.
+    private static func newestUseful(
+        of device: DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> VisibleChange? {
+        do throws(StoreError) {
+            return try transaction.usefulPending(device, now: now)
+        } catch {
+            guard case .corrupt = error else { throw error }
+            return nil
+        }
     }
 
     private static func newestPending(

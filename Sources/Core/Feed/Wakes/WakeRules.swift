@@ -60,6 +60,9 @@ public struct WakeLatency: Equatable, Sendable {
 ///
 /// Callers hold the user's row, which orders everything that touches a device's push state.
 public enum WakeRules {
+    /// Read marks of a conversation that follow each other in the feed by less are of one sitting:
+    /// a device that missed one has most likely missed all.
+    private static let fallsTogether: UInt64 = 64
     /// Devices of one user read at a time.
     static let devicesMax = 128
 
@@ -193,11 +196,12 @@ public enum WakeRules {
     /// be showing what was read would like to know.
     ///
     /// - Parameters:
+    ///   - before: up to where everything was read before.
     ///   - head: of the user's feed, the mark's entry included.
     ///   - device: on which it was read.
     @discardableResult
     static func readElsewhere(
-        _ mark: ReadMarkRecord, head: UInt64, on device: DeviceID,
+        _ mark: ReadMarkRecord, before: UInt64, head: UInt64, on device: DeviceID,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         let (app, user, conversation) = (mark.app, mark.user, mark.conversation)
@@ -206,6 +210,8 @@ public enum WakeRules {
         if isLess {
             // For a device whose session ends before it heard of it.
             var mark = mark
+            let isOneOfMany = mark.fellAt.map { head - $0 < fallsTogether } ?? false
+            mark.fellFrom = isOneOfMany ? min(mark.fellFrom ?? before, before) : before
             (mark.fellAt, mark.fellBy) = (head, device)
             try transaction.put(mark)
         }
