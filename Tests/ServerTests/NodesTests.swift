@@ -99,6 +99,24 @@ struct NodesTests {
         #expect(nobody.status == 69 && nobody.errors.contains("no node three is there"))
     }
 
+    @Test(
+        "a server on a file is replaced behind a held socket, and no attempt to connect fails",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func handsOver() throws {
+        let first = try RealServer()
+        first.stop()
+        let settings = [
+            "store.path=\(first.path("rouse.db"))", "api.port=0", "listen.port=1",
+            "tls.certificate_file=\(first.path("server.pem"))", "timers.drain=6s",
+            "tls.key_file=\(first.path("server.key"))", "log.level=error",
+        ]
+        let (output, status) = try first.runPeer(
+            "handover.py", [],
+            after: ["--", Program.path, "serve"]
+                + settings.flatMap { ["--set", $0] })
+        #expect(status == 0 && output.contains("handover: ok"), "\(output)")
+    }
+
     @Test("without a server at the address the start says so in words")
     func nobody() throws {
         let outcome = try Program.run([

@@ -146,7 +146,7 @@ final class RealServer {
 
     /// Runs a Python program of Tests/peers against the server; its output and exit status.
     func runPeer(
-        _ name: String, _ words: [String] = [], port: Int? = nil
+        _ name: String, _ words: [String] = [], port: Int? = nil, after: [String] = []
     ) throws -> (output: String, status: Int32) {
         let peer = Process()
         peer.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
@@ -155,7 +155,7 @@ final class RealServer {
                 "--port", "\(port ?? devicePort)", "--ca", path("ca.pem"), "--app", Self.app,
                 "--key", path("issuer.pem"), "--kid", Self.keyID,
                 "--api", "\(apiPort)", "--api-key", apiKey, "--server", "\(identifier)",
-            ]
+            ] + after
         let pipe = Pipe()
         peer.standardOutput = pipe
         peer.standardError = pipe

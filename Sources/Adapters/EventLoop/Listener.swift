@@ -58,6 +58,31 @@ public final class Listener: LoopHandle {
         }
     }
 
+    /// Listens on a TCP socket that somebody else holds, too, and that already listens: what is
+    /// closed here is this process's share of it. Several listeners may share one.
+    public static func listen(
+        loop: Loop, inherited: Int32
+    ) throws(StreamError) -> Listener {
+        loop.preconditionInside()
+        var isListening: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(inherited, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0,
+            isListening == 1
+        else { throw StreamError(.listen, UV_EINVAL.status) }
+        let descriptor = fcntl(inherited, F_DUPFD_CLOEXEC, 3)
+        guard descriptor >= 0 else { throw StreamError(.listen, -errno) }
+        do throws(StreamError) {
+            // Listeners of several loops meet at the same connection: only one gets it.
+            guard fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0 else {
+                throw StreamError(.listen, -errno)
+            }
+            return try Listener(loop: loop, descriptor: descriptor, path: nil)
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+    }
+
     /// Listens at a path of at most 107 bytes, open to the users that `permissions` (the file mode,
     /// under the umask) lets write. A socket that a dead process left there is replaced; one that
     /// answers is `addressInUse`. close() removes the path.

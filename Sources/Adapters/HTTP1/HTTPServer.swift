@@ -73,6 +73,20 @@ public final class HTTPServer {
             refusal: refusal, handler: handler)
     }
 
+    /// Listens on a TCP socket that somebody else holds, too, and that already listens: what is
+    /// closed here is this process's share of it.
+    public convenience init(
+        inherited: Int32, limits: HTTPLimits = HTTPLimits(),
+        refusal: @escaping (HTTPRefusal) -> HTTPResponse = \.plain,
+        handler: @escaping (HTTPRequest, Responder) -> Void
+    ) throws(HTTPServerError) {
+        try limits.check()
+        let listening = try ListeningSocket.share(inherited)
+        try self.init(
+            listening: listening.descriptor, port: listening.port, limits: limits,
+            refusal: refusal, handler: handler)
+    }
+
     private init(
         listening: Int32, port: UInt16, limits: HTTPLimits,
         refusal: @escaping (HTTPRefusal) -> HTTPResponse,

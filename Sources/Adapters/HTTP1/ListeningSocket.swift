@@ -27,6 +27,30 @@ enum ListeningSocket {
         }
     }
 
+    /// A share of a socket that listens already, and the port it has; 0: it is none of IP.
+    static func share(
+        _ inherited: Int32
+    ) throws(HTTPServerError) -> (descriptor: Int32, port: UInt16) {
+        var isListening: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(inherited, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0 else {
+            throw .system(call: "getsockopt", code: errno)
+        }
+        guard isListening == 1 else { throw .system(call: "listen", code: EINVAL) }
+        var bound = sockaddr_storage()
+        guard withSocketAddress(&bound, { getsockname(inherited, $0, $1) }) == 0 else {
+            throw .system(call: "getsockname", code: errno)
+        }
+        let descriptor = fcntl(inherited, F_DUPFD_CLOEXEC, 3)
+        guard descriptor >= 0 else { throw .system(call: "fcntl", code: errno) }
+        guard fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0 else {
+            let code = errno
+            close(descriptor)
+            throw .system(call: "fcntl", code: code)
+        }
+        return (descriptor, numericService(&bound))
+    }
+
     /// Listens at a path of the file system; what a dead server left there is removed. Only this
     /// user may connect: who reaches an administration socket is let in.
     static func open(path: String) throws(HTTPServerError) -> Int32 {

@@ -26,6 +26,8 @@ public final class BackendAPI: Sendable {
         public var host: String
         /// 0: a free one.
         public var port: UInt16
+        /// A listening socket that a supervisor holds, in place of `host` and `port`.
+        public var inherited: Int32?
         /// Path of the admin API's socket (mode 0600); `nil`: no admin API. What stands there is
         /// replaced: who holds the store's lock owns the path.
         public var adminSocket: String?
@@ -97,7 +99,12 @@ public final class BackendAPI: Sendable {
                 instruments: instruments, appRequests: appRate,
                 appCallsMax: configuration.appCallsMax)
             return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
-                try HTTPServer(
+                if let inherited = configuration.inherited {
+                    return try HTTPServer(
+                        inherited: inherited, limits: configuration.limits, refusal: refusal,
+                        handler: handler)
+                }
+                return try HTTPServer(
                     host: configuration.host, port: configuration.port,
                     limits: configuration.limits, refusal: refusal, handler: handler)
             }

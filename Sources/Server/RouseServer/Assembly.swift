@@ -91,6 +91,19 @@ extension Server {
         return rates
     }
 
+    /// The sockets that a supervisor passes: those called devices and api, or the only one for
+    /// devices, whatever its name.
+    static func inherited(_ supervisor: Supervisor) throws -> (devices: Int32?, api: Int32?) {
+        let sockets = supervisor.sockets
+        let known = (devices: sockets["devices"], api: sockets["api"])
+        if sockets.count == [known.devices, known.api].compactMap({ $0 }).count { return known }
+        if sockets.count == 1 { return (sockets.first?.value, nil) }
+        throw ServerError(
+            "\(sockets.count) sockets were passed (LISTEN_FDS), called "
+                + sockets.keys.sorted().joined(separator: ", ")
+                + ": those of Rouse are devices and api (FileDescriptorName= of the unit)")
+    }
+
     /// What is said there is read by everybody on the way: it may only be a private one.
     static func plainListener(_ configuration: Configuration) throws -> PlainListener? {
         guard let port = configuration.plainPort else { return nil }

@@ -1,6 +1,6 @@
 import BackendAPI
 import Crypto
-import EventLoop
+public import EventLoop
 import Failpoints
 import Feed
 import Foundation
@@ -42,11 +42,14 @@ public final class Server: Sendable {
     private let desk: NodeDesk
 
     /// Starts everything; when this returns, devices and backends are served.
+    ///
+    /// - Parameter supervisor: who may hold the socket of the device port.
     public static func start(
-        _ configuration: Configuration, log: Log
+        _ configuration: Configuration, log: Log,
+        supervisor: Supervisor = Supervisor(environment: [:])
     ) throws(ServerError) -> Server {
         do {
-            return try Server(configuration, log: log)
+            return try Server(configuration, log: log, supervisor)
         } catch let error as ServerError {
             throw error
         } catch {
@@ -54,7 +57,9 @@ public final class Server: Sendable {
         }
     }
 
-    private init(_ configuration: Configuration, log: Log) throws {
+    private init(
+        _ configuration: Configuration, log: Log, _ supervisor: Supervisor
+    ) throws {
         current = CurrentConfiguration(configuration)
         self.log = log
         (log.format, log.logsAccess) = (configuration.logFormat, configuration.logAccess)
@@ -119,6 +124,8 @@ public final class Server: Sendable {
                 node: Self.nodeName(configuration),
                 sha256: { Digest.sha256($0) }))
         settings.connectionsMax = try Self.connectionsMax(configuration, descriptors)
+        let inherited = try Self.inherited(supervisor)
+        settings.inherited = inherited.devices
         settings.handshakesMax = configuration.handshakesMax
         settings.receivingBytesMax = configuration.receivingBytesMax
         settings.rates = Self.deviceRates(configuration)
@@ -138,6 +145,7 @@ public final class Server: Sendable {
             var settings = BackendAPI.Configuration(
                 host: configuration.apiHost, port: configuration.apiPort,
                 adminSocket: configuration.adminSocketPath)
+            settings.inherited = inherited.api
             settings.appRequests = Self.rate(configuration.appAPIRequests)
             settings.console = configuration.consolePort.map {
                 .init(host: configuration.consoleHost, port: $0)
@@ -258,6 +266,10 @@ public final class Server: Sendable {
             [LogField("seconds", seconds), LogField("elsewhere", isElsewhere)])
         sync.drain(within: seconds * 1000, isElsewhere: isElsewhere, done: done)
     }
+
+    /// Calls `done` on another thread, at least once, if everything that serves devices still
+    /// moves.
+    public func whenAllTurned(_ done: @escaping @Sendable () -> Void) { sync.whenAllTurned(done) }
 
     /// Ends at once; everything acknowledged is on disk.
     public func stop() {

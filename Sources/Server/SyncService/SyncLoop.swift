@@ -23,6 +23,8 @@ final class SyncLoop {
     private var ticketKeys: [TLSTicketKey] = []
     private var ticketKeyKeeper: TicketKeyKeeper?
     private var listener: Listener?
+    /// Somebody else holds its socket, too.
+    private var isListenerInherited = false
     private var plainListener: Listener?
     private var store: StoreClient?
     private var inbox: Mailbox<HubMessage>?
@@ -101,9 +103,11 @@ final class SyncLoop {
 
     var now: Instant { Instant(milliseconds: loop.now) }
 
-    func listen(host: String, port: UInt16) throws -> UInt16 {
-        let listener = try Listener.listen(
-            loop: loop, host: host, port: port, reusePort: loopCount > 1)
+    func listen(host: String, port: UInt16, inherited: Int32?) throws -> UInt16 {
+        isListenerInherited = inherited != nil
+        let listener =
+            try inherited.map { try Listener.listen(loop: loop, inherited: $0) }
+            ?? Listener.listen(loop: loop, host: host, port: port, reusePort: loopCount > 1)
         listener.onConnection = { [unowned self] stream in self.accepted(stream, isPlain: false) }
         listener.onAcceptFailure = { [unowned self] error in
             self.log.limited(.error, "accept.failed", [LogField("error", error)])
@@ -490,8 +494,9 @@ final class SyncLoop {
     func drain(within deadline: Milliseconds?, isElsewhere: Bool) {
         drainPlan = DrainPlan(ends: deadline.map { now + $0 }, isElsewhere: isElsewhere)
         for connection in Array(connections.values) {
-            // Who has not logged in yet may do so while the process goes on.
-            if deadline == nil, connection.key == nil { continue }
+            // Who has not logged in yet may do so while the process goes on, and where no attempt
+            // is to fail.
+            if deadline == nil || isListenerInherited, connection.key == nil { continue }
             tellDrain(connection)
         }
     }
@@ -507,6 +512,12 @@ final class SyncLoop {
             let (deadline, slot) = plan.next(of: count, now: now)
             connection.drain(deadline: deadline, slot: slot)
         }
+    }
+
+    /// Shortly before the drain's deadline: whoever connects is left to the next process, which
+    /// finds them waiting in a socket that is held for it.
+    func leaveNewcomers() {
+        if isListenerInherited, listener?.isPaused == false { listener?.pauseAccepting() }
     }
 
     /// At the drain's deadline: nobody is let in any more, and who is not logged in is sent away.

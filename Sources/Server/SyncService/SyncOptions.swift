@@ -20,6 +20,8 @@ public struct SyncServiceConfiguration: Sendable {
     /// 0: a free port.
     public var port: UInt16
     public var loops: Int
+    /// A listening socket that a supervisor holds, in place of `host` and `port`.
+    public var inherited: Int32?
     public var session: SessionConfiguration
     /// Device connections; above it a connection is told 5008.
     public var connectionsMax = 10_000

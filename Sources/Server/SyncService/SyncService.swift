@@ -80,7 +80,8 @@ public final class SyncService: Sendable {
                 let shell = try SyncLoop(
                     loop: loop, loopCount: max(1, configuration.loops), options: options,
                     hub: doorbell.hub, service: store, tls: tls, log: log, metrics: syncMetrics)
-                let bound = try shell.listen(host: configuration.host, port: wanted)
+                let bound = try shell.listen(
+                    host: configuration.host, port: wanted, inherited: configuration.inherited)
                 let boundPlain = try wantedPlain.map { try shell.listenPlain($0) }
                 return (ShellBox(shell: shell), bound, boundPlain)
             }
@@ -125,12 +126,14 @@ public final class SyncService: Sendable {
         done: @escaping @Sendable () -> Void
     ) {
         let finished = Latch(count: threads.count)
+        let leavingTime = min(deadline / 2, Self.leavingTime)
         for (thread, box) in zip(threads, shells) {
             thread.perform { loop in
                 box.shell.drain(within: deadline, isElsewhere: isElsewhere)
                 let last = loop.now + deadline + 3_000
                 var poll: LoopTimer?
                 poll = loop.timer {
+                    if loop.now + leavingTime >= last - 3_000 { box.shell.leaveNewcomers() }
                     if loop.now >= last - 3_000 { box.shell.endDrain() }
                     guard box.shell.count == 0 || loop.now >= last else { return }
                     box.shell.endDrain()
@@ -140,6 +143,21 @@ public final class SyncService: Sendable {
                     if finished.wait(seconds: 0) { done() }
                 }
                 poll?.start(afterMilliseconds: 20, repeatingMilliseconds: 20)
+            }
+        }
+    }
+
+    /// For so long before its end a process takes no connection that the next one can take: who is
+    /// in by then has the time to log in.
+    private static let leavingTime: Milliseconds = 2_000
+
+    /// Calls `done` on a loop's thread, at least once, when every loop has had a turn.
+    public func whenAllTurned(_ done: @escaping @Sendable () -> Void) {
+        let turned = Latch(count: threads.count)
+        for thread in threads {
+            thread.perform { _ in
+                turned.arrive()
+                if turned.wait(seconds: 0) { done() }
             }
         }
     }

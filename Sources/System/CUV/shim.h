@@ -11,3 +11,4 @@ extern int pthread_setname_np(pthread_t thread, const char *name);
 // socket(2) and accept4 without conversions at each call.
 static inline int rouse_sock_nonblock_cloexec(void) { return SOCK_NONBLOCK | SOCK_CLOEXEC; }
 static inline int rouse_sock_stream(void) { return SOCK_STREAM; }
+static inline int rouse_sock_datagram(void) { return SOCK_DGRAM; }

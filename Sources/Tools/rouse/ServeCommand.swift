@@ -34,6 +34,9 @@ extension Rouse {
                     SIGHUP reads the settings and the certificate files again: limits.*, tls.*,
                     log.* and timers.drain are in force then, and the log names what needs a
                     restart. A mistake changes nothing. The log goes to standard error.
+                    A supervisor that speaks systemd's protocol is told READY=1, STOPPING=1 and, as
+                    long as every loop moves, WATCHDOG=1; a socket it passes (LISTEN_FDS) takes the
+                    place of listen.host and listen.port.
                     """),
             run: { try serve($0) })
     ]
@@ -90,13 +93,15 @@ extension Rouse {
     ) throws -> Int32 {
         Signals.ignoreBrokenPipe()
         let log = Log(level: configuration.logLevel)
-        let server = try Server.start(configuration, log: log)
+        let supervisor = Supervisor(environment: ProcessInfo.processInfo.environment)
+        let server = try Server.start(configuration, log: log, supervisor: supervisor)
         let loop = try Loop()
         let ended = Mailbox<Void>(loop: loop, limit: 2) { _ in loop.stop() }
         var isDraining = false
         let end: () -> Void = {
             if isDraining { return loop.stop() }
             isDraining = true
+            supervisor.tell("STOPPING=1")
             server.drain { ended.post(()) }
         }
         let watches = [
@@ -118,9 +123,18 @@ extension Rouse {
                     + "backend API on port \(addresses.apiPort)"
                     + (addresses.consolePort.map { ", console on port \($0)" } ?? ""))
         }
+        let watchdog = loop.timer {
+            server.whenAllTurned { supervisor.tell("WATCHDOG=1") }
+        }
+        // Twice within the time in which one is wanted, as sd_watchdog_enabled(3) advises.
+        if let wanted = supervisor.watchdog {
+            watchdog.start(
+                afterMilliseconds: 0, repeatingMilliseconds: max(wanted / 2, 1))
+        }
+        supervisor.tell("READY=1")
         loop.run()
         server.stop()
-        withExtendedLifetime((watches, parent)) { loop.close() }
+        withExtendedLifetime((watches, parent, watchdog)) { loop.close() }
         return ExitStatus.success
     }
 }
