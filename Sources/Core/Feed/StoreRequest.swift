@@ -564,4 +564,7 @@ public struct NodeStanding: Equatable, Sendable {
     public init(drains: Bool = false, surplus: Int = 0, hasOthers: Bool = false) {
         (self.drains, self.surplus, self.hasOthers) = (drains, surplus, hasOthers)
     }
+
+    /// It sends its devices away: not as long as nobody else would take them.
+    public var leaves: Bool { drains && hasOthers }
 }

@@ -26,7 +26,7 @@ final class NodeDesk: Sendable {
     func serve(_ sync: SyncService) {
         let drains = lock.withLock {
             self.sync = sync
-            return standing.drains
+            return standing.leaves
         }
         if drains { carryOut(drains: true) }
     }
@@ -37,14 +37,15 @@ final class NodeDesk: Sendable {
             defer { standing = new }
             return standing
         }
-        if new.drains != old.drains { carryOut(drains: new.drains) }
+        if new.leaves != old.leaves { carryOut(drains: new.leaves) }
         guard new.surplus > 0, let sync = lock.withLock({ sync }) else { return }
         log.info("node.rebalancing", [LogField("devices", new.surplus)])
         sync.sendAway(new.surplus)
     }
 
     private func carryOut(drains: Bool) {
-        guard let sync = lock.withLock({ sync }) else { return }
+        // A node that ends has told its devices when to come back.
+        guard !isDraining.has(.end), let sync = lock.withLock({ sync }) else { return }
         if drains {
             isDraining.raise(.operatorsWish)
             log.info("node.draining", [LogField("connections", "sent to other nodes")])
@@ -65,6 +66,7 @@ final class Flag: Sendable {
     private nonisolated(unsafe) var reasons: Set<Reason> = []  // guarded by `lock`
 
     var isSet: Bool { lock.withLock { !reasons.isEmpty } }
+    func has(_ reason: Reason) -> Bool { lock.withLock { reasons.contains(reason) } }
     func raise(_ reason: Reason) { _ = lock.withLock { reasons.insert(reason) } }
     func lower(_ reason: Reason) { _ = lock.withLock { reasons.remove(reason) } }
 }

@@ -190,6 +190,8 @@ final class StoreWriter {
             ?? WriteJob.Meeting(since: now)
         met.append(job)
         guard met.count == 1, let meeting = job.meeting else { return }
+        // The commit took its time: the pause begins now.
+        loop.updateNow()
         // Two nodes that met do not meet again in the same moment.
         let longest = min(UInt64(4 * meeting.times), Self.meetingPauseMax)
         metTimer?.start(afterMilliseconds: UInt64.random(in: 1...longest))

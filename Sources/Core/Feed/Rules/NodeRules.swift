@@ -6,6 +6,9 @@ extension Work {
     /// Nodes taken for gone in one turn.
     private static let goneAtOnce = 4
 
+    /// Devices sent away by one order: more than a machine can hold.
+    private static let surplusMax: UInt64 = 1 << 30
+
     /// Nodes looked at together.
     private static let nodesMax = 256
 
@@ -39,7 +42,7 @@ extension Work {
                 connections: UInt64(node.connections), version: node.version,
                 drains: known?.drains))
         effects.node = NodeStanding(
-            drains: known?.drains ?? false, surplus: Int(clamping: known?.surplus ?? 0))
+            drains: known?.drains ?? false, surplus: Int(min(known?.surplus ?? 0, Self.surplusMax)))
         return since
     }
 
