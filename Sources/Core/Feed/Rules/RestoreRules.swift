@@ -54,18 +54,18 @@ extension Work {
             ) { _ in true }
             if count < limits.listRows { break }
         }
-        // Nor what was sealed by keys that lay beside the backup.
-        for slot in 0..<TicketKey.slots {
-            let name: [ColumnValue] = [.text(MetaRecord.ticketKeyName(slot))]
-            guard try record(MetaRecord.self, name, lock: .wait) != nil else { continue }
-            try delete(MetaRecord.self, name)
-        }
         try pauseCampaigns()
         let (epoch, base) = (MetaRecord.epochName, MetaRecord.numberBaseName)
         _ = try record(MetaRecord.self, [.text(epoch)], lock: .wait)
         try put(MetaRecord(name: epoch, number: half))
         let known = try record(MetaRecord.self, [.text(base)], lock: .wait)?.number ?? 0
         try put(MetaRecord(name: base, number: try raised(known)))
+        // Nor what was sealed by keys that lay beside the backup.
+        for slot in 0..<TicketKey.slots {
+            let name: [ColumnValue] = [.text(MetaRecord.ticketKeyName(slot))]
+            guard try record(MetaRecord.self, name, lock: .wait) != nil else { continue }
+            try delete(MetaRecord.self, name)
+        }
         try raiseEventNumbers()
         return .restored(users: users, tokens: tokens)
     }
