@@ -3,9 +3,14 @@ public import EventLoop
 public import RouseClient
 
 /// Connections of the client library over this machine's sockets: libuv and OpenSSL, on a thread
-/// of their own.
+/// of their own or on a loop that many phones share.
 public final class SocketTransport: RouseTransport {
-    private let thread: LoopThread
+    /// Runs a body on the loop; false: the loop has ended.
+    typealias Perform = @Sendable (@escaping @Sendable (Loop) -> Void) -> Bool
+
+    /// `nil`: the loop is another's.
+    private let thread: LoopThread?
+    private let perform: Perform
     private let endpoint: SyncEndpoint
     private let sockets: Sockets
 
@@ -13,27 +18,67 @@ public final class SocketTransport: RouseTransport {
     /// - Throws: `TLSError` of the certificates; `StreamError`: there are no descriptors left.
     public init(_ endpoint: SyncEndpoint, trustedCertificates: [UInt8]?) throws {
         self.endpoint = endpoint
-        (thread, sockets) = try LoopThread.startReturning(name: "client") { _ in
+        let (thread, sockets) = try LoopThread.startReturning(name: "client") { _ in
             Sockets(
                 try TLSContext.client(
                     trustedCertificates: trustedCertificates, protocols: ["rouse/1"],
                     minimumVersion: .tls13))
         }
+        self.thread = thread
+        self.sockets = sockets
+        perform = { thread.perform($0) }
     }
 
-    deinit { thread.stop() }
+    /// On a loop that goes on when this ends. Made on the loop.
+    public init(_ endpoint: SyncEndpoint, on door: LoopDoor, tls: TLSContext) {
+        self.endpoint = endpoint
+        thread = nil
+        sockets = Sockets(tls)
+        perform = { door.perform($0) }
+    }
 
-    /// As when the process is killed: its sockets go without a good-bye, and no other comes.
+    deinit { thread?.stop() }
+
+    /// As when the process is killed: its sockets go without a good-bye, no other comes, and
+    /// nothing more is heard of any.
     public func drop() {
-        thread.perform { [sockets] _ in
-            for connection in sockets.open.values { connection.vanish() }
+        onSockets { sockets in
+            sockets.isDropped = true
+            let open = sockets.open.values
             sockets.open = [:]
+            for connection in open { connection.socket.vanish() }
+            for connection in open { connection.owner.finish(last: nil) }
         }
-        thread.stop()
+        thread?.stop()
+    }
+
+    /// The phone's network comes or goes: without it every connection ends, and each one that is
+    /// tried.
+    public func network(isUp: Bool) {
+        onSockets { sockets in
+            sockets.hasNetwork = isUp
+            guard !isUp else { return }
+            let open = sockets.open.values
+            sockets.open = [:]
+            for connection in open { connection.socket.vanish() }
+            for connection in open { connection.owner.finish(last: .closed(why: "no network")) }
+        }
+    }
+
+    /// While it is held nothing is read of what the server sends, and nothing of it is handed on.
+    public func hold(_ isHeld: Bool) {
+        onSockets { sockets in
+            sockets.isHeld = isHeld
+            for connection in sockets.open.values { connection.owner.hold(isHeld) }
+        }
     }
 
     public func connect() -> any RouseConnection {
-        SocketConnection(endpoint, on: thread, sockets)
+        SocketConnection(endpoint, perform, sockets)
+    }
+
+    private func onSockets(_ body: @escaping @Sendable (Sockets) -> Void) {
+        _ = perform { [sockets] _ in body(sockets) }
     }
 }
 
@@ -42,9 +87,12 @@ private final class Sockets: @unchecked Sendable {
     // @unchecked: used in bodies that the loop performs, and nowhere else.
     let tls: TLSContext
     let traffic = Traffic()
-    var open: [ObjectIdentifier: ClientConnection] = [:]
+    var open: [ObjectIdentifier: (socket: ClientConnection, owner: SocketConnection)] = [:]
     /// To go on with on the next connection, once.
     var session: TLSSession?
+    var isDropped = false
+    var hasNetwork = true
+    var isHeld = false
 
     init(_ tls: TLSContext) { self.tls = tls }
 
@@ -58,10 +106,13 @@ private final class Sockets: @unchecked Sendable {
 private final class SocketConnection: RouseConnection, @unchecked Sendable {
     // @unchecked: what changes is guarded by `lock`.
     private let lock = Lock()
-    private let thread: LoopThread
+    private let perform: SocketTransport.Perform
     private let sockets: Sockets
     private var waiting: [TransportEvent] = []
     private var waitingBytes = 0
+    /// Enough waits: the socket is not read.
+    private var isFull = false
+    /// Nothing is handed on.
     private var isHeld = false
     private var hasEnded = false
     private var asking: Asking?
@@ -71,16 +122,25 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
 
     private typealias Asking = CheckedContinuation<TransportEvent?, Never>
 
-    init(_ endpoint: SyncEndpoint, on thread: LoopThread, _ sockets: Sockets) {
-        self.thread = thread
+    init(
+        _ endpoint: SyncEndpoint, _ perform: @escaping SocketTransport.Perform,
+        _ sockets: Sockets
+    ) {
+        self.perform = perform
         self.sockets = sockets
-        let isDialling = thread.perform { [self] loop in
-            sockets.open[ObjectIdentifier(self)] = ClientConnection(
-                loop: loop, endpoint: endpoint, tls: sockets.tls, resuming: sockets.takeSession(),
-                traffic: sockets.traffic
-            ) { [self] _, event in heard(event) }
-        }
-        if !isDialling { tell(.closed(why: "the loop has ended")) }
+        let isDialling = perform { [self] loop in dial(endpoint, loop) }
+        if !isDialling { finish(last: .closed(why: "the loop has ended")) }
+    }
+
+    private func dial(_ endpoint: SyncEndpoint, _ loop: Loop) {
+        guard !sockets.isDropped else { return finish(last: nil) }
+        guard sockets.hasNetwork else { return finish(last: .closed(why: "no network")) }
+        let socket = ClientConnection(
+            loop: loop, endpoint: endpoint, tls: sockets.tls, resuming: sockets.takeSession(),
+            traffic: sockets.traffic
+        ) { [self] _, event in heard(event) }
+        sockets.open[ObjectIdentifier(self)] = (socket, self)
+        if sockets.isHeld { hold(true) }
     }
 
     var events: AsyncStream<TransportEvent> { AsyncStream { await self.next() } }
@@ -98,10 +158,10 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
     ) {
         let key = ObjectIdentifier(self)
         // The socket is in the table for as long as this object is held by it.
-        thread.perform { [self] _ in
-            guard let connection = sockets.open[key] else { return }
+        _ = perform { [self] _ in
+            guard let socket = sockets.open[key]?.socket else { return }
             if forgets { sockets.open[key] = nil }
-            body(connection)
+            body(socket)
         }
     }
 
@@ -111,13 +171,25 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
         switch event {
         case .connected: tell(.connected)
         case .received(let bytes):
-            let connection = sockets.open[ObjectIdentifier(self)]
-            if let offered = connection?.takeSession() { sockets.session = offered }
-            if tell(.received(bytes), bytes: bytes.count) { connection?.isHeld = true }
+            let socket = sockets.open[ObjectIdentifier(self)]?.socket
+            if let offered = socket?.takeSession() { sockets.session = offered }
+            if tell(.received(bytes), bytes: bytes.count) { socket?.isHeld = true }
         case .closed(let why):
             sockets.open[ObjectIdentifier(self)] = nil
             finish(last: .closed(why: why))
         }
+    }
+
+    func hold(_ isHeld: Bool) {
+        let (told, isOpen) = lock.withLock { () -> ((Asking, TransportEvent?)?, Bool) in
+            self.isHeld = isHeld
+            guard !isHeld, let asking, !waiting.isEmpty else { return (nil, !isHeld && !isFull) }
+            self.asking = nil
+            let event = take()
+            return ((asking, event), !isFull)
+        }
+        sockets.open[ObjectIdentifier(self)]?.socket.isHeld = !isOpen
+        if let told { told.0.resume(returning: told.1) }
     }
 
     /// - Returns: whether enough waits now.
@@ -125,50 +197,57 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
     private func tell(_ event: TransportEvent, bytes: Int = 0) -> Bool {
         let (asked, isFull) = lock.withLock { () -> (Asking?, Bool) in
             if hasEnded { return (nil, false) }
-            if let asking {
+            if !isHeld, let asking {
                 self.asking = nil
                 return (asking, false)
             }
             waiting.append(event)
             waitingBytes += bytes
-            isHeld = waitingBytes > Self.waitingMax
-            return (nil, isHeld)
+            self.isFull = waitingBytes > Self.waitingMax
+            return (nil, self.isFull)
         }
         asked?.resume(returning: event)
         return isFull
     }
 
     /// Nothing comes after `last`.
-    private func finish(last: TransportEvent?) {
-        let asked = lock.withLock { () -> Asking? in
+    func finish(last: TransportEvent?) {
+        let told = lock.withLock { () -> (Asking, TransportEvent?)? in
             if hasEnded { return nil }
             hasEnded = true
-            if let last, asking == nil { waiting.append(last) }
-            if last == nil { waiting = [] }
-            defer { asking = nil }
-            return asking
+            if let last { waiting.append(last) } else { waiting = [] }
+            guard let asking else { return nil }
+            self.asking = nil
+            return (asking, waiting.isEmpty ? nil : take())
         }
-        asked?.resume(returning: last)
+        if let told { told.0.resume(returning: told.1) }
     }
 
     // MARK: To whoever asks
+
+    /// The oldest of those that wait. Under the lock.
+    private func take() -> TransportEvent {
+        let event = waiting.removeFirst()
+        if case .received(let bytes) = event { waitingBytes -= bytes.count }
+        if waitingBytes == 0 { isFull = false }
+        return event
+    }
 
     private func next() async -> TransportEvent? {
         await withCheckedContinuation { continuation in
             let (event, isRead) = lock.withLock { () -> (TransportEvent??, Bool) in
                 precondition(asking == nil, "the events of a connection are iterated once")
-                if waiting.isEmpty {
-                    if hasEnded { return (.some(nil), false) }
+                if waiting.isEmpty, hasEnded { return (.some(nil), false) }
+                // What was read before its end is handed on, also while it is held.
+                if waiting.isEmpty || isHeld && !hasEnded {
                     asking = continuation
                     return (nil, false)
                 }
-                let event = waiting.removeFirst()
-                if case .received(let bytes) = event { waitingBytes -= bytes.count }
-                let isRead = isHeld && waitingBytes == 0
-                if isRead { isHeld = false }
-                return (.some(event), isRead)
+                let wasFull = isFull
+                let event = take()
+                return (.some(event), wasFull && !isFull)
             }
-            if isRead { onSocket { $0.isHeld = false } }
+            if isRead { onSocket { [self] in if !sockets.isHeld { $0.isHeld = false } } }
             if let event { continuation.resume(returning: event) }
         }
     }

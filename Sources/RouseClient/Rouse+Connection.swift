@@ -36,7 +36,8 @@ extension Rouse {
         switch event {
         case .connected: hear { $0.connected(now: $1) }
         case .received(let bytes): received(bytes, number)
-        case .closed:
+        case .closed(let why):
+            journal(.lost(why: why))
             connection = nil
             connections += 1
             hear { $0.closed(now: $1) }

@@ -85,7 +85,7 @@ extension Rouse {
         do {
             try live.follow(change, in: store, sent: replica?.session.mutationsSent ?? [])
         } catch {
-            tell(.trouble("the store: \(error)"))
+            storeTrouble("\(error)")
         }
     }
 

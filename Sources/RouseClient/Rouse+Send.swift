@@ -101,10 +101,15 @@ extension Rouse {
     /// The person has read one message, and not those before it.
     public func read(_ message: MessageRow) throws(LocalStoreError) {
         guard let position = message.position else { return }
-        try read(
-            ReadReceipt(
-                conversation: message.conversation,
-                ranges: [InclusiveRange(first: position, last: position)]))
+        try read(message.conversation, only: position)
+    }
+
+    /// The person has read the message at a position, and not those before it.
+    public func read(
+        _ conversation: ConversationID, only position: UInt64
+    ) throws(LocalStoreError) {
+        let one = InclusiveRange(first: position, last: position)
+        try read(ReadReceipt(conversation: conversation, ranges: [one]))
     }
 
     /// The person has read a conversation up to a position.

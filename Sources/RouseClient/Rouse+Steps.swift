@@ -120,11 +120,16 @@ extension Rouse {
             do {
                 try store?.settle(objects)
             } catch {
-                tell(.trouble("the store: \(error)"))
+                storeTrouble("\(error)")
             }
         case .complete(let task, let result):
             waiting.removeValue(forKey: task)?.resume(returning: result)
         }
+    }
+
+    func storeTrouble(_ why: String) {
+        journal(.storeFailed(why))
+        tell(.trouble("the store: \(why)"))
     }
 
     func opened() -> Bool {
@@ -139,7 +144,7 @@ extension Rouse {
             follow(.everything)
             return true
         } catch {
-            tell(.trouble("the store: \(error)"))
+            storeTrouble("\(error)")
             return false
         }
     }
@@ -155,16 +160,19 @@ extension Rouse {
         case .raiseLimits(let limits): decoder.limits = limits
         case .disconnect:
             disconnect()
+            journal(.left)
             state(.offline)
             followSent()
         case .needIdentityToken(let nonce):
             let (asking, identity) = (connections, identity)
             Task { [weak self] in await self?.signed(await identity(nonce), asking) }
         case .applied(let entries, _):
+            journal(.applied(entries))
             follow(.entries(entries))
             tell(.entries(entries))
             answer(.applied)
         case .results(let results):
+            journal(.results(results))
             lastSent = replica?.session.mutationsSent ?? []
             follow(.pending)
             tell(.results(results))
@@ -174,6 +182,7 @@ extension Rouse {
     }
 
     func heard(_ event: ClientEvent) {
+        journal(.event(event))
         followEvent(event)
         switch event {
         case .unread(let count):
@@ -181,6 +190,8 @@ extension Rouse {
             answer(.unread(count))
         case .synced:
             tell(.inSync)
+            // Of an earlier process's too; before `synced`, which may complete a wake.
+            answer(.outbox(isWaiting: replica?.session.hasUnanswered ?? false))
             answer(.synced)
         case .syncRequested: answer(.syncRequested)
         case .closed: answer(.disconnected)
@@ -190,7 +201,7 @@ extension Rouse {
             answer(.gaveUp)
         case .loginRefused(let code): tell(.trouble("the server refused the login: \(code)"))
         case .storeFailed(let error):
-            tell(.trouble("the store: \(error)"))
+            storeTrouble("\(error)")
             answer(.storeFailed)
         case .signalled(let kind, let conversation, let user):
             tell(.signal(kind, conversation: conversation, user: user))
@@ -208,7 +219,7 @@ extension Rouse {
         do {
             return .looked(try store.screen(delivered: standing, at: clock.wall))
         } catch {
-            tell(.trouble("the store: \(error)"))
+            storeTrouble("\(error)")
             return .storeFailed
         }
     }

@@ -14,6 +14,9 @@ public actor Rouse {
     /// Asks the app's backend to sign an identity token over the nonce; `nil`: it could not.
     public typealias Identity = @Sendable (_ nonce: [UInt8]) async -> String?
 
+    /// For a log: told in the order in which it happens, before anything that follows from it.
+    public typealias Journal = @Sendable (RouseRecord) -> Void
+
     /// What is carried out next: one thing at a time, so that each is answered before the next.
     enum Step {
         case input(AppInput)
@@ -28,6 +31,8 @@ public actor Rouse {
     let clock: any RouseClock
     let openStore: OpenStore
     let identity: Identity
+    let journal: Journal
+    private let seat: any Actor
     let seed: UInt64
     var life = AppLife()
     var store: TableLocalStore?
@@ -61,11 +66,15 @@ public actor Rouse {
     /// - Parameters:
     ///   - openStore: with `keepsOwed`, or nobody is told of anything.
     ///   - seed: chance for back-off; another in every process.
+    ///   - seat: whose executor it runs on, as the main actor's; `nil`: one of its own.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
-        phone: any RousePhone, clock: any RouseClock, seed: UInt64,
-        openStore: @escaping OpenStore, identity: @escaping Identity
+        phone: any RousePhone, clock: any RouseClock, seed: UInt64, on seat: (any Actor)? = nil,
+        journal: @escaping Journal = { _ in }, openStore: @escaping OpenStore,
+        identity: @escaping Identity
     ) {
+        self.seat = seat ?? Seat()
+        self.journal = journal
         self.configuration = configuration
         self.transport = transport
         self.phone = phone
@@ -74,6 +83,11 @@ public actor Rouse {
         self.openStore = openStore
         self.identity = identity
     }
+
+    /// Has an executor.
+    private actor Seat {}
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { seat.unownedExecutor }
 
     // MARK: - The system's callbacks
 
@@ -117,6 +131,18 @@ public actor Rouse {
         configuration.push = push
         replica?.session.configuration.push = push
     }
+
+    /// Where it stands with the server.
+    public var standing: RouseStanding {
+        RouseStanding(
+            cursor: replica?.session.cursor, isOpen: replica?.session.isOpen ?? false,
+            isInSync: replica?.session.isInSync ?? false,
+            hasUnanswered: replica?.session.hasUnanswered ?? false)
+    }
+
+    /// Compares this device with the server as soon as it is in sync; the journal is told the
+    /// outcome.
+    public func checkDigest() { hear { $0.checkDigest(now: $1) } }
 
     private func task(
         within time: Milliseconds, _ input: (SystemTask) -> AppInput

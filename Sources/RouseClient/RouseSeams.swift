@@ -1,5 +1,6 @@
 public import AppLife
 public import Model
+public import SyncClient
 public import Wire
 
 /// What happens on a connection, in order.
@@ -96,4 +97,32 @@ public enum ConnectionState: Equatable, Sendable {
     case syncing
     /// Everything up to the feed's head is on this device.
     case inSync
+}
+
+/// What happens in a client, for its app's log.
+public enum RouseRecord: Sendable {
+    /// What the protocol reports.
+    case event(ClientEvent)
+    /// Entries that are new here, and durable.
+    case applied([Entry])
+    /// Final results of mutations, durable.
+    case results([MutationResult])
+    /// The client has ended a connection, or never had it made.
+    case left
+    /// A connection is gone, or never came about.
+    case lost(why: String)
+    /// The store could not do it.
+    case storeFailed(String)
+}
+
+/// Where a client stands with its server.
+public struct RouseStanding: Equatable, Sendable {
+    /// Up to where the feed is stored here.
+    public var cursor: Cursor?
+    /// It holds an open session.
+    public var isOpen: Bool
+    /// Everything it was told of is stored and acknowledged.
+    public var isInSync: Bool
+    /// Mutations without a result.
+    public var hasUnanswered: Bool
 }

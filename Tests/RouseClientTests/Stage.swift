@@ -159,13 +159,17 @@ struct Stage {
     func next(_ phone: FakePhone) throws -> Stage { try Stage(phone: phone, disk: disk) }
 
     /// A process of the app.
-    func process(isLocked: Bool = false, over engine: (any Store)? = nil) -> Rouse {
+    func process(
+        isLocked: Bool = false, over engine: (any Store)? = nil, on seat: (any Actor)? = nil,
+        journal: @escaping Rouse.Journal = { _ in }
+    ) -> Rouse {
         let disk = Disk(engine ?? disk)
         return Rouse(
             configuration: ClientConfiguration(
                 app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
                 clientVersion: "1", wantsSignals: true),
-            transport: server, phone: phone, clock: clock, seed: 1,
+            transport: server, phone: phone, clock: clock, seed: 1, on: seat,
+            journal: journal,
             openStore: {
                 if isLocked { throw LocalStoreError.unavailable("not unlocked") }
                 return TableLocalStore(store: disk.store, keepsOwed: true)

@@ -13,6 +13,7 @@ final class DeviceAppFactory {
 
     private static let contextsMax = 100
     private let loop: Loop
+    private let door: LoopDoor
     private let directory: String?
     /// Contexts and keys by the paths they were read from: many devices share few.
     private var contexts: [String: TLSContext] = [:]
@@ -20,6 +21,7 @@ final class DeviceAppFactory {
 
     init(loop: Loop, directory: String?) {
         self.loop = loop
+        door = LoopDoor(loop: loop)
         self.directory = directory
     }
 
@@ -38,7 +40,7 @@ final class DeviceAppFactory {
         let environment: PushEnvironment =
             request.environment == .development ? .development : .production
         let locale = request.locale ?? ""
-        return { [loop] token, hooks in
+        return { [loop, door] token, hooks in
             let push = PushRegistration(
                 token: Hex.decode(token) ?? [], environment: environment, topic: topic)
             var client = ClientConfiguration(
@@ -46,7 +48,7 @@ final class DeviceAppFactory {
                 push: push)
             client.locale = locale
             return SyncDeviceApp(
-                loop: loop,
+                loop: loop, door: door,
                 configuration: SyncDeviceApp.Configuration(
                     user: user, client: client, endpoint: endpoint, tls: tls, identity: identity,
                     path: "\(directory)/\(id).sqlite"),

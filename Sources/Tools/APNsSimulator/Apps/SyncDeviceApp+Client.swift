@@ -1,30 +1,40 @@
-internal import AppLife
-internal import Client
 internal import EventLoop
 internal import Model
+internal import RouseClient
 internal import SyncClient
 internal import Wire
 
-// What the client tells: the app's decisions hear of it, and the log.
+// What the client tells, for the log.
 extension SyncDeviceApp {
-    func reported(_ event: ClientEvent) {
+    func noted(_ record: RouseRecord) {
+        switch record {
+        case .event(let event): reported(event)
+        case .applied(let entries): applied(entries)
+        case .results(let results): answered(results)
+        case .left:
+            if isOnline { tellOffline("asleep") }
+            isOnline = false
+        case .lost(let why): lastEnd = why
+        case .storeFailed(let why): fail("store: \(why)")
+        }
+    }
+
+    private func reported(_ event: ClientEvent) {
         switch event {
-        case .opened: hooks.tell(SimulatorEvent(.online))
-        case .unread(let count): give(.unread(count))
+        case .opened:
+            isOnline = true
+            hooks.tell(SimulatorEvent(.online))
         case .synced(let cursor):
-            give(.outbox(isWaiting: client?.hasUnanswered ?? false))
             var told = SimulatorEvent(.synced)
             told.applied = cursor.seq
             hooks.tell(told)
-            give(.synced)
         case .closed(let code):
-            give(.disconnected)
+            isOnline = false
             tellOffline(lastEnd, code: code)
         case .syncRequested(let head):
             var told = SimulatorEvent(.syncRequest)
             told.head = head
             hooks.tell(told)
-            give(.syncRequested)
         case .delta(let entries, let more):
             var told = SimulatorEvent(.delta)
             told.entries = entries
@@ -40,20 +50,14 @@ extension SyncDeviceApp {
             told.text = "refused by the server"
             hooks.tell(told)
         case .pushTokenRefused: fail("push token refused")
-        case .upgradeRequired:
-            fail("client too old")
-            give(.gaveUp)
-        case .storeFailed(let error):
-            fail("store: \(error)")
-            give(.storeFailed)
+        case .upgradeRequired: fail("client too old")
         case .loggedOut:
+            isOnline = false
             tellOffline("logged out")
-            give(.gaveUp)
-        case .parked: give(.gaveUp)
         case .digest(let isComparable, let isEqual, let objects):
             compared(isComparable, isEqual, objects)
-        case .drained, .retrying, .snapshot, .fetched, .fetchFailed, .peeked,
-            .signalled, .reauthenticated:
+        case .unread, .parked, .storeFailed, .drained, .retrying, .snapshot, .fetched,
+            .fetchFailed, .peeked, .signalled, .reauthenticated:
             break
         }
     }
@@ -71,7 +75,7 @@ extension SyncDeviceApp {
         }
     }
 
-    func answered(_ results: [MutationResult]) {
+    private func answered(_ results: [MutationResult]) {
         for result in results {
             var event = SimulatorEvent(.acknowledged)
             event.code = result.code
@@ -79,10 +83,9 @@ extension SyncDeviceApp {
             event.position = result.position
             hooks.tell(event)
         }
-        give(.outbox(isWaiting: client?.hasUnanswered ?? false))
     }
 
-    func applied(_ entries: [Entry]) {
+    private func applied(_ entries: [Entry]) {
         var messages: [SimulatorEvent.AppliedMessage] = []
         for entry in entries {
             guard let conversation = entry.conversation else { continue }
@@ -107,7 +110,6 @@ extension SyncDeviceApp {
             event.messages = messages
             hooks.tell(event)
         }
-        give(.applied)
     }
 
     func tellOffline(_ why: String, code: UInt32? = nil) {
@@ -117,7 +119,7 @@ extension SyncDeviceApp {
         hooks.tell(event)
     }
 
-    func fail(_ text: String) {
+    private func fail(_ text: String) {
         var event = SimulatorEvent(.failed)
         event.text = text
         hooks.tell(event)

@@ -1,6 +1,5 @@
-internal import AppLife
-internal import Client
 internal import Model
+internal import RouseClient
 internal import SyncClient
 internal import Wire
 
@@ -35,11 +34,11 @@ extension SyncDeviceApp {
     func read(
         _ conversation: ConversationID, through position: UInt64
     ) throws(DeviceAppError) {
-        try with { client in try client.read(conversation, through: position) }
+        try with { rouse in try rouse.markRead(conversation, through: position) }
     }
 
     func read(_ conversation: ConversationID, only position: UInt64) throws(DeviceAppError) {
-        try with { client in try client.read(conversation, only: position) }
+        try with { rouse in try rouse.read(conversation, only: position) }
     }
 
     func change(_ change: AppChange) throws(DeviceAppError) {
@@ -73,23 +72,27 @@ extension SyncDeviceApp {
         }
     }
 
-    func checkDigest() throws(DeviceAppError) { try with { client in client.checkDigest() } }
+    func checkDigest() throws(DeviceAppError) { try with { rouse in rouse.checkDigest() } }
 
     func forget() throws(DeviceAppError) { try mutate(.forgetDevice(ForgetDevice())) }
 
     private func mutate(_ operation: Mutation.Operation) throws(DeviceAppError) {
-        try with { client in try client.mutate(operation) }
+        try with { rouse in try rouse.send(operation) }
     }
 
-    private func with(_ body: (SyncClient) throws -> Void) throws(DeviceAppError) {
-        guard isRunning else { throw DeviceAppError("the app does not run: open it first") }
+    private func with(
+        _ body: @Sendable (isolated Rouse) throws -> Void
+    ) throws(DeviceAppError) {
+        guard isRunning, let life else {
+            throw DeviceAppError("the app does not run: open it first")
+        }
         guard hasNetwork else {
             throw DeviceAppError("without coverage the simulated app takes no commands")
         }
         do {
-            let client = try makeClient()
-            try body(client)
-            give(.outbox(isWaiting: client.hasUnanswered))
+            // Its store may not be open yet.
+            life.process.catchUp()
+            try life.rouse.assumeIsolated { try body($0) }
         } catch {
             throw DeviceAppError("\(error)")
         }
@@ -99,15 +102,14 @@ extension SyncDeviceApp {
 
     var status: DeviceAppStatus {
         var status = DeviceAppStatus()
-        status.isOnline = client?.isOpen ?? false
-        status.isInSync = client?.isInSync ?? false
-        status.hasUnanswered = client?.hasUnanswered ?? false
-        let cursor = client?.cursor ?? (try? openStore().load().cursor)
+        let standing = life?.rouse.assumeIsolated { $0.standing }
+        status.isOnline = standing?.isOpen ?? false
+        status.isInSync = standing?.isInSync ?? false
+        status.hasUnanswered = standing?.hasUnanswered ?? false
+        let cursor = standing?.cursor ?? (try? openStore().load().cursor)
         status.epoch = cursor?.epoch.description
         status.seq = cursor?.seq
-        if case .conversation(let seen)? = life?.onScreen {
-            status.conversation = seen.description
-        }
+        status.conversation = place?.description
         return status
     }
 

@@ -3,14 +3,19 @@ internal import Client
 internal import Crypto
 internal import DeviceModel
 internal import EventLoop
+internal import Foundation
 internal import Model
+internal import RouseClient
 internal import SQLiteStore
 internal import SyncClient
 internal import Wire
 
-/// An app with the real client: it syncs over real sockets into a file of its own.
+/// An app on the client library: it syncs over real sockets into a file of its own. This is the
+/// system's side of it, and what its user does; what it does about a push is the library's.
 /// Loop-confined.
-final class SyncDeviceApp: DeviceApp {
+final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
+    // @unchecked: what the library calls is called on its process's executor, which is the loop.
+
     /// Who it is and where it connects to.
     struct Configuration {
         var user: String
@@ -25,182 +30,66 @@ final class SyncDeviceApp: DeviceApp {
     static let textMax = 200
 
     let loop: Loop
+    let door: LoopDoor
     let configuration: Configuration
     let hooks: DeviceAppHooks
-    /// The app's own decisions; `nil`: there is no process.
-    private(set) var life: AppLife?
-    private var waiting: [AppAction] = []
-    private var isCarryingOut = false
-    private var timer: LoopTimer?
-    private var lastTask: UInt64 = 0
+    private(set) var life: Life?
     /// Tasks of pushes that made it run: with the last of them the system takes the run time.
     private var woken: Set<UInt64> = []
-    private var file: SQLiteStore?
-    private var store: TableLocalStore?
-    var client: SyncClient?
-    /// Whether the system lets it run.
-    private(set) var isRunning = false
+    private var lastTask: UInt64 = 0
+    private(set) var file: SQLiteStore?
+    private(set) var store: TableLocalStore?
     private(set) var hasNetwork = true
     private var isHeld = false
-    /// The client is to be connected.
-    private var isAwake = false
-    private var state = AppState(phase: .inactive)
+    /// The conversation that its user has come to by a tap.
+    private(set) var place: ConversationID?
+    /// A session is open.
+    var isOnline = false
     var lastEnd = ""
 
-    init(loop: Loop, configuration: Configuration, hooks: DeviceAppHooks) {
+    /// One process, from its launch to its end.
+    struct Life {
+        let process: AppProcess
+        let transport: SocketTransport
+        let rouse: Rouse
+    }
+
+    init(loop: Loop, door: LoopDoor, configuration: Configuration, hooks: DeviceAppHooks) {
         self.loop = loop
+        self.door = door
         self.configuration = configuration
         self.hooks = hooks
     }
 
+    /// Whether the system lets it run.
+    var isRunning: Bool { life?.process.state == .running }
+
     // MARK: What the system calls
 
     func run(wake: WakeID?, remainingMilliseconds: Milliseconds) {
-        process()
-        let task = nextTask(remainingMilliseconds)
-        woken.insert(task.id)
-        give(.pushReceived(task, wake: wake))
+        let life = launch()
+        lastTask += 1
+        woken.insert(lastTask)
+        began(lastTask, in: life, wake: wake, within: remainingMilliseconds)
     }
 
     func notify(wake: WakeID?) {
-        give(.pushReceived(nextTask(DeviceRules.unlimited.runTime), wake: wake))
-    }
-
-    func enterForeground() {
-        process()
-        woken = []
-        // Its user sees every conversation of it at once.
-        give(.onScreen(.everything))
-        give(.becameActive)
-    }
-
-    func tapped(_ notification: ScreenNotification) {
-        // The tap leads into the conversation: what is new in others is told.
-        guard let conversation = notification.conversation.flatMap({ ConversationID(text: $0) })
-        else { return }
-        give(.onScreen(.conversation(conversation)))
-    }
-
-    func enterBackground(remainingMilliseconds: Milliseconds) {
-        give(.enteredBackground(until: now + remainingMilliseconds))
-    }
-
-    func suspend() {
-        give(.willSuspend)
-        isRunning = false
-        woken = []
-    }
-
-    func terminate() {
-        isRunning = false
-        isAwake = false
-        woken = []
-        life = nil
-        waiting = []
-        timer?.close()
-        timer = nil
-        dropClient("terminated")
-        store = nil
-        file?.close()
-        file = nil
-    }
-
-    func networkChanged(isUp: Bool) {
-        hasNetwork = isUp
-        if !isUp { dropClient("no coverage") }
-        guard isAwake else { return }
-        give(.disconnected)
-        if isUp { startClient(wake: nil) }
-    }
-
-    func hold(_ isHeld: Bool) {
-        self.isHeld = isHeld
-        client?.isHeld = isHeld
-    }
-
-    private func process() {
-        isRunning = true
-        guard life == nil else { return }
-        life = AppLife()
-        give(.launched)
-    }
-
-    private func nextTask(_ time: Milliseconds) -> SystemTask {
+        guard let life else { return }
         lastTask += 1
-        return SystemTask(id: lastTask, deadline: now + time)
+        began(lastTask, in: life, wake: wake, within: DeviceRules.unlimited.runTime)
     }
 
-    private var now: Instant { Instant(milliseconds: loop.now) }
-
-    // MARK: What the app decides
-
-    func give(_ input: AppInput) {
-        guard let actions = life?.on(input, now: now) else { return }
-        // Before what is left of the input that led to this one.
-        waiting.insert(contentsOf: actions, at: 0)
-        guard !isCarryingOut else { return }
-        isCarryingOut = true
-        while !waiting.isEmpty { carryOut(waiting.removeFirst()) }
-        isCarryingOut = false
-        setTimer()
-    }
-
-    private func setTimer() {
-        guard let deadline = life?.nextDeadline else {
-            timer?.close()
-            timer = nil
-            return
-        }
-        let timer = timer ?? loop.timer { [weak self] in self?.give(.deadlineReached) }
-        timer.start(afterMilliseconds: deadline.since(now))
-        self.timer = timer
-    }
-
-    private func carryOut(_ action: AppAction) {
-        switch action {
-        case .openStore:
-            do {
-                _ = try openStore()
-                give(.storeOpened)
-            } catch {
-                fail("store: \(error)")
-                give(.storeLocked)
-            }
-        case .start(let state, let wake):
-            isAwake = true
-            self.state = state
-            startClient(wake: wake)
-        case .tell(let state):
-            self.state = state
-            client?.appStateChanged(state)
-        case .sync(let state, let wake):
-            self.state = state
-            if let client {
-                client.pushReceived(wake: wake, state: state)
-            } else {
-                startClient(wake: wake)
-            }
-        case .sleep:
-            isAwake = false
-            state.phase = .inactive
-            let wasOnline = client?.isOpen ?? false
-            client?.sleep()
-            if wasOnline { tellOffline("asleep") }
-        case .look: look()
-        case .show(let notice): hooks.showNotification(ScreenNotification(notice))
-        case .remove(let identifier): hooks.removeNotification(identifier)
-        case .badge(let count): hooks.setBadge(UInt64(count))
-        case .settle(let objects):
-            do {
-                try openStore().settle(objects)
-            } catch {
-                fail("settling: \(error)")
-            }
-        case .complete(let task, let result): complete(task, result)
+    private func began(
+        _ task: UInt64, in life: Life, wake: WakeID?, within time: Milliseconds
+    ) {
+        perform(in: life) { rouse in
+            let result = await rouse.woken(by: wake, within: time)
+            guard life.process.state != .dead else { return }
+            self.completed(task, result)
         }
     }
 
-    private func complete(_ task: UInt64, _ result: FetchResult) {
+    private func completed(_ task: UInt64, _ result: FetchResult) {
         var event = SimulatorEvent(.completed)
         event.reason = result.rawValue
         hooks.tell(event)
@@ -208,23 +97,121 @@ final class SyncDeviceApp: DeviceApp {
         hooks.finished()
     }
 
-    // MARK: Client and store
-
-    /// The phone's sockets are gone without a word to anybody.
-    private func dropClient(_ why: String) {
-        let wasOnline = client?.isOpen ?? false
-        client?.terminate()
-        client = nil
-        if wasOnline { tellOffline(why) }
+    func enterForeground() {
+        let life = launch()
+        woken = []
+        place = nil
+        perform(in: life) { rouse in
+            // Its user sees every conversation of it at once.
+            await rouse.onScreen(.everything)
+            await rouse.scene(.active)
+        }
     }
 
-    private func startClient(wake: WakeID?) {
-        guard hasNetwork else { return }
-        do {
-            try makeClient().start(state, wake: wake)
-        } catch {
-            fail("start: \(error)")
-            give(.storeFailed)
+    func tapped(_ notification: ScreenNotification) {
+        // The tap leads into the conversation: what is new in others is told.
+        guard let conversation = notification.conversation.flatMap({ ConversationID(text: $0) }),
+            let life
+        else { return }
+        place = conversation
+        perform(in: life) { await $0.onScreen(.conversation(conversation)) }
+    }
+
+    func enterBackground(remainingMilliseconds: Milliseconds) {
+        guard let life else { return }
+        perform(in: life) { await $0.scene(.background(remaining: remainingMilliseconds)) }
+    }
+
+    func suspend() {
+        woken = []
+        guard let life, life.process.state == .running else { return }
+        life.process.state = .leaving
+        perform(in: life) { rouse in
+            await rouse.scene(.suspending)
+            if life.process.state == .leaving { life.process.state = .frozen }
+        }
+    }
+
+    func terminate() {
+        woken = []
+        guard let life else { return }
+        self.life = nil
+        life.process.state = .dead
+        life.transport.drop()
+        store = nil
+        file?.close()
+        file = nil
+        place = nil
+        if isOnline { tellOffline("terminated") }
+        isOnline = false
+        // Nobody hears of it; with it what the process waited for is over. Perhaps it is in the
+        // middle of something now.
+        loop.nextTurn { [self] in perform(in: life) { await $0.scene(.suspending) } }
+    }
+
+    func networkChanged(isUp: Bool) {
+        hasNetwork = isUp
+        guard let life else { return }
+        life.transport.network(isUp: isUp)
+        if isUp { perform(in: life) { await $0.networkChanged() } }
+    }
+
+    func hold(_ isHeld: Bool) {
+        self.isHeld = isHeld
+        life?.transport.hold(isHeld)
+    }
+
+    /// Within the process, after what was asked for before.
+    private func perform(
+        in life: Life, _ body: @escaping @Sendable (isolated Rouse) async -> Void
+    ) {
+        life.rouse.assumeIsolated { rouse in
+            _ = Task { await body(rouse) }
+        }
+    }
+
+    // MARK: The process
+
+    /// The process that there is, running; or a new one.
+    private func launch() -> Life {
+        if let life {
+            life.process.state = .running
+            return life
+        }
+        let process = AppProcess(loop: loop, door: door)
+        let transport = SocketTransport(
+            configuration.endpoint, on: door, tls: configuration.tls)
+        if !hasNetwork { transport.network(isUp: false) }
+        if isHeld { transport.hold(true) }
+        let seed = Random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let screen = PhoneLink(process, of: self)
+        let rouse = Rouse(
+            configuration: configuration.client, transport: transport, phone: screen,
+            clock: DeviceClock(), seed: seed, on: screen,
+            journal: { [weak self] record in
+                guard process.state != .dead else { return }
+                self?.noted(record)
+            },
+            openStore: { [weak self] in
+                guard process.state != .dead, let self else {
+                    throw DeviceAppError("the process is gone")
+                }
+                return try self.openStore()
+            },
+            identity: { [weak self] nonce in await self?.token(nonce) })
+        let life = Life(process: process, transport: transport, rouse: rouse)
+        self.life = life
+        return life
+    }
+
+    private func token(_ nonce: [UInt8]) async -> String? {
+        await withCheckedContinuation { continuation in
+            let isAsked = door.perform { [self] loop in
+                configuration.identity.token(
+                    for: configuration.user, nonce: nonce, loop: loop
+                ) { continuation.resume(returning: $0) }
+            }
+            if !isAsked { continuation.resume(returning: nil) }
         }
     }
 
@@ -245,27 +232,5 @@ final class SyncDeviceApp: DeviceApp {
         self.file = file
         self.store = store
         return store
-    }
-
-    func makeClient() throws -> SyncClient {
-        if let client { return client }
-        var events = SyncClientEvents { [weak self] nonce, answer in
-            guard let self else { return answer(nil) }
-            self.configuration.identity.token(
-                for: self.configuration.user, nonce: nonce, loop: self.loop, answer: answer)
-        }
-        events.reported = { [weak self] in self?.reported($0) }
-        events.applied = { [weak self] in self?.applied($0) }
-        events.results = { [weak self] in self?.answered($0) }
-        events.connectionEnded = { [weak self] in self?.lastEnd = $0 }
-        var seed: UInt64 = 0
-        for byte in Random.bytes(8) { seed = seed << 8 | UInt64(byte) }
-        let made = try SyncClient(
-            loop: loop, endpoint: configuration.endpoint, tls: configuration.tls,
-            store: try openStore(), configuration: configuration.client, seed: seed,
-            events: events)
-        made.isHeld = isHeld
-        client = made
-        return made
     }
 }
