@@ -51,13 +51,12 @@ import Testing
         let steps = try lines.dropLast().map { try JSONDecoder().decode(DemoStep.self, from: $0) }
         #expect(
             steps.map(\.step) == [
-                "set-up", "online", "sleeping", "read-elsewhere", "force-quit", "alerted-at-once",
-                "badge",
-                "alerted-again", "recovery",
+                "set-up", "online", "sleeping", "three", "read-elsewhere", "tap", "force-quit",
+                "alerted-at-once", "badge", "alerted-again", "recovery",
             ])
         #expect(steps.allSatisfy { $0.ok && !$0.facts.isEmpty })
         let end = try JSONDecoder().decode(DemoReport.self, from: try #require(lines.last))
-        #expect(end.ok && end.steps == 9 && end.failedStep == nil)
+        #expect(end.ok && end.steps == 11 && end.failedStep == nil)
     }
 
     @Test("with a revoked key it fails and names the step that did not happen")
@@ -65,7 +64,7 @@ import Testing
         let run = try demo("--revoke-key", "--patience", "5")
         #expect(run.status == 1)
         #expect(run.complaint.contains("the step `sleeping` did not happen"))
-        #expect(run.output.contains("2 of 9 steps happened; `sleeping` did not"))
+        #expect(run.output.contains("2 of 11 steps happened; `sleeping` did not"))
         // Not on a terminal: no colour.
         #expect(!run.output.contains("\u{1B}"))
     }

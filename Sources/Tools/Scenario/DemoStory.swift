@@ -24,13 +24,17 @@ extension Demo {
     static var story: [Chapter] {
         [
             Chapter("set-up", "An app, four devices that log in, two conversations", setUp),
-            Chapter("online", "A device that is online is asked to sync, and does", online),
+            Chapter(
+                "online",
+                "An app that runs unseen is asked to sync, and shows the message itself", online),
             Chapter(
                 "sleeping", "A sleeping device is woken silently, syncs in time and shows it",
                 sleeping),
+            Chapter("three", "Three messages arrive by one silent wake", three),
             Chapter(
-                "read-elsewhere", "One of the two is read on the tablet: exactly that one goes",
+                "read-elsewhere", "One of the five is read on the tablet: exactly that one goes",
                 readElsewhere),
+            Chapter("tap", "A tap opens the conversation that the message is of", tap),
             Chapter(
                 "force-quit",
                 "A force-quit device stays silent; after the grace it is unreachable and alerted",
@@ -45,6 +49,7 @@ extension Demo {
     }
 
     static let benTalk = "0190a1b2-c3d4-7000-8000-0000000000b0"
+    static let tripTalk = "0190a1b2-c3d4-7000-8000-0000000000b1"
     static let claraTalk = "0190a1b2-c3d4-7000-8000-0000000000c0"
     static let ben = "ben-phone"
     static let benTablet = "ben-tablet"
@@ -82,6 +87,7 @@ extension Demo {
         try addSigner(signer)
         // Before the devices: their first sync brings them all there is.
         try backend.createConversation(Self.benTalk, participants: ["anna", "ben"])
+        try backend.createConversation(Self.tripTalk, participants: ["anna", "ben"])
         try backend.createConversation(Self.claraTalk, participants: ["anna", "clara"])
         let devices = [
             (Self.ben, "ben"), (Self.benTablet, "ben"), (Self.phone, "clara"),
@@ -157,19 +163,88 @@ extension Demo {
         try expectNone(Self.ben, .push, "it was alerted, though it came") { $0.pushType == "alert" }
     }
 
-    /// The app that showed both is gone from memory by then: what it knows, it knows from its
+    /// A phone in Low Power Mode keeps the silent push back until all three are written.
+    private func three() throws(ScenarioError) {
+        try lowPower(Self.ben, true)
+        let messages = [
+            try publish("Bring wine", to: Self.benTalk),
+            try publish("The train goes at six", to: Self.tripTalk),
+            try publish("Window seats", to: Self.tripTalk),
+        ]
+        try see(Self.ben, .held, "in Low Power Mode: keeps the silent push back")
+        try lowPower(Self.ben, false)
+        try see(Self.ben, .wake, "is charged: is woken")
+        for message in messages { try seeOwn(Self.ben, message) }
+        try see(Self.ben, .completed, "tells the system that it is done: new data") {
+            $0.reason == "new_data"
+        }
+        try see(Self.ben, .state, "sleeps again") { $0.state == "suspended" }
+        let wakes = events.count { $0.device == Self.ben && $0.kind == .wake }
+        guard wakes == 1 else { throw ScenarioError("\(Self.ben) was woken \(wakes) times") }
+        try screenShows(
+            Self.ben,
+            [
+                "Are you there?", "Dinner at eight?", "Bring wine", "The train goes at six",
+                "Window seats",
+            ], icon: 5)
+        try expectNone(Self.ben, .push, "it was alerted, though it came") { $0.pushType == "alert" }
+    }
+
+    private func lowPower(_ device: String, _ isOn: Bool) throws(ScenarioError) {
+        var request = ControlRequest(.deviceLowPower, device: device)
+        request.on = isOn
+        try command(request)
+    }
+
+    /// The app that showed them is gone from memory by then: what it knows, it knows from its
     /// store.
     private func readElsewhere() throws(ScenarioError) {
-        try screenShows(Self.ben, ["Are you there?", "Dinner at eight?"], icon: 2)
         try command(ControlRequest(.deviceKill, device: Self.ben))
+        try see(Self.ben, .state, "is taken out of memory") { $0.state == "not_running" }
         var read = ControlRequest(.deviceRead, device: Self.benTablet)
         read.conversation = Self.benTalk
-        read.through = 1
+        read.position = 2
         try command(read)
-        try see(Self.benTablet, .badge, "its user reads the first one") { $0.badge == 1 }
-        try command(ControlRequest(.deviceOpen, device: Self.ben))
+        try see(Self.benTablet, .badge, "its user reads \"Dinner at eight?\"") { $0.badge == 4 }
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .completed, "refreshes itself in the background")
+        try screenShows(
+            Self.ben,
+            ["Are you there?", "Bring wine", "The train goes at six", "Window seats"], icon: 4)
+        try expectNone(Self.ben, .shown, "something was shown")
+    }
+
+    private func tap() throws(ScenarioError) {
+        let shown = try command(ControlRequest(.deviceScreen, device: Self.ben)).screen ?? []
+        guard let train = shown.first(where: { $0.body == "The train goes at six" }) else {
+            throw ScenarioError("\(Self.ben) does not show the train")
+        }
+        var tap = ControlRequest(.deviceTap, device: Self.ben)
+        tap.identifier = train.identifier
+        try command(tap)
+        try see(Self.ben, .tapped, "its user taps \"The train goes at six\"") {
+            $0.identifier == train.identifier
+        }
         try see(Self.ben, .synced, "is opened, and in sync")
-        try screenShows(Self.ben, ["Dinner at eight?"], icon: 1)
+        let place = try report(Self.ben).app?.conversation
+        guard place == Self.tripTalk else {
+            throw ScenarioError("\(Self.ben) is in \(place ?? "no conversation")")
+        }
+        say(Self.ben, "is in the conversation of the trip")
+        // The person reads the one, and is told of what comes in the other.
+        let there = try publish("I have the tickets", to: Self.tripTalk)
+        try seeApplied(Self.ben, there)
+        var read = ControlRequest(.deviceRead, device: Self.ben)
+        read.conversation = Self.tripTalk
+        read.through = there.position
+        try command(read)
+        try see(Self.ben, .badge, "its user reads all of it") { $0.badge == 2 }
+        let elsewhere = try publish("And glasses", to: Self.benTalk)
+        try seeOwn(Self.ben, elsewhere)
+        try screenShows(Self.ben, ["Are you there?", "Bring wine", "And glasses"], icon: 3)
+        try expectNone(Self.ben, .shown, "it showed what its user looks at") {
+            $0.identifier == there.id
+        }
     }
 
     // MARK: - Force-quit
