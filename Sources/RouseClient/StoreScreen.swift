@@ -14,27 +14,35 @@ extension TableLocalStore {
         delivered: [DeliveredNotification], at time: Timestamp
     ) throws(LocalStoreError) -> AppScreen {
         var screen = AppScreen()
-        for shown in delivered {
-            var standing = NotificationStanding.unknown
-            if let object = shown.object {
-                standing = try self.standing(of: object, in: shown.conversation, at: time)
-            }
-            screen.delivered.append(
-                AppScreen.Delivered(identifier: shown.identifier, standing: standing))
+        let known = delivered.compactMap { shown in
+            shown.object.map { (object: $0, conversation: shown.conversation) }
         }
-        for owed in try owed() {
+        var standings = try standings(of: known, at: time)[...]
+        for shown in delivered {
+            let standing = shown.object == nil ? nil : standings.popFirst()
+            screen.delivered.append(
+                AppScreen.Delivered(
+                    identifier: shown.identifier, standing: standing ?? .unknown))
+        }
+        let owed = try owed().map { owed in
             let notice = owed.entry.flatMap {
                 AppNotice($0, object: owed.object, conversation: owed.conversation)
             }
+            return (owed, notice)
+        }
+        let told = owed.filter { $0.1 != nil }.map {
+            (object: $0.0.object, conversation: $0.0.conversation)
+        }
+        standings = try self.standings(of: told, at: time)[...]
+        for (owed, notice) in owed {
+            let standing = notice == nil ? nil : standings.popFirst()
             screen.owed.append(
                 AppScreen.Owed(
                     notice
                         ?? AppNotice(
                             object: owed.object, conversation: owed.conversation, title: "",
                             body: ""),
-                    standing: notice == nil
-                        ? .missing
-                        : try standing(of: owed.object, in: owed.conversation, at: time),
+                    standing: standing ?? .missing,
                     isEdited: owed.entry.map { $0.isEdited } ?? false))
         }
         return screen

@@ -10,19 +10,62 @@ extension TableLocalStore {
     public func standing(
         of object: MessageID, in conversation: ConversationID?, at time: Timestamp
     ) throws(LocalStoreError) -> NotificationStanding {
-        guard let conversation else { return try standing(ofAnnouncement: object) }
+        try standings(of: [(object, conversation)], at: time)[0]
+    }
+
+    /// The same of many, in their order; what is of a conversation is read once.
+    public func standings(
+        of shown: [(object: MessageID, conversation: ConversationID?)], at time: Timestamp
+    ) throws(LocalStoreError) -> [NotificationStanding] {
+        var known: [ConversationID: Surroundings] = [:]
+        var standings: [NotificationStanding] = []
+        for (object, conversation) in shown {
+            guard let conversation else {
+                standings.append(try standing(ofAnnouncement: object))
+                continue
+            }
+            if known[conversation] == nil {
+                known[conversation] = try surroundings(in: conversation, at: time)
+            }
+            guard let around = known[conversation] else { continue }
+            standings.append(try standing(of: object, in: conversation, around))
+        }
+        return standings
+    }
+
+    /// What a conversation says of all its notifications.
+    private struct Surroundings {
+        /// Above which position there may be unread messages; `nil`: nowhere.
+        var above: UInt64?
+        /// The conversation is stored from there on.
+        var wholeFrom: UInt64
+        var mark: ReadMarkState?
+        var isMuted: Bool
+    }
+
+    private func surroundings(
+        in conversation: ConversationID, at time: Timestamp
+    ) throws(LocalStoreError) -> Surroundings {
+        Surroundings(
+            above: try reach(in: conversation), wholeFrom: try wholeFrom(conversation),
+            mark: try readMark(of: conversation), isMuted: try isMuted(conversation, at: time))
+    }
+
+    private func standing(
+        of object: MessageID, in conversation: ConversationID, _ around: Surroundings
+    ) throws(LocalStoreError) -> NotificationStanding {
         let message = try entries(
             Scan(prefix: [.unsigned(2), .blob(conversation.bytes), .blob(object.bytes)], limit: 1)
         ).first
-        guard let above = try reach(in: conversation) else { return .over }
+        guard let above = around.above else { return .over }
         guard let message else {
             // A position may be any number, as a mistaken server tells it.
-            let isWhole = try wholeFrom(conversation) <= max(above, above &+ 1)
+            let isWhole = around.wholeFrom <= max(above, above &+ 1)
             return isWhole ? .missing : .unknown
         }
         guard case .message(let state) = message.body, state.push != nil, state.position > above
         else { return .over }
-        if let mark = try readMark(of: conversation) {
+        if let mark = around.mark {
             let isRead =
                 state.position <= mark.through
                 || mark.ranges.contains {
@@ -30,7 +73,7 @@ extension TableLocalStore {
                 }
             if isRead { return .over }
         }
-        return try isMuted(conversation, at: time) ? .muted : .shows
+        return around.isMuted ? .muted : .shows
     }
 
     private func standing(
