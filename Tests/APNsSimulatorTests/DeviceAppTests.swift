@@ -103,6 +103,27 @@ struct DeviceAppTests {
         #expect(transcript.all == ["run \(Self.wake) 30000", "suspend", "terminate"])
     }
 
+    @Test func whatIsKilledInTheMiddleOfAPushDoesNotRunAfterwards() throws {
+        let harness = try SimulatorHarness()
+        let transcript = Transcript()
+        let token = try addDevice(harness, transcript)
+        let provider = try Provider(
+            port: harness.ports.production,
+            authority: try #require(SimulatorHarness.certificates).authorityPEM)
+        var kill = ControlRequest(.deviceKill, device: "phone")
+        kill.at = .shown
+        try harness.client.call(kill)
+        let body =
+            #"{"aps":{"content-available":1,"alert":{"body":"Hello"}},"#
+            + #""rouse":{"w":"\#(Self.wake)"}}"#
+        try provider.answer(
+            try provider.push(
+                to: token, authorization: harness.providerToken,
+                headers: [("apns-push-type", "alert"), ("apns-priority", "10")], body: body))
+        #expect(try harness.event { $0.state == "not_running" && $0.kind == .state } != nil)
+        #expect(transcript.all == ["run \(Self.wake) 30000", "suspend", "terminate"])
+    }
+
     @Test func aTapOpensTheAppWithItsNotification() throws {
         let harness = try SimulatorHarness()
         let transcript = Transcript()

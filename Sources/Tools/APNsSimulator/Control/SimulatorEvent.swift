@@ -95,6 +95,8 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var title: String?
     public var body: String?
     public var local: Bool?
+    /// It was shown without a sound; `nil`: with one.
+    public var quiet: Bool?
     public var badge: UInt64?
     public var applied: UInt64?
     public var head: UInt64?
@@ -124,6 +126,8 @@ public struct AppliedBatch: Codable, Equatable, Sendable {
     public private(set) var uptimes: [UInt64] = []
     public private(set) var positions: [UInt64] = []
     public private(set) var messages: [String] = []
+    /// The server said that the device was alerted of it before.
+    public private(set) var alerted: [Bool] = []
 
     /// One message on one device.
     public struct Row: Equatable, Sendable {
@@ -131,6 +135,7 @@ public struct AppliedBatch: Codable, Equatable, Sendable {
         public var uptime: UInt64
         public var position: UInt64
         public var message: String
+        public var alerted: Bool
     }
 
     public init(conversation: String) { self.conversation = conversation }
@@ -143,17 +148,18 @@ public struct AppliedBatch: Codable, Equatable, Sendable {
         uptimes.append(event.uptime)
         positions.append(message.position)
         messages.append(message.message)
+        alerted.append(message.alerted)
     }
 
     /// Row by row; `nil`: the columns differ in length, so it is none of a simulator's.
     public var rows: [Row]? {
-        guard devices.count == count, uptimes.count == count, positions.count == count else {
-            return nil
-        }
+        guard devices.count == count, uptimes.count == count, positions.count == count,
+            alerted.count == count
+        else { return nil }
         return messages.indices.map { index in
             Row(
                 device: devices[index], uptime: uptimes[index], position: positions[index],
-                message: messages[index])
+                message: messages[index], alerted: alerted[index])
         }
     }
 }

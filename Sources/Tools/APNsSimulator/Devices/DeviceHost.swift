@@ -15,6 +15,9 @@ final class DeviceHost {
     private let log: (SimulatorEvent) -> Void
     /// The system kills the app as soon as an event of this kind has happened behind the front.
     private var killsAt: SimulatorEvent.Kind?
+    /// It has happened in the middle of something else that is carried out to its end first.
+    private var isToBeKilled = false
+    private var isChanging = false
     /// The model's next deadline may have changed.
     private let deadlineChanged: (DeviceHost) -> Void
 
@@ -78,11 +81,17 @@ final class DeviceHost {
         log(event)
         guard event.kind == killsAt, device.state == .background else { return }
         killsAt = nil
+        guard !isChanging else {
+            isToBeKilled = true
+            return
+        }
         change { $0.kill(now: $1) }
     }
 
     /// Lets something happen to the device, and carries out what follows.
     func change(_ input: (inout SimulatedDevice, Timestamp) -> [DeviceAction]) {
+        let isOutermost = !isChanging
+        isChanging = true
         let before = device.state
         let actions = input(&device, now())
         if device.state != before {
@@ -91,6 +100,13 @@ final class DeviceHost {
             tell(event)
         }
         for action in actions { perform(action) }
+        if isOutermost {
+            isChanging = false
+            if isToBeKilled {
+                isToBeKilled = false
+                change { $0.kill(now: $1) }
+            }
+        }
         deadlineChanged(self)
     }
 
@@ -152,6 +168,7 @@ final class DeviceHost {
             event.title = notification.title
             event.body = notification.body
             event.local = notification.isLocal
+            if notification.look.sound == nil { event.quiet = true }
         case .removed(let identifier):
             event = SimulatorEvent(.removed, device: name)
             event.identifier = identifier
