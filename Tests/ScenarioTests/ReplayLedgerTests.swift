@@ -40,6 +40,24 @@ import Testing
         #expect(ledger.verdict().lost == 1 && ledger.verdict().missing == [1])
     }
 
+    @Test("what a killed app could not tell of is found in its store, and nobody's delay")
+    func found() {
+        var ledger = ledger()
+        let tablet = ledger.addDevice(of: 0)
+        for number in UInt64(1)...2 {
+            for device in [0, tablet] {
+                ledger.applied(device, id(number), position: number, at: 30)
+            }
+            ledger.found(1, id(number), position: number)
+            ledger.found(1, id(number), position: number)
+        }
+        #expect(ledger.verdict().lost == 0 && ledger.verdict().duplicated == 0)
+        #expect(ledger.delays(atShares: [0.99]) == [0])
+        // On the tablet they are the own ones, as on the phone.
+        #expect(ledger.others(on: tablet).isEmpty && ledger.others(on: 1).count == 2)
+        #expect(ledger.user(of: tablet) == 0 && ledger.position(of: id(2)) == 2)
+    }
+
     @Test("a message sent before the joining was acknowledged is owed by its position only")
     func before() {
         var ledger = ledger()

@@ -21,6 +21,14 @@ import Testing
         let digestObjects: Int
         let messagesOnDevices: Int
         let kills: [Kill]
+        let reads: Int
+        let phoneKills: Int
+        let screensJudged: Int
+        let screensWrong: Int
+        let shownTwice: Int
+        let staleNotifications: Int
+        let iconsWrong: Int
+        let untold: Int
 
         struct Kill: Decodable { let unansweredMutations: Int }
     }
@@ -74,17 +82,24 @@ import Testing
         #expect(found.serverDigestsUnequal >= 1)
     }
 
-    @Test("with sleepers: no line is lost over a kill of the server, and pushes are recorded")
+    @Test("with sleepers: no line is lost, and every screen is right, over kills of all kinds")
     func sleepers() throws {
         // So short a stretch need not hold a demotion; what counts here is loss, and that the
         // whole loop runs: the status may be 1 only for what did not happen.
         let (outcome, report) = try replay(
-            "2012-12-15.txt", ["--lines", "250", "--factor", "1500", "--kill-server", "1"])
+            "2012-12-15.txt",
+            [
+                "--lines", "250", "--factor", "240", "--kill-server", "1", "--kill-phones", "8",
+            ])
         let found = try #require(report, "\(outcome.errors.suffix(2000))")
         #expect(found.acknowledged == found.messages && found.messages > 100)
         #expect(found.lost == 0 && found.duplicated == 0 && found.outOfOrder == 0)
         #expect(found.silentWakes > 0, "\(outcome.errors.suffix(2000))")
-        #expect(found.kills.count == 1)
+        #expect(found.kills.count == 1 && found.phoneKills >= 8 && found.reads > 0)
         #expect(found.digestsEqual == found.devices && found.digestsUnequal == 0)
+        #expect(found.screensJudged == found.devices)
+        #expect(found.screensWrong == 0 && found.staleNotifications == 0, "\(outcome.errors)")
+        #expect(found.iconsWrong == 0 && found.shownTwice == 0, "\(outcome.errors)")
+        #expect(found.untold == 0, "\(outcome.errors)")
     }
 }

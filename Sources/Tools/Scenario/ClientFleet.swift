@@ -192,7 +192,8 @@ final class ClientFleet: DeviceFleet {
                 guard let message = MessageID(entry.object) else { continue }
                 onEvent(
                     .applied(
-                        device: number, conversation, message, position: state.position, at: now))
+                        device: number, conversation, message, position: state.position,
+                        alerted: entry.alerted, at: now))
             case .participant(let state) where state.user == devices[number].user:
                 onEvent(.joined(device: number, conversation, position: state.joinedPosition))
             default: continue

@@ -31,16 +31,31 @@ struct OutgoingLine {
     let text: String
 }
 
+/// What a person could see of a phone.
+enum PhoneSight {
+    /// Of the app, in the simulator's words.
+    case state(String)
+    /// - Parameters:
+    ///   - isLocal: the app did, and not an alert.
+    ///   - isQuiet: without a sound.
+    case shown(MessageID, isLocal: Bool, isQuiet: Bool)
+    /// The app has told the system that it is done.
+    case completed
+}
+
 /// What happened on a device. Times are milliseconds of the machine's monotonic clock.
 enum FleetEvent {
     case reset(device: Int, isFirst: Bool)
     /// The device's own participant entry.
     case joined(device: Int, ConversationID, position: UInt64)
-    case applied(device: Int, ConversationID, MessageID, position: UInt64, at: UInt64)
+    /// - Parameter alerted: the server says that the device showed it already.
+    case applied(
+        device: Int, ConversationID, MessageID, position: UInt64, alerted: Bool, at: UInt64)
     case answered(device: Int, MessageID, position: UInt64, code: UInt32, at: UInt64)
     /// The device was compared with the server, because of `checkDigest` or because the server
     /// asked.
     case digest(device: Int, SimulatorEvent.DigestFacts)
+    case sight(device: Int, PhoneSight)
     case failed(device: Int, String)
     /// Nothing more is heard of any device.
     case ended(String)

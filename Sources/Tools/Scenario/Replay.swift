@@ -15,6 +15,8 @@ public struct ReplayOptions: Sendable {
     /// Nobody sleeps: no wake, demotion, alert or recovery is asked for.
     public var isAwake = true
     public var kills = 0
+    /// Apps that the system kills in the middle of a wake.
+    public var phoneKills = 0
     /// Only the first lines of the log.
     public var lines: Int?
     /// A defect put in on one device: the run must fail. Only if nobody sleeps.
@@ -67,12 +69,14 @@ public final class Replay {
     var lastTick: UInt64 = 0
     private var timer: LoopTimer?
     private var lastProgress: UInt64 = 0
-    private var settling = Settling()
+    var settling = Settling()
     /// The faults on the way; `nil`: there are none, or all were carried out.
     var course: FaultCourse?
     private var failure: String?
     var simulator: SimulatorProcess?
-    private var isAsleep: [Bool] = []
+    private(set) var isAsleep: [Bool] = []
+    /// Its user has swiped the app away.
+    private(set) var isSwipedAway: [Bool] = []
     private var lastLineMinute: [Int] = []
     private var lastIdleMinute = -1
     private var isCounting = false
@@ -80,6 +84,11 @@ public final class Replay {
     var judged: ReplayLedger?
     var digests = DigestTally()
     var screens = ScreenTally()
+    var screenWatch = ScreenWatch()
+    var readers: ReplayReaders
+    var phoneKills: PhoneKills
+    /// Of which it was not said yet what they hold.
+    var askedVictims = 0
     let pushKey = PrivateKey.generate(.p256)
 
     /// Log minutes without a line after which an app sleeps, in logs that tell no parts.
@@ -133,6 +142,8 @@ public final class Replay {
         _ = Descriptors.raiseLimit()
         loop = try Loop()
         random = SeededRandom(seed: options.seed)
+        readers = ReplayReaders(seed: options.seed)
+        phoneKills = PhoneKills(wanted: options.phoneKills, seed: options.seed)
         conversation = ConversationID(high: random.next(), low: random.next())
         issuer = PrivateKey.generate(.p256)
     }
@@ -292,6 +303,7 @@ public final class Replay {
     private func tick() {
         let now = loop.now
         tellProgress(now)
+        carryOutPlans(now)
         if course != nil { return goThroughFaults(now) }
         if report.faults.isEmpty, nextEvent < log.events.count { return play(now) }
         settle(now)
@@ -309,6 +321,8 @@ public final class Replay {
             happen(log.events[nextEvent])
             nextEvent += 1
             killIfDue()
+            killPhones()
+            takeTabletUp()
         }
     }
 
@@ -327,6 +341,7 @@ public final class Replay {
         case .message(let text):
             lastLineMinute[device] = event.minute
             wakeUp(device)
+            planReading(on: device)
             waitingLines[device, default: []].append(text)
             sendWaiting(device)
         case .join:
@@ -336,23 +351,28 @@ public final class Replay {
         if !log.hasParts, event.minute > lastIdleMinute {
             lastIdleMinute = event.minute
             for number in isAsleep.indices
-            where event.minute - lastLineMinute[number] >= Self.idleMinutes {
+            where ledger.user(of: number) == number
+                && event.minute - lastLineMinute[number] >= Self.idleMinutes
+            {
                 fallAsleep(number)
             }
         }
     }
 
     /// A seeded third of those who leave swipe the app away.
-    private func fallAsleep(_ device: Int) {
+    func fallAsleep(_ device: Int) {
         guard !options.isAwake, !isAsleep[device], isAdded[device] else { return }
         isAsleep[device] = true
         ledger.slept(device)
-        fleet?.sleep(device, forced: random.next() % 3 == 0)
+        let isForced = ledger.user(of: device) == device && random.next() % 3 == 0
+        isSwipedAway[device] = isForced
+        fleet?.sleep(device, forced: isForced)
     }
 
-    private func wakeUp(_ device: Int) {
+    func wakeUp(_ device: Int) {
         guard isAsleep[device] else { return }
         isAsleep[device] = false
+        isSwipedAway[device] = false
         ledger.opened(device, at: SystemClock.monotonicMilliseconds())
         fleet?.open(device)
     }
@@ -360,22 +380,39 @@ public final class Replay {
     /// First sight connects the device and adds it to the channel's conversation.
     private func device(of user: String) -> Int {
         if let number = numbers[user] { return number }
-        let number = ledger.addDevice()
+        let number = addDevice(of: user, phone: nil)
         numbers[user] = number
-        users.append(user)
-        isAdded.append(false)
-        isAsleep.append(false)
-        lastLineMinute.append(log.events[min(nextEvent, log.events.count - 1)].minute)
         do {
             try fleet?.add(user: user, device: DeviceID(high: random.next(), low: random.next()))
             fleet?.open(number)
             ledger.opened(number, at: SystemClock.monotonicMilliseconds())
+            if !options.isAwake { try addHabit(to: number, user) }
         } catch {
             fail("\(error)")
         }
         waitingAdds.append(user)
         addWaiting()
         return number
+    }
+
+    func addDevice(of user: String, phone: Int?) -> Int {
+        let number = ledger.addDevice(of: phone)
+        users.append(user)
+        isAdded.append(false)
+        isAsleep.append(false)
+        isSwipedAway.append(false)
+        lastLineMinute.append(log.events[min(nextEvent, log.events.count - 1)].minute)
+        return number
+    }
+
+    private func addHabit(to phone: Int, _ user: String) throws {
+        let habit = readers.habit()
+        guard habit.reads else { return }
+        if habit.onTablet {
+            try addTablet(of: phone, user)
+        } else {
+            readers.add(phone, readsOn: phone)
+        }
     }
 
     func sendWaiting(_ device: Int) {
@@ -403,15 +440,22 @@ public final class Replay {
 
     private func heard(_ event: FleetEvent) {
         switch event {
-        case .reset(_, let isFirst): if !isFirst { report.resets += 1 }
+        case .reset(let device, let isFirst):
+            screenWatch.reset(device)
+            if !isFirst { report.resets += 1 }
+        case .sight(let device, let sight): watch(sight, on: device)
         case .joined(let device, let place, let position):
             if place == conversation { ledger.joined(device, position: position) }
-        case .applied(let device, let place, let message, let position, let time):
+        case .applied(let device, let place, let message, let position, let alerted, let time):
             if place == conversation {
                 ledger.applied(device, message, position: position, at: time)
+                if ledger.isOthers(message, to: device) {
+                    screenWatch.applied(device, message, position: position, alerted: alerted)
+                }
             }
         case .answered(_, let message, let position, let code, let time):
             ledger.answered(message, position: code == 0 ? position : 0, at: time)
+            if code == 0 { screenWatch.placed(message, at: position) }
         case .digest(let device, let facts):
             loop.updateNow()
             digests.heard(facts, from: device, now: loop.now)
@@ -466,6 +510,9 @@ public final class Replay {
     /// All come online; what is still missing when nothing has come for a long time is lost.
     func isSettled(_ now: UInt64) -> Bool {
         if !settling.hasBegun {
+            // Whoever reads now still does, and puts nothing away.
+            for index in readers.plans.indices.reversed()
+            where readers.plans[index].kind == .putAway { readers.plans.remove(at: index) }
             settling = Settling(hasBegun: true, lastDelivery: now)
             for device in isAsleep.indices { wakeUp(device) }
         }
@@ -477,11 +524,14 @@ public final class Replay {
         }
         guard now - settling.lastDelivery > 300 else { return false }
         if settling.since == nil, now - settling.lastDelivery < Self.patience {
-            guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty else {
+            guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty,
+                readers.plans.isEmpty
+            else {
                 return false
             }
             guard now - settling.lastVerdict >= 500 else { return false }
             settling.lastVerdict = now
+            guard askVictims() else { return false }
             guard ledger.verdict().lost == 0 else { return false }
             settling.since = now
         }

@@ -25,18 +25,23 @@ extension Replay {
         ) { [unowned self] message, answer in
             let now = SystemClock.monotonicMilliseconds()
             switch answer {
-            case .success(let position): self.ledger.answered(message, position: position, at: now)
+            case .success(let position):
+                self.ledger.answered(message, position: position, at: now)
+                self.screenWatch.placed(message, at: position)
             case .failure(let why): self.fail("publishing: \(why)")
             }
         }
     }
+
+    private static let graceMin: UInt64 = 5
 
     /// Minutes and hours of the policy run as fast as the log's.
     private func policy() -> [String: UInt64] {
         func compressed(_ seconds: Double) -> UInt64 {
             UInt64(max(1, (seconds / options.factor).rounded()))
         }
-        report.graceSeconds = compressed(60)
+        // What a phone and this machine need for a wake is not compressed with the log.
+        report.graceSeconds = max(Self.graceMin, compressed(60))
         report.budgetWindowSeconds = compressed(3600)
         report.budgetSpacingSeconds = compressed(60)
         return [
@@ -74,6 +79,11 @@ extension Replay {
             guard let number = numbers[user] else { continue }
             ledger.added(number, at: now)
             isAdded[number] = true
+            if let tablet = readers.places[number], tablet != number {
+                ledger.added(tablet, at: now)
+                isAdded[tablet] = true
+                planReading(on: tablet)
+            }
             sendWaiting(number)
         }
         addWaiting()

@@ -16,6 +16,8 @@ public struct ReplayLedger: Sendable {
     }
 
     struct Device: Sendable {
+        /// The number of its user's first device, which sends what the user says.
+        var user: Int
         var joinedPosition: UInt64?
         var addedAt: UInt64?
         /// Since when its app is open without a break; `nil`: it sleeps.
@@ -47,8 +49,9 @@ public struct ReplayLedger: Sendable {
 
     public init() {}
 
-    public mutating func addDevice() -> Int {
-        devices.append(Device())
+    /// - Parameter first: of the same user; `nil`: it is the first.
+    public mutating func addDevice(of first: Int? = nil) -> Int {
+        devices.append(Device(user: first ?? devices.count))
         return devices.count - 1
     }
 
@@ -107,7 +110,7 @@ public struct ReplayLedger: Sendable {
         }
         devices[device].lastOrdinals[sent.sender] = sent.ordinal
         devices[device].applied.append(index)
-        guard sent.sender != device else { return }
+        guard sent.sender != devices[device].user else { return }
         let delay = time > sent.sentAt ? time - sent.sentAt : 0
         delays.append(delay)
         if let awake = devices[device].awakeSince, awake <= sent.sentAt,
@@ -121,6 +124,15 @@ public struct ReplayLedger: Sendable {
                     device: device)
             }
         }
+    }
+
+    /// A device holds a message that its app was killed over: nobody knows since when.
+    mutating func found(_ device: Int, _ message: MessageID, position: UInt64) {
+        guard let index = indexes[message], !devices[device].applied.contains(index) else {
+            return
+        }
+        devices[device].firstPosition = min(devices[device].firstPosition ?? position, position)
+        devices[device].applied.append(index)
     }
 
     /// The longest delay to a device that was open all the time, since this was last asked.
@@ -171,10 +183,22 @@ public struct ReplayLedger: Sendable {
         return (lost, doubled, missing)
     }
 
+    func user(of device: Int) -> Int { devices[device].user }
+
+    /// Where the server put a message; `nil`: it has not answered.
+    func position(of message: MessageID) -> UInt64? {
+        indexes[message].flatMap { messages[$0].position }
+    }
+
+    /// Whether somebody else than the device's user has said it.
+    func isOthers(_ message: MessageID, to device: Int) -> Bool {
+        indexes[message].map { messages[$0].sender != devices[device].user } ?? false
+    }
+
     /// Messages of others that the device holds.
     func others(on device: Int) -> Set<MessageID> {
         Set(
-            devices[device].applied.filter { messages[$0].sender != device }
+            devices[device].applied.filter { messages[$0].sender != devices[device].user }
                 .map { identifiers[$0] })
     }
 

@@ -101,6 +101,16 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     public var screensJudged = 0
     public var screensWrong = 0
     public var iconsWrong = 0
+    /// Notifications that stood at the end and were of nothing unread.
+    public var staleNotifications = 0
+    /// Times that a phone told of a message again.
+    public var shownTwice = 0
+    /// Messages that a wake brought and had not told of when it was over.
+    public var untold = 0
+    /// Times that a user read something.
+    public var reads = 0
+    /// Apps that the system killed in the middle of a wake.
+    public var phoneKills = 0
     /// Objects in the sums of the equal ones.
     public var digestObjects: UInt64 = 0
     /// Comparisons as the server counted them since its last start.
@@ -120,10 +130,13 @@ public struct ReplayReport: Codable, Equatable, Sendable {
     enum CodingKeys: String, CodingKey {
         case log, factor, seed, devices, messages, acknowledged, unacknowledged, refused
         case deliveries, deltas, resets, demotions, alerts, recoveries, lost, duplicated, seconds
-        case kills, faults, failures, badges, held
+        case kills, faults, failures, badges, held, untold, reads
         case screensJudged = "screens_judged"
         case screensWrong = "screens_wrong"
         case iconsWrong = "icons_wrong"
+        case staleNotifications = "stale_notifications"
+        case shownTwice = "shown_twice"
+        case phoneKills = "phone_kills"
         case digestsEqual = "digests_equal"
         case digestsUnequal = "digests_unequal"
         case digestObjects = "digest_objects"
@@ -180,7 +193,11 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         if !isAwake {
             text += row(
                 "screens",
-                "\(screensJudged) seen, \(screensWrong) wrong; \(iconsWrong) icons wrong")
+                "\(screensJudged) seen after \(reads) readings and \(phoneKills) killed apps: "
+                    + "\(screensWrong) wrong, \(staleNotifications) notifications stale, "
+                    + "\(iconsWrong) icons wrong")
+            text += row(
+                "told", "\(shownTwice) messages twice, \(untold) not before a wake was over")
         }
         text += row(
             "the server holds",
@@ -204,7 +221,8 @@ public struct ReplayReport: Codable, Equatable, Sendable {
         for fault in faults { text += row(fault.name, fault.text) }
         for failure in failures { text += "  FAILED: \(failure)\n" }
         if failures.isEmpty {
-            text += "  nothing lost, nothing doubled, everything in order, all replicas equal\n"
+            text += "  nothing lost, nothing doubled, everything in order, all replicas equal"
+            text += isAwake ? "\n" : ", all screens right\n"
         }
         return text
     }

@@ -50,7 +50,8 @@ final class SimulatorFleet: DeviceFleet {
         subscribe.lossless = true
         subscribe.compact = true
         subscribe.kinds = [
-            .push, .reset, .joined, .applied, .acknowledged, .digest, .failed,
+            .push, .reset, .joined, .applied, .acknowledged, .digest, .failed, .state, .shown,
+            .completed,
         ]
         events.send(line(subscribe))
     }
@@ -94,6 +95,46 @@ final class SimulatorFleet: DeviceFleet {
         request.message = line.message.description
         request.title = line.title
         request.text = line.text
+        call(request)
+    }
+
+    /// The user reads in the conversation, on this device.
+    func read(_ device: Int, _ conversation: ConversationID, _ choice: ReplayReaders.Choice) {
+        var request = ControlRequest(.deviceRead, device: "\(device)")
+        request.conversation = conversation.description
+        switch choice {
+        case .through(let position): request.through = position
+        case .only(let position): request.position = position
+        }
+        call(request)
+    }
+
+    /// What the device holds of the conversation, at its end.
+    func messages(
+        _ device: Int, _ conversation: ConversationID, above position: UInt64 = 0,
+        then: @escaping ([(MessageID, position: UInt64)]) -> Void
+    ) {
+        var request = ControlRequest(.deviceMessages, device: "\(device)")
+        request.conversation = conversation.description
+        request.after = position
+        request.limit = Self.page
+        call(request) { [unowned self] response in
+            let held = (response.messages ?? []).compactMap { stored in
+                MessageID(text: stored.message).map { ($0, position: stored.position) }
+            }
+            guard held.count == Self.page, let last = held.last?.position else {
+                return then(held)
+            }
+            self.messages(device, conversation, above: last) { then(held + $0) }
+        }
+    }
+
+    private static let page = 500
+
+    /// The system kills the app, in its next wake, as soon as this has happened.
+    func kill(_ device: Int, at moment: SimulatorEvent.Kind) {
+        var request = ControlRequest(.deviceKill, device: "\(device)")
+        request.at = moment
         call(request)
     }
 
@@ -166,7 +207,9 @@ final class SimulatorFleet: DeviceFleet {
                 return onEvent(.ended("no delivery: \(row)"))
             }
             onEvent(
-                .applied(device: device, place, message, position: row.position, at: row.uptime))
+                .applied(
+                    device: device, place, message, position: row.position,
+                    alerted: row.alerted, at: row.uptime))
         }
     }
 
@@ -174,6 +217,15 @@ final class SimulatorFleet: DeviceFleet {
         let device = event.device.flatMap { Int($0) } ?? -1
         switch event.kind {
         case .push: pushed(event)
+        case .state:
+            onEvent(.sight(device: device, .state(event.state ?? "")))
+        case .shown:
+            guard let message = event.identifier.flatMap({ MessageID(text: $0) }) else { return }
+            let (isLocal, isQuiet) = (event.local ?? false, event.quiet ?? false)
+            onEvent(
+                .sight(
+                    device: device, .shown(message, isLocal: isLocal, isQuiet: isQuiet)))
+        case .completed: onEvent(.sight(device: device, .completed))
         case .acknowledged:
             guard let message = event.message.flatMap({ MessageID(text: $0) }) else { return }
             onEvent(

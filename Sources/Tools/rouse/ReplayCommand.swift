@@ -13,6 +13,8 @@ extension Rouse {
                     CommandOption("seed", "N", "chance (default 1)"),
                     CommandOption("lines", "N", "only the first N lines"),
                     CommandOption("kill-server", "N", "kill -9 the server N times on the way"),
+                    CommandOption(
+                        "kill-phones", "N", "kill N apps, each in the middle of a wake"),
                     CommandOption("suppress", "N", "keep the Nth entry back; the run must fail"),
                     CommandOption("corrupt", "N", "store the Nth wrongly; the run must fail"),
                     CommandOption("keep", "keep the folder with stores and log"),
@@ -21,16 +23,21 @@ extension Rouse {
                 examples: [
                     "rouse replay 2007-06-04.txt --awake",
                     "rouse replay 2007-06-04.txt --kill-server 5 --json",
+                    "rouse replay 2007-06-04.txt --kill-phones 20",
                 ],
                 notes: """
                     At the default factor a minute of the log takes a second, more if the server is
                     behind: log time waits for it. Every nick is a user with a device; its lines
                     are mutations on that device's own connection. A part puts the app to sleep (a
-                    third is swiped away); its next line opens it. The exit status is 0 only if
-                    every line was acknowledged, nothing was lost, doubled or out of order, at the
-                    end the digest of every device's replica was equal to the server's (over the
-                    newest 50 messages of each conversation), and, unless --awake is given, there
-                    were wakes, demotions, alerts and recoveries. --suppress and --corrupt put a
+                    third is swiped away); its next line opens it. Half of the nicks read what comes,
+                    half of these on a tablet of theirs, where each of the others reads on the
+                    phone. The exit status is 0 only if every line was acknowledged, nothing was
+                    lost, doubled or out of order, at the end the digest of every device's replica
+                    was equal to the server's (over the newest 50 messages of each conversation),
+                    and, unless --awake is given, there were wakes, demotions, alerts and
+                    recoveries, no phone told of a message twice, each wake had told of all that it
+                    brought when it was over, and at the end nothing stood on a screen but messages
+                    that nobody had read, with their number at the icon. --suppress and --corrupt put a
                     defect in on one device, with --awake.
                     """),
             run: { try replay($0) })
@@ -44,6 +51,7 @@ extension Rouse {
         options.seed = try arguments.number("seed", in: 0...UInt64.max) ?? 1
         options.lines = try arguments.number("lines", in: 1...Int.max)
         options.kills = try arguments.number("kill-server", in: 0...100) ?? 0
+        options.phoneKills = try arguments.number("kill-phones", in: 0...10_000) ?? 0
         if let entry = try arguments.number("suppress", in: 1...Int.max) {
             options.damage = ReplayDamage(.suppressed, entry: entry)
         }
