@@ -28,6 +28,20 @@ import Testing
         #expect(both.status == 64 && both.errors.contains("exclude each other"))
     }
 
+    @Test("the kinds of an app's events are set, shown and taken back")
+    func eventKinds() throws {
+        let program = try Program()
+        let made = try program.rouse(
+            "app", "create", "shop", "--new-store", "--event-kinds", "order,chat")
+        #expect(made.status == 0, "\(made.errors)")
+        let shown = try program.rouse("app", "show", "shop")
+        #expect(shown.output.contains("  event-kinds: order,chat\n"), "\(shown.output)")
+        let odd = try program.rouse("app", "set", "shop", "--event-kinds", "order,,chat")
+        #expect(odd.status != 0 && odd.errors.contains("event_kinds"), "\(odd.all)")
+        let any = try program.rouse("app", "set", "shop", "--event-kinds", "")
+        #expect(any.status == 0 && !any.output.contains("event-kinds"), "\(any.all)")
+    }
+
     @Test("what is proposed next can be pasted into a shell, whatever the app is called")
     func hint() throws {
         let made = try Program().rouse("app", "create", "Sh op's", "--new-store")

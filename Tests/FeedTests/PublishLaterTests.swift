@@ -198,6 +198,36 @@ struct PublishLaterTests {
         #expect(try row(left.message) == nil)
     }
 
+    /// MSG-56: the app knows it no more when its time has come.
+    @Test func aKindThatWasTakenBackIsNotPublished() throws {
+        let room = try world.converse(["anna", "bob"])
+        var app = try #require(try world.record(AppRecord.self, [.app(World.app)]))
+        func register(_ kinds: [String]) throws {
+            app.eventKinds = EventKinds(kinds)
+            try world.expectDone(.putApp(app))
+        }
+        func order() -> NewScheduled.Content {
+            var options = PushOptions()
+            options.event = "order"
+            return .message(
+                Publication(
+                    message: world.message0("x", to: room, world.fresh(), push: "x"), sender: "",
+                    options: options))
+        }
+        try register(["order", "chat"])
+        let kept = try scheduled(try later(order(), in: 1))
+        let early = try scheduled(try later(order(), in: hour))
+        world.pass(1)
+        try publish()
+        #expect(try row(kept.message)?.state == .published)
+        try register(["chat"])
+        world.pass(hour)
+        try publish()
+        let row = try #require(try row(early.message))
+        #expect(row.state == .failed && Code(rawValue: UInt32(row.code)) == .unknownKind)
+        #expect(row.detail == "event: order is none of the app's kinds: chat")
+    }
+
     @Test func whatHasNoRoomForTheMomentIsTriedAgain() throws {
         world.limits.directRecipients = 1
         world.limits.fanOutQueue = 1

@@ -68,6 +68,8 @@ public enum Code: UInt32, CaseIterable, Sendable {
     case unknownFrame = 4008
     /// A frame of a feature this connection did not agree on.
     case featureNotNegotiated = 4009
+    /// The event is of no kind that the app is registered with.
+    case unknownKind = 4010
 
     /// The sender ends the connection in order; from a client: it goes to sleep.
     case goingAway = 5000
@@ -110,7 +112,7 @@ public enum Code: UInt32, CaseIterable, Sendable {
         // The same mutation never succeeds; an ordinary sync shows what the server has instead.
         case .idInUse, .versionConflict, .resultGone, .numberTaken: .none
         case .malformed, .tooLarge, .missingField, .forbidden, .notFound, .gone, .limit,
-            .conflict, .unknownFrame, .featureNotNegotiated:
+            .conflict, .unknownFrame, .featureNotNegotiated, .unknownKind:
             .none
         case .goingAway, .drainDeadline, .idle, .helloTimeout, .slow: .retry
         case .superseded, .protocolViolation: .none

@@ -25,6 +25,7 @@ extension Work {
 
     private func create(_ new: NewCampaign) throws(RuleFailure) -> CampaignRecord {
         try check(new)
+        try checkKind(of: new.options, in: new.app)
         let key: [ColumnValue] = [.app(new.app), .identifier(new.campaign)]
         _ = try record(CampaignProgressRecord.self, key, lock: .wait)
         if try record(CampaignRecord.self, key) != nil {

@@ -26,6 +26,8 @@ public struct AppRecord: Record, Equatable {
     public var locale: String = ""
     /// What its devices may have of their own.
     public var adaptive: AdaptivePolicy = WakePolicy.standard.adaptive
+    /// `nil`: a publish may name any.
+    public var eventKinds: EventKinds?
 }
 
 extension AppRecord {
@@ -49,6 +51,7 @@ extension AppRecord {
         isSuspended = c.value("is_suspended", row?.isSuspended)
         locale = c.value("locale", row?.locale)
         adaptive = c.value("adaptive", row?.adaptive)
+        eventKinds = c.value("event_kinds", row?.eventKinds, since: 8)
     }
 }
 

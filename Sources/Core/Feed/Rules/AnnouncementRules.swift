@@ -12,6 +12,7 @@ extension Work {
             throw .refused(.malformed, "an id of zeros")
         }
         try checkContent(request.parts, request.push, request.options)
+        try checkKind(of: request.options, in: app)
         let users = try recipients(request.users)
         let key: [ColumnValue] = [.app(app), .identifier(request.announcement)]
         // One alert row a device and id: messages and announcements share their ids, and whoever

@@ -17,6 +17,7 @@ extension Work {
             throw .refused(.malformed, "an id of zeros")
         }
         try checkContent(request.parts, request.push, options)
+        try checkKind(of: options, in: app)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
         if let existing = try record(
@@ -83,6 +84,15 @@ extension Work {
             throw .refused(.tooLarge, "more than \(limits.messageBytes) bytes of parts")
         }
         try checkPush(push, options)
+    }
+
+    /// MSG-56. Most events are empty: no row is read for them.
+    func checkKind(of options: PushOptions, in app: AppID) throws(RuleFailure) {
+        guard !options.event.isEmpty,
+            let kinds = try record(AppRecord.self, [.app(app)])?.eventKinds,
+            let refusal = kinds.refusal(of: options.event)
+        else { return }
+        throw .refused(.unknownKind, refusal)
     }
 
     private func checkPush(_ push: PushText?, _ options: PushOptions) throws(RuleFailure) {

@@ -52,6 +52,7 @@ extension Work {
         let message = publication.message
         guard let id = message.message else { throw .refused(.missingField, "no message id") }
         try checkContent(message.parts, message.push, publication.options)
+        try checkKind(of: publication.options, in: app)
         let conversation = try reachableConversation(app, message.conversation, .backend)
         try checkSender(publication.sender, of: conversation)
         try checkUnused(app, id)
@@ -72,6 +73,7 @@ extension Work {
             throw .refused(.malformed, "an id of zeros")
         }
         try checkContent(request.parts, request.push, request.options)
+        try checkKind(of: request.options, in: app)
         let users = try recipients(request.users)
         try checkUnused(app, id)
         for user in users {

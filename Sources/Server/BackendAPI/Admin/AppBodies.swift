@@ -15,6 +15,7 @@ struct AppPolicy: Decodable {
         case sessionTokenSeconds = "session_token_seconds"
         case receiptParticipantsMax = "receipt_participants_max"
         case locale
+        case eventKinds = "event_kinds"
         case graceQuantile = "grace_quantile"
         case graceMinSeconds = "grace_min_seconds"
         case graceMaxSeconds = "grace_max_seconds"
@@ -40,6 +41,8 @@ struct AppPolicy: Decodable {
     let receiptParticipantsMax: UInt64?
     /// The language of push texts for devices that speak none of theirs; empty: none.
     let locale: String?
+    /// Empty: any.
+    private let eventKinds: [String]?
     /// Changes of what devices may have of their own.
     private let adaptive: [(inout AdaptivePolicy) -> Void]
 
@@ -58,6 +61,13 @@ struct AppPolicy: Decodable {
         sessionTokenSeconds = try fields.number(.sessionTokenSeconds, in: 60...31_536_000)
         receiptParticipantsMax = try fields.number(.receiptParticipantsMax, in: 0...10_000)
         locale = try fields.text(.locale, bytes: 0...35)
+        eventKinds = try fields.optional(.eventKinds)
+        if let eventKinds, !eventKinds.isEmpty, EventKinds(eventKinds) == nil {
+            throw fields.refusal(
+                .eventKinds,
+                "must be up to \(EventKinds.countMax) different names of 1 to "
+                    + "\(EventKinds.bytesMax) bytes without control characters")
+        }
         adaptive = try Self.adaptive(fields)
     }
 
@@ -99,6 +109,7 @@ struct AppPolicy: Decodable {
         if let sessionTokenSeconds { record.sessionTokenLifetime = sessionTokenSeconds * 1000 }
         if let receiptParticipantsMax { record.receiptParticipantsMax = receiptParticipantsMax }
         if let locale { record.locale = locale }
+        if let eventKinds { record.eventKinds = EventKinds(eventKinds) }
     }
 }
 
@@ -119,6 +130,8 @@ struct AppBody: Encodable {
     let sessionTokenSeconds: UInt64
     let receiptParticipantsMax: UInt64
     let locale: String
+    /// Empty: a publish may name any.
+    let eventKinds: [String]
     let graceQuantile: UInt64
     let graceMinSeconds: UInt64
     let graceMaxSeconds: UInt64
@@ -148,6 +161,7 @@ struct AppBody: Encodable {
         sessionTokenSeconds = record.sessionTokenLifetime / 1000
         receiptParticipantsMax = record.receiptParticipantsMax
         locale = record.locale
+        eventKinds = record.eventKinds?.names ?? []
         let adaptive = record.adaptive
         graceQuantile = adaptive.graceQuantile
         graceMinSeconds = adaptive.graceMin / 1_000

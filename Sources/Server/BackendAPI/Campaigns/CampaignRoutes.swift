@@ -1,6 +1,7 @@
 import Feed
 import HTTP1
 import Model
+import StoreService
 import Wake
 import Wire
 
@@ -111,6 +112,10 @@ enum CampaignRoutes {
         let new = body.campaign(of: app, at: call.now)
         if body.isDryRun {
             if let (code, detail) = new.refusal(now: call.now) { throw Problem(code, detail) }
+            let kinds = call.surroundings.apps[app]?.app.eventKinds
+            if let detail = kinds?.refusal(of: new.options.event) {
+                throw Problem(.unknownKind, detail)
+            }
             return count(new, after: nil, CampaignTally())
         }
         return .commit(.campaigns(.create(new, idempotency: idempotency))) {

@@ -106,7 +106,7 @@ extension Code {
         case .idInUse, .versionConflict, .conflict, .resultGone, .numberTaken, .superseded: 409
         case .gone: 410
         case .tooLarge: 413
-        case .limit: 422
+        case .limit, .unknownKind: 422
         case .rateLimited: 429
         case .internal: 500
         case .unavailable, .timeout, .storageBusy, .goingAway, .drainDeadline, .idle,

@@ -74,7 +74,7 @@ async function one(target, name) {
     h("div", { class: "grid" },
       sheet("Policy", facts(policy.flatMap(([, fields]) => fields).map(([key, label]) =>
         [label.replace(/, s$/, ""), label.endsWith(", s") ? duration(app[key]) : String(app[key])])
-        .concat([["Language", app.locale || "none"], ["Created", time(app.created_at)]])),
+        .concat([["Language", app.locale || "none"], ["Event kinds", app.event_kinds.join(", ") || "any"], ["Created", time(app.created_at)]])),
       ),
       h("div", {}, keys(app, again), credentials(app), links(app))),
     api.mayChange() && change(app, again));
@@ -154,6 +154,10 @@ function links(app) {
     h("a", { href: `#/webhooks/${name}` }, "Webhooks")));
 }
 
+function kinds(text) {
+  return text.split(",").map((name) => name.trim()).filter((name) => name);
+}
+
 function change(app, again) {
   const answer = h("div", {});
   const button = h("button", { class: "main", type: "submit" }, "Change the policy");
@@ -163,8 +167,8 @@ function change(app, again) {
       carryOut(answer, button, async () => {
         const changed = {};
         for (const [key, text] of Object.entries(values(form))) {
-          const value = key === "locale" ? text : Number(text);
-          if (value !== app[key]) changed[key] = value;
+          const value = key === "locale" ? text : key === "event_kinds" ? kinds(text) : Number(text);
+          if (String(value) !== String(app[key])) changed[key] = value;
         }
         if (!Object.keys(changed).length) throw new api.Refusal(0, "Nothing is different.");
         await api.patch(["apps", app.app], changed);
@@ -175,7 +179,8 @@ function change(app, again) {
   },
   policy.map(([title, fields]) => h("fieldset", {}, h("legend", {}, title), h("div", { class: "fields" },
     fields.map(([key, label, hint]) => field(key, label, { type: "number", min: 0, value: app[key], hint, required: true })),
-    title === "Limits" && field("locale", "Language", { value: app.locale, hint: "Of push texts for devices that speak none of theirs; empty: none." })))),
+    title === "Limits" && field("locale", "Language", { value: app.locale, hint: "Of push texts for devices that speak none of theirs; empty: none." }),
+    title === "Limits" && field("event_kinds", "Event kinds", { value: app.event_kinds.join(","), hint: "What a publish may name as its event, with commas between; empty: any." })))),
   answer, h("div", { class: "acts-row" }, button));
   return h("details", { class: "sheet" }, h("summary", {}, "Change the policy"), form);
 }

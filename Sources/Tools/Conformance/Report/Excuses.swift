@@ -18,6 +18,9 @@ extension Coverage {
                 "MSG-38: its entry MUST come anew", .inside,
                 "takes 65,000 entries of a conversation of 256: FeedTests show it"),
             Excuse(
+                "MSG-56: The server MUST then refuse with 4010", .inside,
+                "its operator registers the kinds: EventKindTests show it"),
+            Excuse(
                 "SES-13: MUST keep tokens hashed only, and MUST NOT log them", .inside,
                 "what is on the disk is not on the wire: SecretTests search store and log"),
             Excuse(

@@ -16,7 +16,10 @@ extension Rouse {
         command("app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp),
         command(
             "app set", "change an app's policy", ["APP"], policyOptions, setApp,
-            examples: ["rouse app set shop --grace 90s --silent-budget 2"]),
+            examples: [
+                "rouse app set shop --grace 90s --silent-budget 2",
+                "rouse app set shop --event-kinds order,chat,offer",
+            ]),
         command(
             "app policy", "show or change what an app's devices learn", ["APP"],
             learnedOptions, changePolicy,
@@ -100,6 +103,8 @@ extension Rouse {
         var lines = ["app \(app["app"].words), created \(app["created_at"].words)"]
         for number in policy { lines.append("  \(number.option): \(number.shown(app))") }
         if app["locale"].words != "" { lines.append("  locale: \(app["locale"].words)") }
+        let kinds = app["event_kinds"].items.map(\.words)
+        if !kinds.isEmpty { lines.append("  event-kinds: \(kinds.joined(separator: ","))") }
         for key in app["issuer_keys"].items {
             lines.append("issuer key \(key["kid"].words): \(key["algorithm"].words)")
         }

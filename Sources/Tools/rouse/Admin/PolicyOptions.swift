@@ -167,7 +167,10 @@ extension Rouse {
         policy.map(\.commandOption) + [
             CommandOption(
                 "locale", "TAG",
-                "language of push texts for devices that speak none of theirs, as en; \"\": none")
+                "language of push texts for devices that speak none of theirs, as en; \"\": none"),
+            CommandOption(
+                "event-kinds", "A,B,...",
+                "the events a publish may name, others are refused; \"\": any"),
         ]
 
     /// The options given, as the API's fields; the API knows their ranges.
@@ -177,6 +180,10 @@ extension Rouse {
             if let value = try number.read(arguments) { fields[number.field] = value }
         }
         if let locale = arguments.string("locale") { fields["locale"] = .text(locale) }
+        if let kinds = arguments.string("event-kinds") {
+            let names = kinds.split(separator: ",", omittingEmptySubsequences: !kinds.contains(","))
+            fields["event_kinds"] = .list(names.map { .text(String($0)) })
+        }
         return fields
     }
 }
