@@ -269,7 +269,8 @@ let package = Package(
             "SyncServiceTests",
             [
                 "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
-                "Client", "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wire", "Model",
+                "Client", "RouseClient", "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wire",
+                "Model",
             ]),
         test("CommandLineTests", ["rouse"]),
         test("ChatTests", ["Chat", "RouseClient", "AppLife", "SyncClient", "Wire", "Model"]),

@@ -53,6 +53,8 @@
                 }
             }
             defer { for observer in observers { center.removeObserver(observer) } }
+            // It may have become active before anybody followed it.
+            if application.applicationState == .active { await scene(.active) }
             for await call in calls {
                 switch call {
                 case .active:

@@ -37,17 +37,17 @@ public final class SocketTransport: RouseTransport {
         perform = { door.perform($0) }
     }
 
-    deinit { thread?.stop() }
+    deinit { drop() }
 
-    /// As when the process is killed: its sockets go without a good-bye, no other comes, and
-    /// nothing more is heard of any.
+    /// As when the process is killed: its sockets go without a good-bye, and no other comes. Who
+    /// waits for what happens on one is told that it is closed.
     public func drop() {
         onSockets { sockets in
             sockets.isDropped = true
             let open = sockets.open.values
             sockets.open = [:]
             for connection in open { connection.socket.vanish() }
-            for connection in open { connection.owner.finish(last: nil) }
+            for connection in open { connection.owner.drop() }
         }
         thread?.stop()
     }
@@ -122,6 +122,8 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
 
     private typealias Asking = CheckedContinuation<TransportEvent?, Never>
 
+    static let lost = TransportEvent.closed(why: "the transport has ended")
+
     init(
         _ endpoint: SyncEndpoint, _ perform: @escaping SocketTransport.Perform,
         _ sockets: Sockets
@@ -129,11 +131,11 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
         self.perform = perform
         self.sockets = sockets
         let isDialling = perform { [self] loop in dial(endpoint, loop) }
-        if !isDialling { finish(last: .closed(why: "the loop has ended")) }
+        if !isDialling { finish(last: Self.lost) }
     }
 
     private func dial(_ endpoint: SyncEndpoint, _ loop: Loop) {
-        guard !sockets.isDropped else { return finish(last: nil) }
+        guard !sockets.isDropped else { return finish(last: Self.lost) }
         guard sockets.hasNetwork else { return finish(last: .closed(why: "no network")) }
         let socket = ClientConnection(
             loop: loop, endpoint: endpoint, tls: sockets.tls, resuming: sockets.takeSession(),
@@ -158,16 +160,22 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
     ) {
         let key = ObjectIdentifier(self)
         // The socket is in the table for as long as this object is held by it.
-        _ = perform { [self] _ in
+        let isHeard = perform { [self] _ in
             guard let socket = sockets.open[key]?.socket else { return }
             if forgets { sockets.open[key] = nil }
             body(socket)
         }
+        if !isHeard { finish(last: Self.lost) }
     }
 
     // MARK: From the loop
 
     private func heard(_ event: ClientConnection.Event) {
+        // Its owner was told that it is closed when the loop took no more orders for it.
+        if lock.withLock({ hasEnded }) {
+            sockets.open.removeValue(forKey: ObjectIdentifier(self))?.socket.leave()
+            return
+        }
         switch event {
         case .connected: tell(.connected)
         case .received(let bytes):
@@ -208,6 +216,12 @@ private final class SocketConnection: RouseConnection, @unchecked Sendable {
         }
         asked?.resume(returning: event)
         return isFull
+    }
+
+    /// What was read and not handed on is not heard of any more.
+    func drop() {
+        lock.withLock { (waiting, waitingBytes) = ([], 0) }
+        finish(last: Self.lost)
     }
 
     /// Nothing comes after `last`.

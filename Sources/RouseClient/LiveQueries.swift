@@ -61,6 +61,13 @@ struct LiveQueries {
         watches[number] = Watch(message: message, listener: listener)
     }
 
+    mutating func finish() {
+        for listener in lists.values { listener.finish() }
+        for window in windows.values { window.listener.finish() }
+        for watch in watches.values { watch.listener.finish() }
+        (lists, windows, watches) = ([:], [:], [:])
+    }
+
     mutating func remove(_ number: UInt64) {
         lists[number] = nil
         windows[number] = nil

@@ -97,11 +97,11 @@ actor PeekSession {
             case .send(let frame): connection?.send(frame.encoded)
             case .raiseLimits(let limits): decoder.limits = limits
             case .needIdentityToken(let nonce):
-                Task { [identity = setup.identity] in
+                Task { [weak self, identity = setup.identity] in
                     let token = await identity(nonce)
-                    self.hear { $0.identityToken(token, now: $1) }
+                    await self?.signed(token)
                 }
-            case .applied(let entries, _): look(at: entries)
+            case .applied: look()
             // It has closed after its peek, or there is no time for another attempt.
             case .disconnect, .report(.retrying), .report(.parked), .report(.storeFailed),
                 .report(.upgradeRequired):
@@ -111,10 +111,12 @@ actor PeekSession {
         }
     }
 
-    private func look(at entries: [Entry]) {
-        // A page may hold more than one version of it, the newest last.
-        let entry = entries.last { $0.object == object.bytes }
-        result.notice = entry.flatMap { AppNotice($0) }
+    private func signed(_ token: String?) {
+        guard !isOver else { return }
+        hear { $0.identityToken(token, now: $1) }
+    }
+
+    private func look() {
         let standing = try? store?.standing(
             of: object, in: conversation, at: setup.clock.wall)
         result.isOver = standing == .over
@@ -123,8 +125,8 @@ actor PeekSession {
     private func connect() {
         let made = setup.transport.connect()
         connection = made
-        Task {
-            for await event in made.events { self.heard(event) }
+        Task { [weak self] in
+            for await event in made.events { await self?.heard(event) }
         }
     }
 
@@ -153,6 +155,11 @@ actor PeekSession {
 
     private func note(_ frame: Frame) {
         guard case .delta(let delta) = frame.body, let epoch = delta.to?.epoch else { return }
+        // Of the page, not of what is new to the store: a process that ended in the middle may
+        // have left it there. A page may hold more than one version of it, the newest last.
+        if let entry = delta.entries.last(where: { $0.object == object.bytes }) {
+            result.notice = AppNotice(entry)
+        }
         head = Cursor(epoch: epoch, seq: delta.head)
         // Only a page without `more` says it (SYN-27).
         if !delta.more { result.badge = delta.unread }

@@ -14,6 +14,7 @@ extension Rouse {
         continuation.onTermination = forgetting(number)
         live.add(continuation, as: number)
         follow(.entries([]))
+        if isClosed { live.finish() }
         return stream
     }
 
@@ -28,6 +29,7 @@ extension Rouse {
         continuation.onTermination = forgetting(number)
         live.add(continuation, as: number, of: conversation, newest: newest)
         follow(.entries([]))
+        if isClosed { live.finish() }
         return stream
     }
 
@@ -40,6 +42,7 @@ extension Rouse {
         continuation.onTermination = forgetting(number)
         live.add(continuation, as: number, of: message)
         follow(.entries([]))
+        if isClosed { live.finish() }
         return stream
     }
 
@@ -49,8 +52,8 @@ extension Rouse {
             of: ConnectionState.self, bufferingPolicy: .bufferingNewest(1))
         let number = nextListener()
         continuation.onTermination = forgetting(number)
-        stateListeners[number] = continuation
         continuation.yield(connectionState)
+        if isClosed { continuation.finish() } else { stateListeners[number] = continuation }
         return stream
     }
 
@@ -59,7 +62,7 @@ extension Rouse {
     public func fetchOlder(
         in conversation: ConversationID, limit: Int = 50
     ) throws(LocalStoreError) {
-        guard let store, replica != nil else { throw .unavailable("the store is locked") }
+        guard let store, replica != nil else { throw isAbsent }
         lastFetch += 1
         let ticket = lastFetch
         fetching[ticket] = conversation

@@ -36,7 +36,7 @@ extension Rouse {
     /// Sends a message again, as it was, that the server refused; whether it was there.
     @discardableResult
     public func resend(_ message: MessageReference) throws(LocalStoreError) -> Bool {
-        guard let store else { throw .unavailable("the store is locked") }
+        guard let store else { throw isAbsent }
         guard let number = try store.resend(message, at: clock.wall) else { return false }
         hear { $0.mutationQueued(number, now: $1) }
         give(.outbox(isWaiting: true))
@@ -47,7 +47,7 @@ extension Rouse {
     /// Forgets a message that the server refused; whether it was there.
     @discardableResult
     public func discard(_ message: MessageReference) throws(LocalStoreError) -> Bool {
-        guard let store else { throw .unavailable("the store is locked") }
+        guard let store else { throw isAbsent }
         let wasThere = try store.discard(message)
         follow(.conversation(message.conversation))
         return wasThere
@@ -121,7 +121,7 @@ extension Rouse {
 
     /// The person has read a conversation as far as it is on this device.
     public func markRead(_ conversation: ConversationID) throws(LocalStoreError) {
-        guard let store else { throw .unavailable("the store is locked") }
+        guard let store else { throw isAbsent }
         let window = try store.messageWindow(of: conversation, newest: 1, sent: [])
         // Of what the feed has told: an own message that is only accepted says nothing of those
         // below it.
@@ -133,7 +133,7 @@ extension Rouse {
     private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
         let (now, wall) = (clock.now, clock.wall)
         guard let effects = try replica?.read(receipt, now: now, wall: wall) else {
-            throw .unavailable("the store is locked")
+            throw isAbsent
         }
         perform(effects)
         if let conversation = receipt.conversation { follow(.conversation(conversation)) }

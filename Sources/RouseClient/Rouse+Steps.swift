@@ -7,6 +7,7 @@ import Wire
 extension Rouse {
     /// From outside: after what goes on.
     func give(_ input: AppInput) {
+        guard !isClosed else { return }
         steps.append(.input(input))
         carryOutAll()
     }
@@ -37,6 +38,7 @@ extension Rouse {
 
     /// What a step leads to: before what is left.
     func answer(_ input: AppInput) {
+        guard !isClosed else { return }
         steps.insert(contentsOf: life.on(input, now: clock.now).map { .action($0) }, at: 0)
     }
 
@@ -54,7 +56,7 @@ extension Rouse {
     }
 
     func carryOutSteps() async {
-        while !steps.isEmpty {
+        while !steps.isEmpty, !isClosed {
             switch steps.removeFirst() {
             case .input(let input): answer(input)
             case .effect(let effect): carryOut(effect)
@@ -66,6 +68,7 @@ extension Rouse {
     }
 
     func setTimer() {
+        if isClosed { return }
         let deadlines = [life.nextDeadline, replica?.session.nextDeadline].compactMap { $0 }
         guard let next = deadlines.min() else {
             timer?.task.cancel()
@@ -164,8 +167,13 @@ extension Rouse {
             state(.offline)
             followSent()
         case .needIdentityToken(let nonce):
-            let (asking, identity) = (connections, identity)
-            Task { [weak self] in await self?.signed(await identity(nonce), asking) }
+            let (number, identity) = (connections, identity)
+            // Who waits for the backend keeps no client that the app has let go of.
+            asking?.cancel()
+            asking = Task { [weak self] in
+                let token = await identity(nonce)
+                await self?.signed(token, number)
+            }
         case .applied(let entries, _):
             journal(.applied(entries))
             follow(.entries(entries))

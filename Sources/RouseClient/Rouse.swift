@@ -45,7 +45,11 @@ public actor Rouse {
     var steps: [Step] = []
     var isCarryingOut = false
     var carrying: Task<Void, Never>?
+    /// Waits for the app's backend.
+    var asking: Task<Void, Never>?
     private var hasLaunched = false
+    /// It does nothing any more.
+    var isClosed = false
     private var lastTask: UInt64 = 0
     var waiting: [UInt64: CheckedContinuation<FetchResult, Never>] = [:]
     private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
@@ -147,6 +151,7 @@ public actor Rouse {
     private func task(
         within time: Milliseconds, _ input: (SystemTask) -> AppInput
     ) async -> FetchResult {
+        guard !isClosed else { return .failed }
         launch()
         lastTask += 1
         let task = SystemTask(id: lastTask, deadline: clock.now + time)
@@ -183,7 +188,7 @@ public actor Rouse {
     public func send(_ operation: Mutation.Operation) throws(LocalStoreError) -> UInt64 {
         let (now, wall) = (clock.now, clock.wall)
         guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {
-            throw .unavailable("the store is locked")
+            throw isAbsent
         }
         if case .sendMessage(let message) = operation, let conversation = message.conversation {
             follow(.conversation(conversation))
@@ -206,12 +211,52 @@ public actor Rouse {
         let number = nextListener()
         let (stream, continuation) = AsyncStream.makeStream(
             of: RouseChange.self, bufferingPolicy: .bufferingNewest(1_024))
+        guard !isClosed else {
+            continuation.finish()
+            return stream
+        }
         listeners[number] = continuation
         continuation.onTermination = { [weak self] _ in
             guard let self else { return }
             Task { await self.forget(number) }
         }
         return stream
+    }
+
+    // MARK: - The end
+
+    /// Says good-bye to the server, answers what the system waits for, and ends every sequence.
+    /// What is on this device stays, and the store is let go of: another client may open it. Not
+    /// to be called from within a call to the app's own `RousePhone`; again does nothing.
+    public func close() async {
+        guard !isClosed else { return }
+        if hasLaunched {
+            give(.willSuspend)
+            await carrying?.value
+        }
+        guard !isClosed else { return }
+        isClosed = true
+        steps = []
+        disconnect()
+        timer?.task.cancel()
+        timer = nil
+        asking?.cancel()
+        asking = nil
+        for waiter in waiting.values { waiter.resume(returning: .failed) }
+        waiting = [:]
+        state(.offline)
+        for listener in listeners.values { listener.finish() }
+        for listener in stateListeners.values { listener.finish() }
+        live.finish()
+        (listeners, stateListeners) = ([:], [:])
+        replica = nil
+        store?.close()
+        store = nil
+    }
+
+    /// Why there is no store to use.
+    var isAbsent: LocalStoreError {
+        .unavailable(isClosed ? "the client is closed" : "the store is locked")
     }
 
     func nextListener() -> UInt64 {

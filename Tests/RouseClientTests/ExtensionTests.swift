@@ -81,6 +81,19 @@ import Wire
         #expect(try kept.messages(of: Stage.room, limit: 9).map(\.seq) == [12])
     }
 
+    @Test("a process that ended when it had stored the message keeps the next one from nothing")
+    func storedAndNotClosed() async throws {
+        let stage = try Stage()
+        let own = MemoryStore(tables: LocalSchema.tables)
+        let before = TableLocalStore(store: own)
+        try before.saveSession(token: [7], user: "anna")
+        _ = try before.applyHistory(HistoryChange(entries: [Stage.message(1)]))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let peek = await Peeker(stage, own: own).peek(1)
+        #expect(peek.notice?.body == "1")
+        #expect(peek.badge == 1)
+    }
+
     @Test("of a message that was read elsewhere or deleted it says that it is over")
     func over() async throws {
         let stage = try Stage()

@@ -13,6 +13,8 @@ final class ScriptedServer: RouseTransport {
         var unread: UInt32 = 0
         /// It takes connections and says nothing.
         var isSilent = false
+        /// It asks who is there.
+        var challenges = false
         /// It takes mutations and does not answer them.
         var isMute = false
         /// What it says to messages that are sent.
@@ -80,6 +82,10 @@ final class ScriptedServer: RouseTransport {
             switch frame.body {
             case .hello(let hello):
                 feed.hellos.append(hello)
+                if feed.challenges {
+                    let challenge = Challenge(nonce: [1])
+                    return [Frame(.challenge(challenge), request: frame.request)]
+                }
                 let welcome = Welcome(
                     version: 1, sessionToken: hello.role == .extension ? [7] : [8],
                     epoch: Self.epoch, keepaliveMs: 180_000,

@@ -40,6 +40,13 @@ open class UIApplication: UIResponder {
     public nonisolated static let protectedDataDidBecomeAvailableNotification =
         Notification.Name("available")
 
+    public enum State: Int, Sendable {
+        case active = 0
+        case inactive = 1
+        case background = 2
+    }
+
+    open var applicationState: State { fatalError() }
     open var backgroundTimeRemaining: TimeInterval { fatalError() }
 
     open func beginBackgroundTask(

@@ -1,0 +1,83 @@
+import Client
+import Glibc
+import RouseClient
+import Testing
+
+/// The end of a transport, seen by who waits for what happens on its connections.
+@Suite(.timeLimit(.minutes(1))) struct SocketTransportTests {
+    /// Takes connections and says nothing.
+    private final class Mute {
+        let socket: Int32
+        let port: UInt16
+
+        init() throws {
+            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let (socket, isBound) = (socket, size)
+            let status = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { place in
+                    bind(socket, place, isBound) == 0 ? getsockname(socket, place, &size) : -1
+                }
+            }
+            try #require(status == 0 && listen(socket, 8) == 0, "errno \(errno)")
+            port = UInt16(bigEndian: address.sin_port)
+        }
+
+        deinit { close(socket) }
+    }
+
+    private func transport(_ server: Mute) throws -> SocketTransport {
+        try SocketTransport(
+            SyncEndpoint(host: "127.0.0.1", port: server.port, serverName: "localhost"),
+            trustedCertificates: nil)
+    }
+
+    /// What is told, as words.
+    private func heard(_ connection: any RouseConnection) async -> [String] {
+        var words: [String] = []
+        for await event in connection.events {
+            switch event {
+            case .connected: words.append("connected")
+            case .received: words.append("received")
+            case .closed(let why): words.append("closed: \(why)")
+            }
+        }
+        return words
+    }
+
+    @Test("who waits on a connection of a transport that is dropped is told that it is closed")
+    func dropped() async throws {
+        let server = try Mute()
+        let transport = try transport(server)
+        let connection = transport.connect()
+        let listener = Task { await heard(connection) }
+        // It has dialled.
+        let accepted = accept(server.socket, nil, nil)
+        #expect(accepted >= 0)
+        transport.drop()
+        #expect(await listener.value == ["closed: the transport has ended"])
+        close(accepted)
+        // Of what is asked for afterwards nothing waits for ever.
+        connection.send([1])
+        connection.close()
+        let late = transport.connect()
+        #expect(await heard(late) == ["closed: the transport has ended"])
+        late.send([1])
+    }
+
+    @Test("so is who waits on one that nobody holds any more")
+    func released() async throws {
+        let server = try Mute()
+        var transport: SocketTransport? = try transport(server)
+        let connection = try #require(transport?.connect())
+        let listener = Task { await heard(connection) }
+        let accepted = accept(server.socket, nil, nil)
+        #expect(accepted >= 0)
+        transport = nil
+        #expect(await listener.value == ["closed: the transport has ended"])
+        close(accepted)
+    }
+}
