@@ -95,4 +95,86 @@ struct DeviceControlTests {
         #expect(status?.alertsAllowed == false)
         #expect(status?.backgroundRefresh == false)
     }
+
+    private func alert(_ id: String) throws {
+        try provider.answer(
+            try provider.push(
+                to: token, authorization: harness.providerToken,
+                headers: [
+                    ("apns-push-type", "alert"), ("apns-priority", "10"), ("apns-collapse-id", id),
+                ],
+                body: #"{"aps":{"alert":"Hi"},"rouse":{"o":"\#(id)"}}"#))
+    }
+
+    @Test func buttonsAndDismissalsAreToldToTheApp() throws {
+        for id in ["a", "b", "c", "d"] { try alert(id) }
+        try call(.deviceForceQuit)
+        func respond(
+            _ command: ControlRequest.Command, _ id: String,
+            _ change: (inout ControlRequest) -> Void
+        ) throws {
+            try call(command) {
+                $0.identifier = id
+                change(&$0)
+            }
+        }
+        try respond(.deviceTap, "a") { $0.action = "REPLY" }
+        let acted = try #require(try harness.event { $0.kind == .acted })
+        #expect(acted.action == "REPLY" && acted.identifier == "a")
+        #expect(
+            acted.calls == [
+                "application(_:didFinishLaunchingWithOptions:)",
+                "userNotificationCenter(_:didReceive:withCompletionHandler:)",
+            ])
+        #expect(try call(.deviceStatus).status?.state == .background)
+        try respond(.deviceDismiss, "b") { $0.on = true }
+        #expect(try harness.event { $0.kind == .dismissed }?.identifier == "b")
+        try call(.deviceSuspend)
+        try respond(.deviceDismiss, "c") { _ in }
+        #expect(try call(.deviceStatus).status?.state == .suspended)
+        try respond(.deviceTap, "d") {
+            $0.action = "OPEN"
+            $0.foreground = true
+        }
+        #expect(try call(.deviceStatus).status?.state == .foreground)
+        #expect(try call(.deviceScreen).screen == [])
+        #expect(throws: SimulatorClientError.self) { try respond(.deviceTap, "d") { _ in } }
+    }
+
+    @Test func aPushIsShownAsItCame() throws {
+        try alert("a")
+        let received = try harness.event { $0.kind == .received }
+        #expect(received?.payload == #"{"aps":{"alert":"Hi"},"rouse":{"o":"a"}}"#)
+        #expect(received?.userInfo == #"{"rouse":{"o":"a"}}"#)
+        #expect(received?.calls == [])
+        try call(.deviceOpen)
+        try call(.deviceCover)
+        #expect(try call(.deviceStatus).status?.state == .inactive)
+        try silent()
+        let told = try harness.event { $0.kind == .received && $0.apnsId != received?.apnsId }
+        #expect(
+            told?.calls == ["application(_:didReceiveRemoteNotification:fetchCompletionHandler:)"])
+    }
+
+    @Test func aRestartedPhoneIsLockedUntilItIsUnlocked() throws {
+        try call(.deviceReboot) { $0.locked = true }
+        #expect(try call(.deviceStatus).status?.locked == true)
+        try call(.deviceUnlock)
+        #expect(try call(.deviceStatus).status?.locked == false)
+        try call(.deviceRules) {
+            $0.rules = DeviceRules()
+            $0.rules?.wakesAfterRestart = false
+        }
+        try silent()
+        #expect(try harness.event { $0.kind == .dropped } != nil)
+    }
+
+    @Test func aBackgroundRefreshIsPlanned() throws {
+        try call(.devicePlanRefresh) { $0.delayMs = 60_000 }
+        #expect(try call(.deviceStatus).status?.refreshAt != nil)
+        try call(.clock) { $0.advanceMs = 60_000 }
+        #expect(try harness.event { $0.kind == .wake } != nil)
+        try call(.deviceRefresh) { $0.on = false }
+        #expect(throws: SimulatorClientError.self) { try call(.devicePlanRefresh) }
+    }
 }

@@ -31,6 +31,12 @@ struct CallbackTableTests {
         Row(.foreground, .badge, .willPresent, "B"),
         Row(.foreground, .badgeWithContent, .willPresentAndDidReceiveRemote, "B"),
         Row(.foreground, .nothing, .none, ""),
+        Row(.inactive, .silent, .didReceiveRemote, ""),
+        Row(.inactive, .alert, .willPresent, "B"),
+        Row(.inactive, .alertWithContent, .willPresentAndDidReceiveRemote, "B"),
+        Row(.inactive, .badge, .willPresent, "B"),
+        Row(.inactive, .badgeWithContent, .willPresentAndDidReceiveRemote, "B"),
+        Row(.inactive, .nothing, .none, ""),
         Row(.background, .silent, .didReceiveRemote, "W"),
         Row(.background, .alert, .none, "SB"),
         Row(.background, .alertWithContent, .didReceiveRemote, "SBW"),
@@ -76,7 +82,7 @@ struct CallbackTableTests {
         if row.does.contains("W") {
             expected.append(
                 .run(handle: 7, remaining: 30_000, launches: row.does.contains("L")))
-        } else if row.state == .foreground, row.callback != .none {
+        } else if row.state == .foreground || row.state == .inactive, row.callback != .none {
             expected.append(.notify(handle: 7))
         }
         #expect(fixture.events == expected)
@@ -103,6 +109,7 @@ struct WakeObstacleTests {
     }
 
     static let rows = [
+        Row(obstacle: .restarted, silent: .dropped),
         Row(obstacle: .refreshOff, silent: .dropped),
         Row(obstacle: .forgotten, silent: .dropped),
         Row(obstacle: .lowPower, silent: .held),
@@ -112,8 +119,9 @@ struct WakeObstacleTests {
     ]
 
     func fixture(_ obstacle: WakeObstacle) -> PhoneFixture {
-        var fixture = PhoneFixture(in: .suspended)
+        var fixture = PhoneFixture(in: obstacle == .restarted ? .rebooted : .suspended)
         switch obstacle {
+        case .restarted: fixture.rules.wakesAfterRestart = false
         case .refreshOff:
             fixture.change { $0.setBackgroundRefresh(false, rules: $1, now: $2, into: &$3) }
         case .lowPower: fixture.change { $0.setLowPower(true, rules: $1, now: $2, into: &$3) }
@@ -148,7 +156,7 @@ struct WakeObstacleTests {
             #expect(fixture.events == [.dropped(handle: 7, .disallowed)])
             #expect(fixture.phone.held == nil)
         }
-        #expect(fixture.phone.state == .suspended)
+        #expect(fixture.phone.state == (row.obstacle == .restarted ? .rebooted : .suspended))
     }
 
     @Test(arguments: rows)
@@ -160,7 +168,7 @@ struct WakeObstacleTests {
                 .received(handle: 7, .none, obstacle: row.obstacle), .badge(2),
                 .shown(handle: 7, identifier: 9),
             ])
-        #expect(fixture.phone.state == .suspended)
+        #expect(fixture.phone.state == (row.obstacle == .restarted ? .rebooted : .suspended))
     }
 
     @Test(arguments: rows)

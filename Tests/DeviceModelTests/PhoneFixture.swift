@@ -14,6 +14,9 @@ struct PhoneFixture {
         switch state {
         case .suspended: break
         case .foreground: phone.open(rules: rules, now: now, into: &events)
+        case .inactive:
+            phone.open(rules: rules, now: now, into: &events)
+            phone.cover(into: &events)
         case .background:
             phone.open(rules: rules, now: now, into: &events)
             phone.background(now: now, runTime: rules.leaveTime, into: &events)

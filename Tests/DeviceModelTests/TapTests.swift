@@ -37,7 +37,7 @@ struct TapTests {
         #expect(
             fixture.taken() == [
                 .removed(handle: 7, identifier: 9), .enterForeground,
-                .tapped(handle: 7, callback),
+                .responded(handle: 7, .opened, callback),
             ])
         #expect(fixture.phone.state == .foreground)
         #expect(fixture.phone.openedAt == fixture.now)
@@ -57,7 +57,7 @@ struct TapTests {
         #expect(
             fixture.taken() == [
                 .removed(handle: 7, identifier: 9), .enterForeground,
-                .tapped(handle: 7, .didReceiveResponse),
+                .responded(handle: 7, .opened, .didReceiveResponse),
                 .received(handle: 8, .didReceiveRemote, obstacle: nil), .notify(handle: 8),
             ])
     }

@@ -19,14 +19,15 @@ public struct Phone: Equatable, Sendable {
         static let lowPower = Switches(rawValue: 2)
         static let refreshOff = Switches(rawValue: 4)
         static let alertsDenied = Switches(rawValue: 8)
+        static let locked = Switches(rawValue: 16)
     }
 
-    public private(set) var state: PushEffect.State
+    public internal(set) var state: PushEffect.State
     private var switches: Switches = []
     /// The icon's number.
     public private(set) var badge: UInt32 = 0
     /// Until when a background app may run.
-    public private(set) var runsUntil: Timestamp?
+    public internal(set) var runsUntil: Timestamp?
     /// The one storage slot that APNs has for this device and topic.
     public private(set) var slot: PhonePush?
     private var slotUntil = Timestamp(milliseconds: 0)
@@ -35,9 +36,10 @@ public struct Phone: Equatable, Sendable {
     /// When its obstacle goes by itself.
     private var heldUntil: Timestamp?
     private var budget = WakeBudget()
-    public private(set) var openedAt: Timestamp
+    public internal(set) var openedAt: Timestamp
     /// Oldest first.
-    public private(set) var screen: [Notification] = []
+    public internal(set) var screen: [Notification] = []
+    var refresh = RefreshPlan()
 
     /// - Parameters:
     ///   - state: of the app, which is installed.
@@ -53,12 +55,18 @@ public struct Phone: Equatable, Sendable {
     public var isLowPower: Bool { switches.contains(.lowPower) }
     public var isRefreshOff: Bool { switches.contains(.refreshOff) }
     public var areAlertsDenied: Bool { switches.contains(.alertsDenied) }
+    /// Restarted and not unlocked since: nobody reads what is kept for its apps.
+    public internal(set) var isLocked: Bool {
+        get { switches.contains(.locked) }
+        set { set(.locked, newValue) }
+    }
 
     /// When `expire` has something to do; `nil`: never.
     public var nextDeadline: Timestamp? {
         var next = runsUntil
         if slot != nil { next = min(next ?? slotUntil, slotUntil) }
         if held != nil, let heldUntil { next = min(next ?? heldUntil, heldUntil) }
+        if let at = refresh.at { next = min(next ?? at, at) }
         return next
     }
 
@@ -88,9 +96,10 @@ public struct Phone: Equatable, Sendable {
         slotUntil = until
     }
 
-    private func obstacle(
+    func obstacle(
         _ push: PhonePush, _ rules: DeviceRules, _ now: Timestamp
     ) -> WakeObstacle? {
+        if state == .rebooted, !rules.wakesAfterRestart { return .restarted }
         if isRefreshOff { return .refreshOff }
         if let most = rules.forgottenAfter, now.since(openedAt) > most { return .forgotten }
         if isLowPower { return .lowPower }
@@ -117,7 +126,7 @@ public struct Phone: Equatable, Sendable {
         }
         if effect.wakes {
             if obstacle == nil { run(push, rules, now, &events) }
-        } else if state == .foreground, callback != .none {
+        } else if state == .foreground || state == .inactive, callback != .none {
             events.append(.notify(handle: push.handle))
         }
     }
@@ -140,14 +149,20 @@ public struct Phone: Equatable, Sendable {
     ) {
         let launches = state == .notRunning || state == .rebooted
         budget.spend(now: now)
+        runBehind(push.handle, rules, now, launches: launches, &events)
+    }
+
+    mutating func runBehind(
+        _ handle: UInt64, _ rules: DeviceRules, _ now: Timestamp, launches: Bool,
+        _ events: inout [PhoneEvent]
+    ) {
         state = .background
         runsUntil = now + rules.runTime
-        events.append(
-            .run(handle: push.handle, remaining: rules.runTime, launches: launches))
+        events.append(.run(handle: handle, remaining: rules.runTime, launches: launches))
     }
 
     /// Tries what the device holds again.
-    private mutating func release(
+    mutating func release(
         _ rules: DeviceRules, _ now: Timestamp, _ events: inout [PhoneEvent]
     ) {
         guard let push = held else { return }
@@ -181,22 +196,8 @@ extension Phone {
         release(rules, now, &events)
     }
 
-    /// The user taps a notification: it goes, and the app is opened with it. False: it does not
-    /// stand there.
-    public mutating func tap(
-        handle: UInt64, rules: DeviceRules, now: Timestamp, into events: inout [PhoneEvent]
-    ) -> Bool {
-        guard let index = screen.firstIndex(where: { $0.handle == handle }) else { return false }
-        let callback = PushEffect.callbackOfTap(in: state)
-        let gone = screen.remove(at: index)
-        events.append(.removed(handle: handle, identifier: gone.identifier))
-        bringToFront(now, &events)
-        events.append(.tapped(handle: handle, callback))
-        release(rules, now, &events)
-        return true
-    }
-
-    private mutating func bringToFront(_ now: Timestamp, _ events: inout [PhoneEvent]) {
+    mutating func bringToFront(_ now: Timestamp, _ events: inout [PhoneEvent]) {
+        unlock(into: &events)
         state = .foreground
         runsUntil = nil
         openedAt = now
@@ -207,7 +208,7 @@ extension Phone {
     public mutating func background(
         now: Timestamp, runTime: Milliseconds, into events: inout [PhoneEvent]
     ) {
-        guard state == .foreground else { return }
+        guard state == .foreground || state == .inactive else { return }
         state = .background
         runsUntil = now + runTime
         events.append(.enterBackground(remaining: runTime))
@@ -226,20 +227,6 @@ extension Phone {
         if state == .background { suspend(into: &events) }
     }
 
-    /// The system runs the app's background refresh, as it plans one now and then for an app that
-    /// asked for it. The push of the `run` event has no handle.
-    public mutating func refresh(
-        rules: DeviceRules, now: Timestamp, into events: inout [PhoneEvent]
-    ) {
-        guard state == .suspended || state == .notRunning, !isRefreshOff, !isLowPower else {
-            return
-        }
-        let launches = state == .notRunning
-        state = .background
-        runsUntil = now + rules.runTime
-        events.append(.run(handle: 0, remaining: rules.runTime, launches: launches))
-    }
-
     /// The user swipes the app away.
     public mutating func forceQuit(into events: inout [PhoneEvent]) {
         guard state != .forceQuit else { return }
@@ -252,15 +239,25 @@ extension Phone {
         leaveMemory(.notRunning, &events)
     }
 
-    /// The phone is restarted and unlocked; the screen's notifications stay.
-    public mutating func reboot(into events: inout [PhoneEvent]) {
+    /// The phone is restarted, and unlocked unless `isLocked`; the screen's notifications stay.
+    public mutating func reboot(isLocked: Bool = false, into events: inout [PhoneEvent]) {
         leaveMemory(.rebooted, &events)
+        self.isLocked = isLocked
+    }
+
+    /// Its user unlocks a phone that was restarted.
+    public mutating func unlock(into events: inout [PhoneEvent]) {
+        guard isLocked else { return }
+        isLocked = false
+        events.append(.unlocked)
     }
 
     private mutating func leaveMemory(
         _ next: PushEffect.State, _ events: inout [PhoneEvent]
     ) {
         let wasInMemory = state.isRunning || state == .suspended
+        // The system starts neither for it.
+        if next == .forceQuit { refresh.at = nil }
         state = next
         runsUntil = nil
         if wasInMemory { events.append(.terminate) }
@@ -315,6 +312,7 @@ extension Phone {
             events.append(.dropped(handle: kept.handle, .expired))
         }
         if let heldUntil, heldUntil <= now { release(rules, now, &events) }
+        if let at = refresh.at, at <= now { refreshIsDue(rules, now, &events) }
     }
 }
 

@@ -45,8 +45,12 @@ public enum PhoneEvent: Equatable, Sendable {
     case notify(handle: UInt64)
     /// The user sees the app.
     case enterForeground
-    /// The user has tapped the notification, which brought the app to the front.
-    case tapped(handle: UInt64, PushEffect.Callback)
+    /// Something lies over the app in front.
+    case resignActive
+    /// The user has done something with the notification, and the app, which runs, is told.
+    case responded(handle: UInt64, NotificationResponse, PushEffect.Callback)
+    /// What is kept for the apps can be read.
+    case unlocked
     /// The app left the front and may finish what it does.
     case enterBackground(remaining: Milliseconds)
     /// The app stops running and stays in memory.
@@ -79,5 +83,25 @@ public enum PhoneEvent: Equatable, Sendable {
         case discarded
         /// An obstacle that drops.
         case disallowed
+    }
+}
+
+/// What a user may do with a notification.
+public enum NotificationResponse: Equatable, Hashable, Sendable {
+    /// A tap: the app comes to the front (`UNNotificationDefaultActionIdentifier`).
+    case opened
+    /// A button of the notification's category. `opensApp`: it has the option `foreground`;
+    /// otherwise the app does it behind the front.
+    case action(opensApp: Bool)
+    /// Cleared. `isTold`: its category has the option `customDismissAction`
+    /// (`UNNotificationDismissActionIdentifier`); otherwise the app never hears of it.
+    case dismissed(isTold: Bool)
+
+    /// The app comes to the front.
+    public var opensApp: Bool {
+        switch self {
+        case .opened, .action(opensApp: true): true
+        case .action(opensApp: false), .dismissed: false
+        }
     }
 }

@@ -5,6 +5,8 @@ public struct PushEffect: Equatable, Sendable {
     /// The state of the app when the push arrives.
     public enum State: String, Codable, Sendable, CaseIterable {
         case foreground
+        /// In front, and covered: by a call, the list of notifications, the app switcher.
+        case inactive
         /// In the background with run time left.
         case background
         /// In memory, not running.
@@ -52,18 +54,55 @@ public struct PushEffect: Equatable, Sendable {
         case launchAndDidReceiveRemote
         /// `willPresent` and `didReceiveRemote`, in this order.
         case willPresentAndDidReceiveRemote
-        /// `userNotificationCenter(_:didReceive:)`: its user has tapped a notification.
+        /// `userNotificationCenter(_:didReceive:)`: its user has done something with a
+        /// notification.
         case didReceiveResponse
-        /// `application(_:didFinishLaunchingWithOptions:)`, to the front, and then
+        /// `application(_:didFinishLaunchingWithOptions:)`, and then
         /// `userNotificationCenter(_:didReceive:)`.
         case launchAndDidReceiveResponse
+
+        /// The delegate calls in their order, as the system of today makes them.
+        public var calls: [String] {
+            switch self {
+            case .none: []
+            case .willPresent: [Call.willPresent]
+            case .didReceiveRemote: [Call.remote]
+            case .launchAndDidReceiveRemote: [Call.launch, Call.remote]
+            case .willPresentAndDidReceiveRemote: [Call.willPresent, Call.remote]
+            case .didReceiveResponse: [Call.response]
+            case .launchAndDidReceiveResponse: [Call.launch, Call.response]
+            }
+        }
+
+        /// The same before iOS 10, when one method told of all: an app in front, and one that was
+        /// opened by a notification, were told as one that was woken.
+        public var olderCalls: [String] {
+            switch self {
+            case .none: []
+            case .willPresent, .didReceiveRemote, .willPresentAndDidReceiveRemote,
+                .didReceiveResponse:
+                [Call.remote]
+            case .launchAndDidReceiveRemote, .launchAndDidReceiveResponse:
+                [Call.launch, Call.remote]
+            }
+        }
+
+        private enum Call {
+            static let launch = "application(_:didFinishLaunchingWithOptions:)"
+            static let remote =
+                "application(_:didReceiveRemoteNotification:fetchCompletionHandler:)"
+            static let willPresent =
+                "userNotificationCenter(_:willPresent:withCompletionHandler:)"
+            static let response = "userNotificationCenter(_:didReceive:withCompletionHandler:)"
+        }
     }
 
-    /// The delegate call for a tap on a notification: an app that is not in memory is launched,
-    /// also one that was swiped away.
-    public static func callbackOfTap(in state: State) -> Callback {
-        switch state {
-        case .foreground, .background, .suspended: .didReceiveResponse
+    /// The delegate call for what a user does with a notification: an app that is not in memory is
+    /// launched, also one that was swiped away.
+    public static func callback(of response: NotificationResponse, in state: State) -> Callback {
+        if response == .dismissed(isTold: false) { return .none }
+        return switch state {
+        case .foreground, .inactive, .background, .suspended: .didReceiveResponse
         case .notRunning, .forceQuit, .rebooted: .launchAndDidReceiveResponse
         }
     }
@@ -111,6 +150,13 @@ public struct PushEffect: Equatable, Sendable {
         Row(.foreground, .badgeWithContent, .willPresentAndDidReceiveRemote, .badge),
         Row(.foreground, .nothing, .none),
 
+        Row(.inactive, .silent, .didReceiveRemote),
+        Row(.inactive, .alert, .willPresent, .badge),
+        Row(.inactive, .alertWithContent, .willPresentAndDidReceiveRemote, .badge),
+        Row(.inactive, .badge, .willPresent, .badge),
+        Row(.inactive, .badgeWithContent, .willPresentAndDidReceiveRemote, .badge),
+        Row(.inactive, .nothing, .none),
+
         Row(.background, .silent, .didReceiveRemote, .wakes),
         Row(.background, .alert, .none, .shows, .badge),
         Row(.background, .alertWithContent, .didReceiveRemote, .shows, .badge, .wakes),
@@ -148,7 +194,7 @@ public struct PushEffect: Equatable, Sendable {
     ]
 
     /// By state and kind; what is not in the table does nothing.
-    private static let effects: [PushEffect] = State.allCases.flatMap { state in
+    private static let effects: [PushEffect] = State.inPlaces.flatMap { state in
         Kind.allCases.map { kind in
             table.first { $0.state == state && $0.kind == kind }?.effect ?? PushEffect(.none, [])
         }
@@ -162,7 +208,11 @@ public struct PushEffect: Equatable, Sendable {
 
 extension PushEffect.State {
     /// The app's code runs.
-    public var isRunning: Bool { self == .foreground || self == .background }
+    public var isRunning: Bool {
+        self == .foreground || self == .inactive || self == .background
+    }
+
+    fileprivate static let inPlaces = allCases.sorted { $0.place < $1.place }
 
     fileprivate var place: Int {
         switch self {
@@ -172,6 +222,7 @@ extension PushEffect.State {
         case .notRunning: 3
         case .forceQuit: 4
         case .rebooted: 5
+        case .inactive: 6
         }
     }
 }

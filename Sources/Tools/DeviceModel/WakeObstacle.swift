@@ -3,6 +3,9 @@ public import Model
 /// What may be in the way of a wake that the callback table grants, in the order in which it is
 /// asked for. An app in front is told all the same; an alert and a badge appear all the same.
 public enum WakeObstacle: String, Codable, Sendable, CaseIterable {
+    /// The phone was restarted and the app not opened since, where that matters
+    /// (`DeviceRules.wakesAfterRestart`).
+    case restarted
     /// Background App Refresh is off for the app.
     case refreshOff = "refresh_off"
     /// The user has not opened the app for a long time.
@@ -29,7 +32,7 @@ public enum WakeObstacle: String, Codable, Sendable, CaseIterable {
     /// is delivered; the rest is Apple's "may hold and delay".
     public var silent: Verdict {
         switch self {
-        case .refreshOff, .forgotten: .dropped
+        case .restarted, .refreshOff, .forgotten: .dropped
         case .lowPower, .priorityOne, .hourSpent, .daySpent: .held
         }
     }
@@ -52,6 +55,12 @@ public struct DeviceRules: Equatable, Codable, Sendable {
     public var silentPerDay: UInt16?
     /// After so long without being opened the app gets no silent push; `nil`: never.
     public var forgottenAfter: Milliseconds?
+    /// Whether an app is woken that was not opened since the phone's restart. Apple says so today
+    /// ("until the user opens the app or restarts the device"); what was written of it in its first
+    /// years says that such an app is never woken.
+    public var wakesAfterRestart = true
+    /// Least time between two background refreshes of one app.
+    public var refreshSpacing: Milliseconds = 900_000
     /// How often in a thousand the storage slot keeps the older push, not the newer.
     public var keepsOlderPermille: UInt16 = 0
     /// The oldest notifications leave the screen beyond this number.
@@ -77,6 +86,8 @@ public struct DeviceRules: Equatable, Codable, Sendable {
         silentPerDay = try values.decodeIfPresent(UInt16.self, forKey: .silentPerDay)
         forgottenAfter = try values.decodeIfPresent(Milliseconds.self, forKey: .forgottenAfter)
         try set(\.keepsOlderPermille, .keepsOlderPermille)
+        try set(\.wakesAfterRestart, .wakesAfterRestart)
+        try set(\.refreshSpacing, .refreshSpacing)
         try set(\.screenMax, .screenMax)
     }
 

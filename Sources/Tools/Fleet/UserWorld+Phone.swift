@@ -118,7 +118,8 @@ extension UserWorld {
             case .shown(let handle, _): shown(handle, on: index)
             case .received(let handle, let callback, _): received(handle, callback, on: index)
             case .dropped(let handle, let loss): dropped(handle, loss, on: index)
-            case .notify, .enterBackground, .stored, .held, .removed, .cleared, .badge, .tapped:
+            case .notify, .enterBackground, .stored, .held, .removed, .cleared, .badge,
+                .resignActive, .responded, .unlocked:
                 break
             }
         }

@@ -64,6 +64,8 @@ public struct DeviceAppHooks {
     public var removeNotification: (_ identifier: String) -> Void
     /// What stands on the screen of this app, oldest first.
     public var screen: () -> [ScreenNotification]
+    /// The phone was restarted and not unlocked since: the app's files cannot be read.
+    public var isLocked: () -> Bool
     public var setBadge: (UInt64) -> Void
     /// For the log. `device` is filled in.
     public var tell: (SimulatorEvent) -> Void
@@ -73,12 +75,14 @@ public struct DeviceAppHooks {
         showNotification: @escaping (ScreenNotification) -> Void,
         removeNotification: @escaping (_ identifier: String) -> Void,
         screen: @escaping () -> [ScreenNotification],
+        isLocked: @escaping () -> Bool = { false },
         setBadge: @escaping (UInt64) -> Void, tell: @escaping (SimulatorEvent) -> Void
     ) {
         self.finished = finished
         self.showNotification = showNotification
         self.removeNotification = removeNotification
         self.screen = screen
+        self.isLocked = isLocked
         self.setBadge = setBadge
         self.tell = tell
     }
@@ -92,6 +96,10 @@ public protocol DeviceApp: AnyObject {
     /// A push came while it is in front.
     func notify(wake: WakeID?)
     func enterForeground()
+    /// Something lies over it.
+    func resignActive()
+    /// Its files can be read.
+    func unlocked()
     /// It came to the front by a tap on this notification.
     func tapped(_ notification: ScreenNotification)
     func enterBackground(remainingMilliseconds: Milliseconds)
@@ -126,4 +134,9 @@ public protocol DeviceApp: AnyObject {
     func messages(
         _ conversation: ConversationID, above position: UInt64, limit: Int
     ) throws(DeviceAppError) -> [StoredMessage]
+}
+
+extension DeviceApp {
+    public func resignActive() {}
+    public func unlocked() {}
 }

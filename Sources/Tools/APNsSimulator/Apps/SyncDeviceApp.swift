@@ -108,6 +108,16 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
         }
     }
 
+    func resignActive() {
+        guard let life else { return }
+        perform(in: life) { await $0.scene(.inactive) }
+    }
+
+    func unlocked() {
+        guard let life else { return }
+        perform(in: life) { await $0.unlocked() }
+    }
+
     func tapped(_ notification: ScreenNotification) {
         // The tap leads into the conversation: what is new in others is told.
         guard let conversation = notification.conversation.flatMap({ ConversationID(text: $0) }),
@@ -217,6 +227,7 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
 
     func openStore() throws -> TableLocalStore {
         if let store { return store }
+        guard !hooks.isLocked() else { throw DeviceAppError("the phone is locked") }
         var options = SQLiteOptions()
         // Many devices share this process.
         options.cacheSize = 256

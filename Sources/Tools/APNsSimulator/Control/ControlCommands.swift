@@ -46,15 +46,18 @@ final class ControlCommands {
         case .deviceCreate: try create(request, &response)
         case .deviceOpen, .deviceBackground, .deviceSuspend, .deviceForceQuit, .deviceKill,
             .deviceReboot, .deviceFetch, .deviceCoverage, .deviceLowPower, .deviceRefresh,
-            .deviceAlerts:
+            .deviceAlerts, .deviceCover, .deviceUnlock:
             try live(request)
-        case .deviceTap:
+        case .deviceTap, .deviceDismiss: try respond(request)
+        case .devicePlanRefresh:
             let host = try simulator.device(try need(request.device, "device"))
-            let identifier = try need(request.identifier, "identifier")
-            guard host.device.screen.contains(where: { $0.identifier == identifier }) else {
-                throw Refused(text: "no such notification stands on the screen")
+            var isPlanned = false
+            let delay = min(request.delayMs ?? 0, DeviceRules.day)
+            host.change { device, now in
+                isPlanned = device.planRefresh(notBefore: now + delay, now: now)
+                return []
             }
-            host.change { $0.tap(identifier: identifier, now: $1) }
+            guard isPlanned else { throw Refused(text: "Background App Refresh is off") }
         case .deviceRules:
             let rules = try need(request.rules, "rules")
             if let name = request.device {
@@ -188,6 +191,22 @@ final class ControlCommands {
         return id
     }
 
+    private func respond(_ request: ControlRequest) throws {
+        let host = try simulator.device(try need(request.device, "device"))
+        let identifier = try need(request.identifier, "identifier")
+        guard host.device.screen.contains(where: { $0.identifier == identifier }) else {
+            throw Refused(text: "no such notification stands on the screen")
+        }
+        if request.cmd == .deviceDismiss {
+            host.respond(.dismissed(isTold: request.on ?? false), to: identifier)
+        } else if let action = request.action {
+            host.respond(
+                .action(opensApp: request.foreground ?? false), to: identifier, action: action)
+        } else {
+            host.respond(.opened, to: identifier)
+        }
+    }
+
     private func live(_ request: ControlRequest) throws {
         let host = try simulator.device(try need(request.device, "device"))
         switch request.cmd {
@@ -199,7 +218,10 @@ final class ControlCommands {
         case .deviceForceQuit: host.change { $0.forceQuit(now: $1) }
         case .deviceKill: host.kill(at: request.at)
         case .deviceFetch: host.change { $0.refresh(now: $1) }
-        case .deviceReboot: host.change { $0.reboot(now: $1) }
+        case .deviceReboot:
+            host.change { $0.reboot(isLocked: request.locked ?? false, now: $1) }
+        case .deviceCover: host.change { $0.cover(now: $1) }
+        case .deviceUnlock: host.change { $0.unlock(now: $1) }
         default:
             let isOn = try need(request.on, "on")
             switch request.cmd {
@@ -221,7 +243,8 @@ final class ControlCommands {
             environment: host.environment, state: host.device.state,
             coverage: host.device.hasCoverage, lowPower: host.device.phone.isLowPower,
             backgroundRefresh: !host.device.phone.isRefreshOff,
-            alertsAllowed: !host.device.phone.areAlertsDenied, badge: host.device.badge,
+            alertsAllowed: !host.device.phone.areAlertsDenied, locked: host.device.phone.isLocked,
+            refreshAt: host.device.phone.refreshAt?.milliseconds, badge: host.device.badge,
             shown: host.device.screen.count, stored: host.device.slot != nil,
             held: host.device.held != nil, app: host.app?.status)
     }

@@ -17,6 +17,10 @@ public struct ControlRequest: Codable, Equatable, Sendable {
         case deviceCreate = "device_create"
         case deviceOpen = "device_open"
         case deviceTap = "device_tap"
+        case deviceDismiss = "device_dismiss"
+        case deviceCover = "device_cover"
+        case deviceUnlock = "device_unlock"
+        case devicePlanRefresh = "device_plan_refresh"
         case deviceBackground = "device_background"
         case deviceSuspend = "device_suspend"
         case deviceForceQuit = "device_force_quit"
@@ -112,6 +116,10 @@ public struct ControlRequest: Codable, Equatable, Sendable {
     public var through: UInt64?
     public var position: UInt64?
     public var identifier: String?
+    /// `device_tap`: the button of the notification that is pressed.
+    public var action: String?
+    public var foreground: Bool?
+    public var locked: Bool?
     public var change: Change?
     public var everyone: Bool?
 
@@ -155,6 +163,10 @@ public struct DeviceReport: Codable, Equatable, Sendable {
     public var lowPower: Bool
     public var backgroundRefresh: Bool
     public var alertsAllowed: Bool
+    /// Restarted and not unlocked since.
+    public var locked: Bool
+    /// When the system next thinks of the app's background refresh: milliseconds since 1970.
+    public var refreshAt: UInt64?
     public var badge: UInt64
     /// Notifications on the screen.
     public var shown: Int

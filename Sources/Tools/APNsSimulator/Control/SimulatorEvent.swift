@@ -28,7 +28,8 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
 
     /// The kinds of event.
     public enum Kind: String, Codable, Sendable {
-        case connection, push, goaway, received, wake, state, shown, removed, cleared, badge, tapped
+        case connection, push, goaway, received, wake, state, shown, removed, cleared, badge
+        case tapped, acted, dismissed
         case stored, held, dropped, coverage, clock, online, offline, synced, applied, acknowledged,
             failed
         case syncRequest = "sync_request"
@@ -87,8 +88,14 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var fault: String?
     public var lints: [Lint]?
     public var wake: String?
+    /// A push as it came.
+    public var payload: String?
     public var userInfo: String?
     public var callback: String?
+    /// The delegate's methods, in the order in which the system calls them.
+    public var calls: [String]?
+    /// The button that its user has pressed.
+    public var action: String?
     public var obstacle: WakeObstacle?
     public var state: String?
     public var identifier: String?

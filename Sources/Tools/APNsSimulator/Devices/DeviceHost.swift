@@ -18,6 +18,8 @@ final class DeviceHost {
     /// It has happened in the middle of something else that is carried out to its end first.
     private var isToBeKilled = false
     private var isChanging = false
+    /// The name of the button that the user has pressed.
+    private var action: String?
     /// The model's next deadline may have changed.
     private let deadlineChanged: (DeviceHost) -> Void
 
@@ -48,6 +50,7 @@ final class DeviceHost {
                 self?.change { $0.remove(identifier: identifier, now: $1) }
             },
             screen: { [weak self] in self?.device.screen ?? [] },
+            isLocked: { [weak self] in self?.device.phone.isLocked ?? false },
             setBadge: { [weak self] number in
                 self?.change { $0.setBadge(number, now: $1) }
             },
@@ -75,6 +78,15 @@ final class DeviceHost {
     func kill(at moment: SimulatorEvent.Kind?) {
         killsAt = moment
         if moment == nil { change { $0.kill(now: $1) } }
+    }
+
+    /// The user does something with a notification.
+    ///
+    /// - Parameter action: the name of the button.
+    func respond(_ response: NotificationResponse, to identifier: String, action: String? = nil) {
+        self.action = action
+        defer { self.action = nil }
+        change { $0.respond(response, to: identifier, now: $1) }
     }
 
     private func tell(_ event: SimulatorEvent) {
@@ -120,13 +132,16 @@ final class DeviceHost {
                 wake: wake.flatMap { WakeID(text: $0) }, remainingMilliseconds: remaining)
         case .notify(let wake): app?.notify(wake: wake.flatMap { WakeID(text: $0) })
         case .enterForeground: app?.enterForeground()
-        case .tapped(let notification, let callback):
-            var event = SimulatorEvent(.tapped, device: name)
+        case .resignActive: app?.resignActive()
+        case .responded(let notification, let response, let callback):
+            var event = SimulatorEvent(response.kind, device: name)
             event.identifier = notification.identifier
-            event.callback = callback.rawValue
+            event.action = self.action
+            event.called(callback)
             event.userInfo = notification.look.userInfo
             tell(event)
-            app?.tapped(notification)
+            if response.opensApp { app?.tapped(notification) }
+        case .unlocked: app?.unlocked()
         case .enterBackground(let remaining):
             app?.enterBackground(remainingMilliseconds: remaining)
         case .suspend: app?.suspend()
@@ -147,8 +162,9 @@ final class DeviceHost {
             event = SimulatorEvent(.received, device: name)
             event.describe(push)
             event.userInfo = push.content.look.userInfo
+            event.payload = String(decoding: push.content.payload, as: UTF8.self)
             event.obstacle = obstacle
-            event.callback = callback.rawValue
+            event.called(callback)
             event.state = device.state.rawValue
         case .stored(let push, let replaced):
             event = SimulatorEvent(.stored, device: name)
@@ -167,6 +183,8 @@ final class DeviceHost {
             event.identifier = notification.identifier
             event.title = notification.title
             event.body = notification.body
+            event.message = notification.object
+            event.conversation = notification.conversation
             event.local = notification.isLocal
             if notification.look.sound == nil { event.quiet = true }
         case .removed(let identifier):
@@ -181,7 +199,22 @@ final class DeviceHost {
     }
 }
 
+extension NotificationResponse {
+    fileprivate var kind: SimulatorEvent.Kind {
+        switch self {
+        case .opened: .tapped
+        case .action: .acted
+        case .dismissed: .dismissed
+        }
+    }
+}
+
 extension SimulatorEvent {
+    fileprivate mutating func called(_ callback: PushEffect.Callback) {
+        self.callback = callback.rawValue
+        calls = callback.calls
+    }
+
     mutating func describe(_ push: PushDelivery) {
         apnsId = push.apnsID
         pushType = push.pushType

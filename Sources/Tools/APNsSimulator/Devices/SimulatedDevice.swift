@@ -44,8 +44,12 @@ public enum DeviceAction: Equatable, Sendable {
     case run(wake: String?, remainingMilliseconds: Milliseconds)
     /// The user sees the app.
     case enterForeground
-    /// The user has tapped a notification, which brought the app to the front.
-    case tapped(ScreenNotification, PushEffect.Callback)
+    /// The user has done something with a notification, and the app, which runs, is told.
+    case responded(ScreenNotification, NotificationResponse, PushEffect.Callback)
+    /// Something lies over the app in front.
+    case resignActive
+    /// What is kept for the apps can be read.
+    case unlocked
     /// A push came while the user sees the app.
     case notify(wake: String?)
     /// The app left the front and may finish what it does.
@@ -122,11 +126,25 @@ public struct SimulatedDevice: Equatable, Sendable {
         change(now) { $0.open(rules: $1, now: now, into: &$2) }
     }
 
-    /// The user taps a notification. Nothing happens if it does not stand there.
-    public mutating func tap(identifier: String, now: Timestamp) -> [DeviceAction] {
+    /// The user does something with a notification. Nothing happens if it does not stand there.
+    public mutating func respond(
+        _ response: NotificationResponse, to identifier: String, now: Timestamp
+    ) -> [DeviceAction] {
         let shown = phone.screen.first { texts[$0.handle]?.identifier == identifier }
         guard let shown else { return [] }
-        return change(now) { _ = $0.tap(handle: shown.handle, rules: $1, now: now, into: &$2) }
+        return change(now) {
+            _ = $0.respond(response, to: shown.handle, rules: $1, now: now, into: &$2)
+        }
+    }
+
+    /// Something lies over the app in front.
+    public mutating func cover(now: Timestamp) -> [DeviceAction] {
+        change(now) { phone, _, events in phone.cover(into: &events) }
+    }
+
+    /// The app asks for a background refresh, not before a moment.
+    public mutating func planRefresh(notBefore moment: Timestamp, now: Timestamp) -> Bool {
+        phone.planRefresh(notBefore: moment, rules: rules, now: now)
     }
 
     /// The user leaves the app; it runs on for `runTime`, by default as long as the rules say.
@@ -151,9 +169,14 @@ public struct SimulatedDevice: Equatable, Sendable {
         change(now) { phone, _, events in phone.kill(into: &events) }
     }
 
-    /// The phone is restarted and unlocked.
-    public mutating func reboot(now: Timestamp) -> [DeviceAction] {
-        change(now) { phone, _, events in phone.reboot(into: &events) }
+    /// The phone is restarted, and unlocked unless `isLocked`.
+    public mutating func reboot(isLocked: Bool = false, now: Timestamp) -> [DeviceAction] {
+        change(now) { phone, _, events in phone.reboot(isLocked: isLocked, into: &events) }
+    }
+
+    /// Its user unlocks a phone that was restarted.
+    public mutating func unlock(now: Timestamp) -> [DeviceAction] {
+        change(now) { phone, _, events in phone.unlock(into: &events) }
     }
 
     /// The system runs the app's background refresh.
@@ -244,7 +267,10 @@ public struct SimulatedDevice: Equatable, Sendable {
             return .run(wake: pushes[handle]?.content.wake, remainingMilliseconds: remaining)
         case .notify(let handle): return .notify(wake: pushes[handle]?.content.wake)
         case .enterForeground: return .enterForeground
-        case .tapped(let handle, let callback): return texts[handle].map { .tapped($0, callback) }
+        case .resignActive: return .resignActive
+        case .responded(let handle, let response, let callback):
+            return texts[handle].map { .responded($0, response, callback) }
+        case .unlocked: return .unlocked
         case .enterBackground(let remaining):
             return .enterBackground(remainingMilliseconds: remaining)
         case .suspend: return .suspend
