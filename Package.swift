@@ -188,8 +188,8 @@ let package = Package(
         tool(
             "Chat",
             [
-                "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife", "SyncClient",
-                "Wire", "Model",
+                "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife",
+                "SyncClient", "Wire", "Model",
             ]),
         tool("Conformance", ["Crypto", "Wire", "Model"]),
         tool(

@@ -105,8 +105,8 @@ import Testing
         (
             "Tools/Chat",
             [
-                "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife", "SyncClient",
-                "Wire", "Model", "Foundation", "Glibc",
+                "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife",
+                "SyncClient", "Wire", "Model", "Foundation", "Glibc",
             ]
         ),
         (

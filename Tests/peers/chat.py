@@ -36,6 +36,8 @@ class Terminal:
                 "--key", arguments.key, "--kid", arguments.kid, "--ca", arguments.ca,
                 "--port", arguments.port, "--folder", f"{folder}/{user}",
             ]
+            if arguments.apns:
+                words += ["--apns", arguments.apns, "--topic", arguments.topic]
             os.execv(words[0], words)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.raw = b""
@@ -170,16 +172,51 @@ def story(anna, ben):
     anna.sees("(?s)^(?!.*phone).*in sync")
 
 
+def pushed(anna, ben):
+    """The server's own pushes, by an APNs simulator, on ben's phone."""
+    anna.sees("in sync")
+    ben.sees("in sync")
+    anna.line("/new ben : Dinner")
+    ben.sees("1 Dinner")
+    ben.line("/sleep")
+    ben.sees("app suspended")
+    anna.line("At eight?")
+    # A silent push wakes the app, and the app shows what it found.
+    ben.sees("the app told the system: new_data")
+    ben.sees("app suspended")
+    ben.sees("ben's phone \\(1\\)")
+    ben.sees("At eight\\?")
+    anna.sees("At eight\\?.*✓✓(?! read)")
+
+    ben.line("/kill")
+    ben.sees("app not running")
+    anna.line("Or at nine?")
+    # It is launched for it, or alerted where the next silent push comes too soon.
+    ben.sees("Or at nine\\?")
+    ben.sees("ben's phone \\(2\\)")
+    ben.line("/tap 1")
+    ben.sees("app in front")
+    ben.sees("anna: Or at nine\\?")
+    ben.sees("no notifications")
+    anna.sees("Or at nine\\?.*read")
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ["port", "ca", "app", "key", "kid", "rouse"]:
         parser.add_argument(f"--{name}", required=True)
+    for name in ["apns", "topic"]:
+        parser.add_argument(f"--{name}")
     arguments, _ = parser.parse_known_args()
     with tempfile.TemporaryDirectory() as folder:
         people = Terminal.people
         for user in ["anna", "ben"]:
             Terminal(user, arguments, folder)
         try:
+            if arguments.apns:
+                pushed(*people)
+                print("chat: ok")
+                return
             story(*people)
             for person, how in zip(list(people), ["/quit\r", "\x03"]):
                 status = person.leave(how)

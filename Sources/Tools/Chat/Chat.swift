@@ -18,6 +18,9 @@ public struct ChatOptions: Sendable {
     public var folder: String
     /// Signs for the app's backend.
     public var identity: Rouse.Identity
+    /// The control socket of an APNs simulator, and the app's topic there; `nil`: the phone has no
+    /// push token.
+    public var pushes: (socket: String, topic: String)?
 
     public init(
         endpoint: SyncEndpoint, trusted: [UInt8]?, app: String, user: String, folder: String,
@@ -43,6 +46,7 @@ enum ChatEvent: Sendable {
     case resized
     case ended
     case screen(ChatPhone.Screen)
+    case push(ChatPushes.Arrival)
     /// Of a process of the app; of an older one it is not heard.
     case app(life: Int, AppEvent)
 
@@ -65,6 +69,11 @@ public enum Chat {
     /// - Throws: `ChatRefusal`.
     public static func run(_ options: ChatOptions) async throws {
         let device = try Self.device(options)
+        let pushes = try options.pushes.map {
+            try ChatPushes(
+                path: $0.socket, topic: $0.topic, user: options.user, device: device)
+        }
+        defer { pushes?.stop() }
         let terminal: ChatTerminal
         do throws(ChatTerminal.NotATerminal) {
             terminal = try ChatTerminal()
@@ -76,8 +85,9 @@ public enum Chat {
         let input = ChatInput(terminal, continuation)
         defer { input.stop() }
         let desk = ChatDesk(
-            options, device: device, terminal: terminal, events: continuation)
+            options, device: device, terminal: terminal, pushes: pushes, events: continuation)
         await desk.open()
+        pushes?.follow { continuation.yield(.push($0)) }
         for await event in events {
             guard await desk.take(event) else { break }
         }

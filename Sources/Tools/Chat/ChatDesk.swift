@@ -23,6 +23,7 @@ actor ChatDesk {
     private let terminal: ChatTerminal
     private let events: AsyncStream<ChatEvent>.Continuation
     private let phone: ChatPhone
+    private let pushes: ChatPushes?
     private let hasColour: Bool
     private var model: ChatModel
     private var process: ChatProcess?
@@ -33,12 +34,13 @@ actor ChatDesk {
     private static let runTime: Milliseconds = 30_000
 
     init(
-        _ options: ChatOptions, device: DeviceID, terminal: ChatTerminal,
+        _ options: ChatOptions, device: DeviceID, terminal: ChatTerminal, pushes: ChatPushes?,
         events: AsyncStream<ChatEvent>.Continuation
     ) {
         self.options = options
         self.device = device
         self.terminal = terminal
+        self.pushes = pushes
         self.events = events
         model = ChatModel(user: options.user)
         hasColour = ProcessInfo.processInfo.environment["NO_COLOR"] == nil
@@ -47,6 +49,7 @@ actor ChatDesk {
 
     func open() async {
         model.remark = "/help shows what there is"
+        for notice in pushes?.shown ?? [] { await phone.show(notice) }
         await start()
         draw()
     }
@@ -56,6 +59,7 @@ actor ChatDesk {
         await process?.rouse.scene(.inactive)
         await process?.rouse.scene(.background(remaining: 2_000))
         await process?.rouse.scene(.suspending)
+        tell(.kill)
         try? await Task.sleep(for: .milliseconds(200))
         endProcess()
     }
@@ -68,11 +72,38 @@ actor ChatDesk {
             for key in keys where goesOn { goesOn = await take(key) }
         case .resized: break
         case .ended: goesOn = false
+        case .push(let arrival): await take(arrival)
         case .screen(let screen): (model.notices, model.icon) = (screen.notices, screen.icon)
         case .app(let life, let event): if life == self.life { await take(event) }
         }
         draw()
         return goesOn
+    }
+
+    // MARK: Pushes
+
+    private func take(_ arrival: ChatPushes.Arrival) async {
+        switch arrival {
+        case .notice(let notice): await phone.show(notice)
+        case .icon(let count): phone.alerted(icon: count)
+        case .wake(let wake):
+            guard model.phase != .front else {
+                if let process { receive(wake, process.rouse) }
+                return
+            }
+            model.remark = "a push woke the app"
+            await runBehind(wake)
+        case .gone(let words): model.remark = words
+        }
+    }
+
+    /// The phone at the simulator does as this one.
+    private func tell(_ move: ChatPushes.Move) {
+        do throws(ChatRefusal) {
+            try pushes?.tell(move)
+        } catch {
+            model.remark = error.description
+        }
     }
 
     private func draw() {
@@ -201,6 +232,7 @@ actor ChatDesk {
             model.window = window
             await markRead()
         case .woken(let result):
+            guard model.phase != .front else { return }
             model.remark = "the app told the system: \(result.rawValue)"
             if model.phase == .background { await suspend() }
         case .timeOver: if model.phase == .background { await suspend() }
@@ -243,7 +275,7 @@ actor ChatDesk {
             options.endpoint, trustedCertificates: options.trusted)
         let configuration = ClientConfiguration(
             app: options.app, device: device, clientName: "rouse chat", clientVersion: "1",
-            wantsSignals: true)
+            wantsSignals: true, push: pushes?.registration)
         let rouse = Rouse(
             configuration: configuration, transport: transport, phone: phone,
             clock: DeviceClock(), seed: .random(in: 0 ... .max),
@@ -298,6 +330,7 @@ actor ChatDesk {
         guard model.phase != .front, let rouse = await launch() else { return }
         running?.cancel()
         model.phase = .front
+        tell(.open)
         await rouse.scene(.active)
         await show(model.opened)
         await markRead()
@@ -309,6 +342,7 @@ actor ChatDesk {
             return
         }
         model.phase = .background
+        tell(.lock(Self.runTime))
         await process.rouse.scene(.inactive)
         await process.rouse.scene(.background(remaining: Self.runTime))
         let (events, life) = (events, life)
@@ -331,10 +365,12 @@ actor ChatDesk {
         running?.cancel()
         model.phase = .suspended
         await process?.rouse.scene(.suspending)
+        tell(.suspend)
     }
 
     private func kill() {
         endProcess()
+        tell(.kill)
         model.phase = .killed
         (model.connection, model.conversations, model.opened) = (.offline, [], nil)
         (model.window, model.typing) = (MessageWindow(), [])
@@ -357,12 +393,23 @@ actor ChatDesk {
             model.remark = "the app is in front: nothing wakes it"
             return
         }
+        tell(.refresh)
+        await runBehind(nil)
+    }
+
+    /// The system runs the app for a push.
+    private func runBehind(_ wake: WakeID?) async {
         guard let rouse = await launch() else { return }
+        running?.cancel()
         model.phase = .background
+        receive(wake, rouse)
+    }
+
+    private func receive(_ wake: WakeID?, _ rouse: Rouse) {
         let (events, life) = (events, life)
         process?.tasks.append(
             Task {
-                let result = await rouse.woken(by: nil, within: Self.runTime)
+                let result = await rouse.woken(by: wake, within: Self.runTime)
                 events.yield(.app(life: life, .woken(result)))
             })
     }

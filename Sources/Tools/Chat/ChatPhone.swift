@@ -47,6 +47,14 @@ final class ChatPhone: RousePhone, @unchecked Sendable {
 
     func setBadge(_ count: UInt32) async { change { $0.icon = count } }
 
+    /// As an alert says it; its change to 0 takes what stands off the screen.
+    func alerted(icon: UInt32) {
+        change { screen in
+            if icon == 0, screen.icon > 0 { screen.notices = [] }
+            screen.icon = icon
+        }
+    }
+
     /// The system does, when it was tapped.
     func take(_ identifier: String) {
         change { screen in screen.notices.removeAll { $0.identifier == identifier } }

@@ -22,9 +22,13 @@ extension Rouse {
                     CommandOption("ca", "FILE", "authority in PEM (default: the system's)"),
                     CommandOption(
                         "folder", "DIR", "the phone's files (default chat-USER, made if missing)"),
+                    CommandOption(
+                        "apns", "SOCKET", "control socket of an APNs simulator: it brings pushes"),
+                    CommandOption("topic", "TOPIC", "the app's topic there"),
                 ],
                 examples: [
-                    "rouse chat --app demo --user anna --key keys/issuer.pem --ca tls/ca.pem"
+                    "rouse chat --app demo --user anna --key keys/issuer.pem --ca tls/ca.pem",
+                    "rouse chat --app demo --user ben --apns apns.sock --topic org.example.demo",
                 ],
                 notes: """
                     An app made with the client library, and the phone it runs on: notifications
@@ -33,9 +37,10 @@ extension Rouse {
                     does, /wake wakes it as a silent push does, /tap taps a notification. /help
                     shows all, Ctrl-C leaves.
 
-                    The phone has no push token: what the server would push is not seen. It signs
-                    its own identity tokens, as a backend does, with a development key
-                    (`rouse dev key`).
+                    With --apns the phone is a device of that APNs simulator, chat-USER, and has a
+                    push token: what the server pushes wakes its app, or stands on its screen.
+                    Without, the server's pushes are not seen. The chat signs its own identity
+                    tokens, as a backend does, with a development key (`rouse dev key`).
                     """),
             run: { try chat($0) })
     ]
@@ -44,7 +49,10 @@ extension Rouse {
         let user = try arguments.required("user")
         let host = arguments.string("host") ?? "127.0.0.1"
         let signer = try TokenSigner(arguments)
-        let options = ChatOptions(
+        guard arguments.has("apns") == arguments.has("topic") else {
+            throw UsageError("--apns and --topic go together")
+        }
+        var options = ChatOptions(
             endpoint: SyncEndpoint(
                 host: host, port: try arguments.number("port", in: UInt16(1)...65_535) ?? 7443,
                 serverName: arguments.string("name") ?? host),
@@ -52,6 +60,9 @@ extension Rouse {
             app: try arguments.required("app"), user: user,
             folder: arguments.string("folder") ?? "chat-\(user)",
             identity: { nonce in try? signer.token(nonce: Base64URL.encode(nonce)) })
+        if let socket = arguments.string("apns"), let topic = arguments.string("topic") {
+            options.pushes = (socket, topic)
+        }
         let outcome = Outcome()
         Task {
             do {
