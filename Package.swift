@@ -11,10 +11,22 @@ let common: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
+// On Apple's systems only SQLite is used: the SDK's own, whatever else is on the machine.
+#if os(Linux)
+    let asksPkgConfig = true
+#else
+    let asksPkgConfig = false
+#endif
+
 func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
     .systemLibrary(
-        name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig,
+        name: name, path: "Sources/System/\(name)", pkgConfig: asksPkgConfig ? pkgConfig : nil,
         providers: [.apt([package])])
+}
+
+/// For the client on a device: elsewhere it is not built, nor the C library below it.
+func onApple(_ name: String) -> Target.Dependency {
+    .target(name: name, condition: .when(platforms: [.iOS, .macOS]))
 }
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
@@ -23,17 +35,21 @@ func core(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
         swiftSettings: common + [.strictMemorySafety(), .treatAllWarnings(as: .error)])
 }
 
-func adapter(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+func adapter(
+    _ name: String, _ dependencies: [Target.Dependency], linking: [LinkerSetting] = []
+) -> Target {
     .target(
         name: name, dependencies: dependencies, path: "Sources/Adapters/\(name)",
-        swiftSettings: common)
+        swiftSettings: common, linkerSettings: linking)
 }
 
 // Named points at which a test kills the process: they exist in debug builds only.
 func failpoints(_ name: String) -> Target {
     .target(
         name: name, path: "Sources/Adapters/\(name)",
-        swiftSettings: common + [.define("FAILPOINTS", .when(configuration: .debug))])
+        swiftSettings: common + [
+            .define("FAILPOINTS", .when(platforms: [.linux], configuration: .debug))
+        ])
 }
 
 func server(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -116,7 +132,9 @@ let package = Package(
         adapter("HTTP2", ["CNGHTTP2"]),
         adapter("HTTPClient", ["CCurl"]),
         failpoints("Failpoints"),
-        adapter("SQLiteStore", ["CSQLite", "Failpoints", "Model", "Wire"]),
+        adapter(
+            "SQLiteStore", ["CSQLite", "Failpoints", "Model", "Wire"],
+            linking: [.linkedLibrary("sqlite3", .when(platforms: [.iOS, .macOS]))]),
 
         adapter("PostgresStore", ["CPostgres", "Model"]),
 
@@ -166,7 +184,10 @@ let package = Package(
             path: "Sources/RouseClient", exclude: ["README.md"], swiftSettings: common),
         // Nothing on Linux: Deploy/check-apple typechecks it against stubs.
         .target(
-            name: "ApplePlatform", dependencies: ["RouseClient", "AppLife", "Wire", "Model"],
+            name: "ApplePlatform",
+            dependencies: [
+                "RouseClient", "AppLife", "SyncClient", "Wire", "Model", onApple("SQLiteStore"),
+            ],
             path: "Sources/ApplePlatform", exclude: ["README.md"], swiftSettings: common),
 
         tool("DeviceModel", ["Model"]),

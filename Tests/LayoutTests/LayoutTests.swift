@@ -5,7 +5,7 @@ import Testing
 /// something else has built, so the table is a test.
 @Suite struct LayoutTests {
     static let appleFrameworks: Set<String> = [
-        "Network", "Security", "UserNotifications", "UIKit",
+        "Network", "Security", "UserNotifications", "UIKit", "Darwin",
     ]
 
     /// Target folder below Sources, and what it may import beside the standard library.
@@ -27,7 +27,10 @@ import Testing
         ("Adapters/HTTPClient", ["CCurl", "Glibc"]),
         ("Adapters/Failpoints", ["Glibc"]),
         ("Adapters/PostgresStore", ["CPostgres", "Glibc", "Model"]),
-        ("Adapters/SQLiteStore", ["CSQLite", "Glibc", "Failpoints", "Model", "Wire"]),
+        (
+            "Adapters/SQLiteStore",
+            ["CSQLite", "Glibc", "Darwin", "Failpoints", "Model", "Wire"]
+        ),
         ("Server/Telemetry", ["EventLoop", "Glibc"]),
         (
             "Server/StoreService",
@@ -77,8 +80,8 @@ import Testing
         (
             "ApplePlatform",
             [
-                "RouseClient", "AppLife", "Wire", "Model", "Foundation", "Network", "Security",
-                "UserNotifications", "UIKit",
+                "RouseClient", "AppLife", "SyncClient", "SQLiteStore", "Wire", "Model",
+                "Foundation", "Network", "Security", "UserNotifications", "UIKit",
             ]
         ),
         ("Tools/DeviceModel", ["Model"]),
@@ -188,7 +191,9 @@ import Testing
         let written = #/arget\(name:"(\w+)",dependencies:\[([^\]]*)\]/#
         var table: [String: Set<String>] = [:]
         func note(_ name: Substring, _ list: Substring?) {
-            let names = (list ?? "").split(separator: ",").map { $0.filter { $0 != "\"" } }
+            let names = (list ?? "").split(separator: ",").map { name in
+                name.replacing("onApple(", with: "").filter { $0 != "\"" && $0 != ")" }
+            }
             table[String(name)] = Set(names)
         }
         for match in text.matches(of: plain) { note(match.1, match.2) }

@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Ports that nothing listens on now.
-    private static func freePorts(_ count: Int) throws -> [Int] {
+    static func freePorts(_ count: Int) throws -> [Int] {
         var sockets: [Int32] = []
         defer { for one in sockets { close(one) } }
         return try (0..<count).map { _ in

@@ -1,6 +1,11 @@
 import CSQLite
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// One open database handle: its only owner. Used by one thread at a time.
 final class Connection {

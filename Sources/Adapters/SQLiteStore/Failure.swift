@@ -1,6 +1,11 @@
 import CSQLite
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// What an SQLite result code means for the store, and for the handle it came from.
 struct Failure {

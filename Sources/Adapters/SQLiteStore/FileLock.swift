@@ -1,5 +1,10 @@
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The right to write a database: an exclusive lock on a file beside it. Held by the open file,
 /// so that it ends with the process however that ends; the file itself stays, because removing
@@ -14,7 +19,7 @@ final class FileLock {
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let reason = errno
-            Glibc.close(descriptor)
+            close(descriptor)
             throw .unavailable(
                 reason == EWOULDBLOCK
                     ? "\(path) is locked: another process has this database open for writing"
@@ -40,5 +45,5 @@ final class FileLock {
         }
     }
 
-    deinit { Glibc.close(descriptor) }
+    deinit { close(descriptor) }
 }

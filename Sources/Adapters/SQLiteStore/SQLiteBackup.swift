@@ -1,6 +1,11 @@
 import CSQLite
-import Glibc
 public import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Copies of a store's file: made beside a server that goes on writing, checked, and put in a
 /// store's place.

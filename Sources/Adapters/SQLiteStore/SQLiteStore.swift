@@ -1,6 +1,11 @@
 import Failpoints
-import Glibc
 public import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The `Store` contract in one SQLite file: write-ahead journal, synced at every commit, one
 /// connection for all writes and checkpoints, readers beside it.

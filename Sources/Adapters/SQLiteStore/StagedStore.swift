@@ -1,5 +1,10 @@
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// A whole, synced store that waits under `path.restored` to become the one at `path`.
 ///
@@ -125,10 +130,12 @@ enum FileSteps {
     /// The file has its new name, on disk.
     static func rename(_ path: String, to name: String, replaces: Bool) throws(StoreError) {
         if replaces {
-            guard Glibc.rename(path, name) == 0 else { throw failure(name, "cannot be put there") }
+            guard SystemCalls.rename(path, name) == 0 else {
+                throw failure(name, "cannot be put there")
+            }
         } else {
             // Unlike a rename it fails where there is a file of this name.
-            guard Glibc.link(path, name) == 0 else { throw failure(name, "cannot be made") }
+            guard SystemCalls.link(path, name) == 0 else { throw failure(name, "cannot be made") }
             unlink(path)
         }
         try syncDirectory(of: name)
@@ -136,7 +143,7 @@ enum FileSteps {
 
     /// A second name for the file.
     static func link(_ path: String, to name: String) throws(StoreError) {
-        guard Glibc.link(path, name) == 0 else { throw failure(name, "cannot be linked") }
+        guard SystemCalls.link(path, name) == 0 else { throw failure(name, "cannot be linked") }
     }
 
     static func beginning(of path: String, bytes: Int) throws(StoreError) -> [UInt8] {

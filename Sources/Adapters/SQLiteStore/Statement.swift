@@ -1,6 +1,11 @@
 import CSQLite
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// A compiled statement; `Connection` finalizes it.
 final class Statement {

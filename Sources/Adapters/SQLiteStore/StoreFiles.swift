@@ -1,5 +1,10 @@
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Which files a store has open, by inode. A file that was deleted or replaced while it is open
 /// still takes everything, and nothing of it is there after the next start: before each commit the

@@ -1,6 +1,11 @@
 import CSQLite
-import Glibc
 import Model
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Opens the one connection for all writes and all checkpoints.
 ///
@@ -65,9 +70,9 @@ enum WriterConnection {
 
     /// Creates the file with a mode that keeps others out; SQLite gives the journal the same.
     static func createFile(_ path: String) throws(StoreError) {
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let descriptor = SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if descriptor >= 0 {
-            Glibc.close(descriptor)
+            close(descriptor)
         } else if errno != EEXIST {
             throw .unavailable("\(path): cannot create (errno \(errno))")
         }

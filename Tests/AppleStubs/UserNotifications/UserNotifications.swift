@@ -109,3 +109,12 @@ extension NSString {
         forKey key: String, arguments: [Any]?
     ) -> String { fatalError() }
 }
+
+open class UNNotificationServiceExtension: NSObject {
+    public override init() { fatalError() }
+    open func didReceive(
+        _ request: UNNotificationRequest,
+        withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
+    ) { fatalError() }
+    open func serviceExtensionTimeWillExpire() { fatalError() }
+}
