@@ -14,12 +14,7 @@
 
         public func delivered() async -> [DeliveredNotification] {
             await center.deliveredNotifications().sorted { $0.date < $1.date }.map {
-                let content = $0.request.content
-                let subject = content.userInfo["rouse"] as? [String: Any]
-                return DeliveredNotification(
-                    identifier: $0.request.identifier,
-                    object: (subject?["o"] as? String).flatMap { MessageID(text: $0) },
-                    conversation: (subject?["c"] as? String).flatMap { ConversationID(text: $0) })
+                DeliveredNotification($0)
             }
         }
 
@@ -38,6 +33,28 @@
 
         public func setBadge(_ count: UInt32) async {
             try? await center.setBadgeCount(Int(count))
+        }
+    }
+
+    extension Rouse {
+        /// `userNotificationCenter(_:willPresent:)`: an app that does not forward it sees none of
+        /// what comes while it is in front, its own notifications among it.
+        public nonisolated(nonsending) func presentation(
+            of notification: UNNotification
+        ) async -> UNNotificationPresentationOptions {
+            let shown = DeliveredNotification(notification)
+            return await presents(shown) ? [.banner, .list, .sound] : []
+        }
+    }
+
+    extension DeliveredNotification {
+        fileprivate init(_ notification: UNNotification) {
+            let content = notification.request.content
+            let subject = content.userInfo["rouse"] as? [String: Any]
+            self.init(
+                identifier: notification.request.identifier,
+                object: (subject?["o"] as? String).flatMap { MessageID(text: $0) },
+                conversation: (subject?["c"] as? String).flatMap { ConversationID(text: $0) })
         }
     }
 

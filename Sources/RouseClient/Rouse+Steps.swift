@@ -221,6 +221,20 @@ extension Rouse {
 }
 
 extension Rouse {
+    /// A notification came while the app is in front: whether its person is to see it there. To be
+    /// asked for each, the app's own among them: what an app does not ask for, the system does
+    /// not show in front.
+    public func presents(_ notification: DeliveredNotification) -> Bool {
+        var standing = NotificationStanding.unknown
+        if let object = notification.object {
+            // A store that cannot be read knows nothing of it.
+            let known = try? store?.standing(
+                of: object, in: notification.conversation, at: clock.wall)
+            standing = known ?? .unknown
+        }
+        return life.presents(notification.conversation, standing: standing)
+    }
+
     func look() async -> AppInput {
         let standing = await phone.delivered()
         guard let store else { return .storeFailed }

@@ -43,7 +43,8 @@ extension TableLocalStore {
                             object: owed.object, conversation: owed.conversation, title: "",
                             body: ""),
                     standing: standing ?? .missing,
-                    isEdited: owed.entry.map { $0.isEdited } ?? false))
+                    isEdited: owed.entry.map { $0.isEdited } ?? false,
+                    wasAlerted: owed.wasAlerted))
         }
         return screen
     }

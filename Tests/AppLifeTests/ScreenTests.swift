@@ -39,6 +39,49 @@ import Wire
         #expect(system.take() == ["replace 1", "show 2"])
     }
 
+    @Test("an edit of what the server alerted replaces what stands, and rings for nobody")
+    func anEditOfAnAlertReplacesItOnly() {
+        var system = awake()
+        system.screen = [1]
+        (system.edited, system.alerted) = ([1, 2], [1, 2])
+        system.apply(1, 2)
+        // The second was put aside by its person.
+        #expect(system.take() == ["replace 1"])
+        #expect(system.owed.isEmpty)
+    }
+
+    @Test("a text that was taken back stands nowhere: not beside the app, nor muted")
+    func anEditReplacesInFrontAndMutedToo() {
+        var system = System()
+        system.screen = [1, 2]
+        system.give(.launched, .becameActive, .onScreen(.everything))
+        _ = system.take()
+        system.edited = [1, 2, 3]
+        system.apply(1, 3)
+        #expect(system.take() == ["replace 1"])
+        system.standings[2] = .muted
+        system.owed = [2]
+        system.give(.enteredBackground(until: system.now + 5_000), .applied)
+        #expect(system.take() == ["tell background", "replace 2"])
+    }
+
+    @Test("an alert that comes in front is shown, unless its person sees it or it is over")
+    func anAlertInFrontIsPresented() {
+        var system = System()
+        let other = ConversationID(high: 1, low: 1)
+        system.give(.launched, .becameActive, .onScreen(.conversation(System.room)))
+        for standing in [NotificationStanding.shows, .missing, .unknown] {
+            #expect(system.life.presents(other, standing: standing))
+            #expect(system.life.presents(nil, standing: standing))
+            #expect(!system.life.presents(System.room, standing: standing))
+        }
+        #expect(!system.life.presents(other, standing: .over))
+        #expect(!system.life.presents(other, standing: .muted))
+        // Covered, nobody sees it.
+        system.give(.resignedActive)
+        #expect(system.life.presents(System.room, standing: .shows))
+    }
+
     @Test("in front nothing is shown of what is on the screen, and everything else is")
     func inFrontOnlyWhatIsNotOnTheScreen() {
         var system = System()

@@ -13,6 +13,8 @@ struct System {
     var owed: [UInt64] = []
     /// Those of them whose text was edited.
     var edited: Set<UInt64> = []
+    /// Those of them of which the server had alerted.
+    var alerted: Set<UInt64> = []
     /// Numbers of the objects on the screen, oldest first.
     var screen: [UInt64] = []
     private(set) var icon: UInt32 = 0
@@ -92,7 +94,7 @@ struct System {
                                 object: Self.object($0), conversation: Self.room, title: "",
                                 body: ""),
                             standing: standings[$0] ?? .missing,
-                            isEdited: edited.contains($0))
+                            isEdited: edited.contains($0), wasAlerted: alerted.contains($0))
                     }))
         case .show(let notice):
             let number = notice.object.low

@@ -108,6 +108,50 @@ import Wire
         #expect(stage.phone.screen == Array(1...60))
     }
 
+    private func alerted(_ entry: Entry, editedAt moment: UInt64 = 0) -> Entry {
+        var entry = entry
+        entry.alerted = true
+        if case .message(var state) = entry.body, moment > 0 {
+            state.editedMs = moment
+            entry.body = .message(state)
+        }
+        return entry
+    }
+
+    @Test("an edit of what the server alerted replaces the alert, and shows nothing anew")
+    func anEditOfAnAlert() async throws {
+        let stage = try Stage()
+        stage.phone.alert(Stage.message(1))
+        for number in 1...2 as ClosedRange<UInt64> {
+            stage.server.publish(
+                alerted(Stage.message(number, body: "better"), editedAt: 5), unread: 2)
+        }
+        #expect(await stage.process().woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.screen == [1])
+        #expect(stage.phone.notices.map(\.body) == ["better"])
+        #expect(stage.phone.notices.map(\.sound) == [nil])
+    }
+
+    @Test("an alert that was on its way when the app was opened is shown in front")
+    func anAlertOnItsWay() async throws {
+        let stage = try Stage()
+        stage.server.publish(alerted(Stage.message(1)), unread: 1)
+        let rouse = stage.process()
+        await rouse.scene(.active)
+        #expect(await rouse.woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.screen.isEmpty)
+        let alert = DeliveredNotification(
+            identifier: "1", object: MessageID(high: 0, low: 1), conversation: Stage.room)
+        #expect(await rouse.presents(alert))
+        await rouse.onScreen(.conversation(Stage.room))
+        #expect(await rouse.woken(by: nil, within: 30_000) == .noData)
+        #expect(await !rouse.presents(alert))
+        await rouse.onScreen(.nothing)
+        stage.server.publish(Stage.readMark(through: 1, seq: 20), unread: 0)
+        #expect(await rouse.woken(by: nil, within: 30_000) == .newData)
+        #expect(await !rouse.presents(alert))
+    }
+
     @Test("before first unlock the wake fails, and the next one brings everything")
     func locked() async throws {
         let stage = try Stage()

@@ -91,6 +91,17 @@ final class FakePhone: RousePhone {
     /// Everything that was shown.
     var notices: [AppNotice] { state.withLock { $0.notices } }
 
+    /// The server has alerted of it.
+    func alert(_ entry: Entry) {
+        guard let object = MessageID(entry.object) else { return }
+        state.withLock {
+            $0.screen.append(
+                DeliveredNotification(
+                    identifier: object.description, object: object,
+                    conversation: entry.conversation))
+        }
+    }
+
     func note(_ words: String) { state.withLock { $0.log.append(words) } }
 
     func delivered() async -> [DeliveredNotification] {

@@ -239,16 +239,36 @@ extension AppLife {
         for owed in screen.owed {
             var notice = owed.notice
             settled.append(notice.object)
-            guard owed.standing == .shows, !sees(notice.conversation) else { continue }
+            guard owed.standing == .shows || owed.standing == .muted else { continue }
             if standing.contains(ExactText(notice.identifier)) {
+                // Also of what is muted, or on the screen: nothing stands with a text that was
+                // taken back.
                 guard owed.isEdited else { continue }
                 notice.isQuiet = true
+            } else if owed.standing == .muted || owed.wasAlerted || sees(notice.conversation) {
+                continue
             }
             actions.append(.show(notice))
         }
         // After they are shown: a process that is killed in between shows them again, under the
         // same identifiers, rather than never.
         if !settled.isEmpty { actions.append(.settle(settled)) }
+    }
+
+    /// Whether the system shows a notification that comes while the app is in front, whoever has
+    /// sent it: an alert that was under way when the app was opened is told by nobody else, since
+    /// the feed says that the server alerted it.
+    ///
+    /// - Parameters:
+    ///   - conversation: of what it is about; `nil`: none.
+    ///   - standing: of what it is about, as far as the store knows.
+    public func presents(
+        _ conversation: ConversationID?, standing: NotificationStanding
+    ) -> Bool {
+        switch standing {
+        case .over, .muted: false
+        case .shows, .missing, .unknown: !sees(conversation)
+        }
     }
 
     /// The person looks at it already.

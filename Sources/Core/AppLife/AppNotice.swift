@@ -85,13 +85,18 @@ public struct AppScreen: Equatable, Sendable {
         public var standing: NotificationStanding
         /// Its text is not the one that it came with.
         public var isEdited: Bool
+        /// The server alerted of it before it was edited: if that does not stand, the person has
+        /// done with it.
+        public var wasAlerted: Bool
 
         public init(
-            _ notice: AppNotice, standing: NotificationStanding, isEdited: Bool = false
+            _ notice: AppNotice, standing: NotificationStanding, isEdited: Bool = false,
+            wasAlerted: Bool = false
         ) {
             self.notice = notice
             self.standing = standing
             self.isEdited = isEdited
+            self.wasAlerted = wasAlerted
         }
     }
 

@@ -44,6 +44,12 @@ extension Entry {
         }
     }
 
+    /// The server alerted of it with an earlier text. Of an older history nothing is marked so.
+    var isEditOfAlerted: Bool {
+        guard alerted, seq > 0, case .message(let message) = body else { return false }
+        return message.editedMs > 0
+    }
+
     /// - Parameter history: up to here the feed came with a first sync or a reset.
     func isNews(to user: String, above history: UInt64) -> Bool {
         // Pages beside the feed name no `seq` (HIS-2).

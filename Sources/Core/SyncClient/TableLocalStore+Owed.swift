@@ -8,6 +8,9 @@ public struct OwedEntry: Equatable, Sendable {
     public var conversation: ConversationID?
     /// As it is stored now; `nil`: it is gone.
     public var entry: Entry?
+    /// The server alerted of it, and it was edited since: what stands takes the new text, and
+    /// nothing is shown anew.
+    public var wasAlerted = false
 }
 
 // What the app owes its user: written in the transaction that makes an entry durable, so that a
@@ -32,7 +35,9 @@ extension TableLocalStore {
                 var entry: Entry?
                 if let row { entry = try Self.decoded(row.entry) as Entry }
                 owed.append(
-                    OwedEntry(object: one.object, conversation: one.conversation, entry: entry))
+                    OwedEntry(
+                        object: one.object, conversation: one.conversation, entry: entry,
+                        wasAlerted: one.wasAlerted))
             }
             return owed
         }
@@ -61,13 +66,20 @@ extension TableLocalStore {
         } else {
             through = try fact(Fact.history, transaction)?.number ?? 0
         }
-        let news = applied.filter { $0.mayNotify && $0.isNews(to: user, above: through) }
+        let news = applied.filter {
+            $0.mayNotify && ($0.isEditOfAlerted || $0.isNews(to: user, above: through))
+        }
         guard !news.isEmpty else { return }
         var keys = try owedKeys(transaction)
         for entry in news {
             guard let object = MessageID(entry.object) else { continue }
+            // Owed already, it was not alerted when it came: it is told as new.
+            let isOwed = keys.contains { $0.object == object && !$0.wasAlerted }
             keys.removeAll { $0.object == object }
-            keys.append(OwedKey(object: object, conversation: entry.conversation))
+            keys.append(
+                OwedKey(
+                    object: object, conversation: entry.conversation,
+                    wasAlerted: entry.alerted && !isOwed))
         }
         try putOwed(Array(keys.suffix(owedMax)), transaction)
     }
@@ -75,10 +87,11 @@ extension TableLocalStore {
     private struct OwedKey {
         var object: MessageID
         var conversation: ConversationID?
+        var wasAlerted = false
     }
 
-    /// One row holds all: 16 bytes of the object, a byte that says whether it has a conversation,
-    /// and 16 of that.
+    /// One row holds all: 16 bytes of the object, a byte with 1 if it has a conversation and 2 if
+    /// it was alerted, and 16 of the conversation.
     private static let owedBytes = 33
 
     private static func owedKeys(_ snapshot: any StoreSnapshot) throws(StoreError) -> [OwedKey] {
@@ -90,7 +103,8 @@ extension TableLocalStore {
             guard let object = MessageID(Array(bytes[start..<start + 16])) else { return nil }
             let conversation = ConversationID(Array(bytes[start + 17..<start + owedBytes]))
             return OwedKey(
-                object: object, conversation: bytes[start + 16] == 1 ? conversation : nil)
+                object: object, conversation: bytes[start + 16] & 1 == 1 ? conversation : nil,
+                wasAlerted: bytes[start + 16] & 2 == 2)
         }
     }
 
@@ -105,7 +119,7 @@ extension TableLocalStore {
         bytes.reserveCapacity(keys.count * owedBytes)
         for key in keys {
             bytes += key.object.bytes
-            bytes.append(key.conversation == nil ? 0 : 1)
+            bytes.append((key.conversation == nil ? 0 : 1) | (key.wasAlerted ? 2 : 0))
             bytes += key.conversation?.bytes ?? none
         }
         try transaction.put(LocalStateRecord(name: Fact.owed, bytes: bytes))

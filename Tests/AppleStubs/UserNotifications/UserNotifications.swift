@@ -97,6 +97,10 @@ open class UNNotificationResponse: NSObject {
 }
 
 open class UNUserNotificationCenter: NSObject {
+    open weak var delegate: (any UNUserNotificationCenterDelegate)? {
+        get { fatalError() }
+        set { fatalError() }
+    }
     open class func current() -> UNUserNotificationCenter { fatalError() }
     open func deliveredNotifications() async -> [UNNotification] { fatalError() }
     open func add(_ request: UNNotificationRequest) async throws { fatalError() }
@@ -117,4 +121,21 @@ open class UNNotificationServiceExtension: NSObject {
         withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
     ) { fatalError() }
     open func serviceExtensionTimeWillExpire() { fatalError() }
+}
+
+public struct UNNotificationPresentationOptions: OptionSet, Sendable {
+    public let rawValue: UInt
+    public init(rawValue: UInt) { fatalError() }
+    public static var badge: Self { fatalError() }
+    public static var sound: Self { fatalError() }
+    public static var list: Self { fatalError() }
+    public static var banner: Self { fatalError() }
+}
+
+// Its methods are optional; here only those that are forwarded are declared.
+@MainActor
+public protocol UNUserNotificationCenterDelegate: NSObjectProtocol {
+    func userNotificationCenter(
+        _ center: UNUserNotificationCenter, willPresent notification: UNNotification
+    ) async -> UNNotificationPresentationOptions
 }
