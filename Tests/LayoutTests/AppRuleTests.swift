@@ -5,12 +5,16 @@ import Testing
 @Suite struct AppRuleTests {
     private static let title = "## The app's half"
 
+    /// The first table below the title; AppTableTests carry out the second.
+    private static func rules(in page: String) -> [(rule: String, tests: [String])] {
+        let half = page.components(separatedBy: title).last ?? ""
+        return WakeRuleTests.rules(in: half.components(separatedBy: "\n### ").first ?? "")
+    }
+
     @Test func everyRuleOfTheAppIsHeldByTestsThatExist() throws {
         let page = WakeRuleTests.root.appendingPathComponent("Protocol/push.md")
         let text = try String(contentsOf: page, encoding: .utf8)
-        let parts = text.components(separatedBy: Self.title)
-        #expect(parts.count == 2)
-        let rules = WakeRuleTests.rules(in: parts.last ?? "")
+        let rules = Self.rules(in: text)
         #expect(rules.count >= 15)
         let known = try WakeRuleTests.functions()
         for (rule, tests) in rules {
@@ -22,7 +26,7 @@ import Testing
     @Test func everyTestOfTheAppStandsInItsTable() throws {
         let page = WakeRuleTests.root.appendingPathComponent("Protocol/push.md")
         let text = try String(contentsOf: page, encoding: .utf8)
-        let rules = WakeRuleTests.rules(in: text.components(separatedBy: Self.title).last ?? "")
+        let rules = Self.rules(in: text)
         let named = Set(rules.flatMap(\.tests))
         for file in ["WakeTests", "ScreenTests"] {
             let tests = WakeRuleTests.root.appendingPathComponent(
