@@ -245,7 +245,7 @@ let package = Package(
             "SimulationTests",
             [
                 "Model", "Wire", "Wake", "WorkingSet", "Feed", "SyncServer", "SyncClient",
-                "MemoryStore",
+                "MemoryStore", "RouseClient", "AppLife", "DeviceModel",
             ]),
         test(
             "SyncTests", ["SyncServer", "SyncClient", "Feed", "Wire", "Model", "MemoryStore"]),

@@ -542,7 +542,7 @@ final class SimulatedDevice {
     }
 }
 
-private func base64URL(_ bytes: [UInt8]) -> String {
+func base64URL(_ bytes: [UInt8]) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     var text: [UInt8] = []
     var bits = 0

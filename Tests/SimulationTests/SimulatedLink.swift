@@ -12,7 +12,7 @@ final class SimulatedLink {
     }
 
     let number: UInt64
-    private unowned let simulation: Simulation
+    private unowned let simulation: any SimulatedWorld
     private var handlers: [End: Handlers] = [:]
     private var arrivals: [End: Instant] = [:]
     /// Ends that hear nothing any more.
@@ -22,7 +22,7 @@ final class SimulatedLink {
     /// Bytes that arrived at the device: what its TCP took.
     private(set) var takenByDevice: UInt64 = 0
 
-    init(_ number: UInt64, _ simulation: Simulation) {
+    init(_ number: UInt64, _ simulation: any SimulatedWorld) {
         self.number = number
         self.simulation = simulation
     }

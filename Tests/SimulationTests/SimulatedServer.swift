@@ -28,10 +28,11 @@ final class SimulatedServer {
 
     private struct Job {
         let request: StoreRequest
-        let answer: (Result<StoreOutcome, StoreError>) throws -> Void
+        /// `nil`: nobody waits for it.
+        let answer: ((Result<StoreOutcome, StoreError>) throws -> Void)?
     }
 
-    private unowned let simulation: Simulation
+    private unowned let simulation: any SimulatedWorld
     private(set) var store: MemoryStore
     private var backup: MemoryStore?
     private var epochs: UInt64 = 77
@@ -46,8 +47,10 @@ final class SimulatedServer {
     private(set) var life: UInt64 = 0
     private(set) var isUp = false
     private var pushesInFlight = 0
+    private var dutiesDue = Instant(milliseconds: 0)
+    private var lastDuties: UInt64 = 0
 
-    init(_ simulation: Simulation) {
+    init(_ simulation: any SimulatedWorld) {
         self.simulation = simulation
         store = MemoryStore(
             tables: Schema.tables, lockRanks: Schema.lockRanks, clock: simulation.clock.wall)
@@ -80,6 +83,7 @@ final class SimulatedServer {
         let results = try store.commit(
             [.start(boot: boot, epochHalf: epochs)], through: known, limits: simulation.limits)
         _ = try results.first?.get()
+        guard simulation.nextDuties == nil else { return duties() }
         for (request, every) in [
             (StoreRequest.continueFanOut(recipients: 3), Milliseconds(100)),
             (.coalesceReceipts(users: 8), 250), (.sweepWakes(rows: 64), 1_000),
@@ -131,6 +135,25 @@ final class SimulatedServer {
         }
     }
 
+    /// All of them in one transaction, when the world says, and soon after others have written.
+    private func duties() {
+        guard let pause = simulation.nextDuties else { return }
+        lastDuties += 1
+        let number = lastDuties
+        dutiesDue = clock.now + pause
+        later(pause) { [unowned self] in
+            guard number == self.lastDuties else { return }
+            for request in [
+                StoreRequest.continueFanOut(recipients: 8), .continueDeletions(rows: 100),
+                .coalesceReceipts(users: 8), .sweepWakes(rows: 64), .keepAlive,
+            ] {
+                self.jobs.append(Job(request: request, answer: nil))
+            }
+            self.claimOnce()
+            self.duties()
+        }
+    }
+
     // MARK: The store
 
     func ask(
@@ -139,6 +162,7 @@ final class SimulatedServer {
     ) {
         jobs.append(Job(request: request, answer: answer))
         commitSoon()
+        if let pause = simulation.nextDuties, clock.now + pause < dutiesDue { duties() }
     }
 
     private func commitSoon() {
@@ -179,7 +203,8 @@ final class SimulatedServer {
         tellHub(outcomes)
         // Killed between the commit and the answers, now and then.
         for (job, outcome) in zip(batch, outcomes) {
-            later(simulation.chance.upTo(3)) { try job.answer(outcome) }
+            guard let answer = job.answer else { continue }
+            later(simulation.chance.upTo(3)) { try answer(outcome) }
         }
         isCommitting = false
         commitSoon()
@@ -292,8 +317,9 @@ final class SimulatedServer {
         let isClearing = batch.contains {
             if case .enforceRetention = $0.request { true } else { false }
         }
+        guard !simulation.watched.isEmpty else { return }
         var users: Set<UserID> = []
-        if isClearing { users = Set(simulation.devices.map { UserID($0.user) }) }
+        if isClearing { users = Set(simulation.watched.map { UserID($0) }) }
         for case .success(let outcome) in outcomes {
             users.formUnion(outcome.effects.changes.all.map(\.user))
         }
@@ -309,7 +335,7 @@ final class SimulatedServer {
         while case .page(let page)? = try read(
             .page(
                 PageQuery(
-                    app: Simulation.app, user: user, device: DeviceID(high: 0, low: 0),
+                    app: simulation.app, user: user, device: DeviceID(high: 0, low: 0),
                     after: after, bytes: 1 << 20)))
         {
             entries += page.entries
@@ -459,7 +485,7 @@ final class SimulatedServer {
                 guard let self, let connection else { return }
                 let words = token.split(separator: " ").map(String.init)
                 let claims = IdentityClaims(
-                    issuer: "backend", subject: words[0], audience: [Simulation.app.name],
+                    issuer: "backend", subject: words[0], audience: [simulation.app.name],
                     nonce: words[1],
                     expiresAt: Int64(self.clock.wall.milliseconds / 1_000) + 60)
                 let wall = self.clock.wall
@@ -529,27 +555,30 @@ final class SimulatedServer {
 
     private func claim() {
         later(simulation.isCalm ? 1_000 : 200) { [unowned self] in
-            let free = 8 - self.pushesInFlight
-            if free > 0 {
-                let ids = (0..<free).map { _ in
-                    WakeID(high: self.simulation.chance.next(), low: self.simulation.chance.next())
-                }
-                self.ask(.claimPushes(ClaimPushes(boot: self.boot, streams: free, ids: ids))) {
-                    [unowned self] result in
-                    guard case .success(let outcome) = result,
-                        case .pushes(let claimed) = outcome.answer
-                    else { return }
-                    for job in claimed.jobs { self.push(job) }
-                }
-            }
+            self.claimOnce()
             self.claim()
+        }
+    }
+
+    private func claimOnce() {
+        let free = 8 - pushesInFlight
+        guard free > 0 else { return }
+        let ids = (0..<free).map { _ in
+            WakeID(high: simulation.chance.next(), low: simulation.chance.next())
+        }
+        ask(.claimPushes(ClaimPushes(boot: boot, streams: free, ids: ids))) {
+            [unowned self] result in
+            guard case .success(let outcome) = result,
+                case .pushes(let claimed) = outcome.answer
+            else { return }
+            for job in claimed.jobs { self.push(job) }
         }
     }
 
     private func push(_ job: PushJob) {
         pushesInFlight += 1
         simulation.reached.count("a \(job.kind) push")
-        simulation.apns.push(job.request) { [weak self, life] reply in
+        simulation.push(job.request) { [weak self, life] reply in
             guard let self, self.life == life else { return }
             self.later(self.simulation.chance.upTo(50)) {
                 self.pushesInFlight -= 1

@@ -38,7 +38,7 @@ enum Defect: CaseIterable {
 /// The real core under virtual time: server sessions, rules, wakes, client halves; faulty links,
 /// a store that fails, a server that is killed, phones with a life of their own. First a phase of
 /// faults, then calm, in which everything must come right (P1 to P7).
-final class Simulation {
+final class Simulation: SimulatedWorld {
     static let app = AppID("chat")
     /// How long the faults last.
     static let stormy: Milliseconds = 180_000
@@ -135,6 +135,14 @@ final class Simulation {
                 devices.append(SimulatedDevice(id, of: user, self))
             }
         }
+    }
+
+    var app: AppID { Self.app }
+    var nextDuties: Milliseconds? { nil }
+    var watched: [String] { devices.map(\.user) }
+
+    func push(_ request: PushRequest, _ answer: @escaping (PushReply) -> Void) {
+        apns.push(request, answer)
     }
 
     func others(than user: UserID) -> [UserID] {
@@ -455,14 +463,6 @@ final class Simulation {
 
     private func conversations() throws -> [ConversationID] {
         try rows(ConversationRecord.self).filter { $0.deletedAt == nil }.map(\.conversation)
-    }
-
-    func rows<R: Record>(_ type: R.Type) throws -> [R] {
-        var found: [R] = []
-        try server.store.read { snapshot throws(StoreError) in
-            found = try snapshot.records(type, Scan(limit: 1_000_000))
-        }
-        return found
     }
 
     // MARK: What is observed

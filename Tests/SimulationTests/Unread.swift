@@ -41,20 +41,6 @@ extension Simulation {
             }
         }
     }
-
-    /// `unread` of a DELTA.
-    func shown(to user: UserID) throws -> UInt64 {
-        var reading = StoreReading.nothing
-        let query = PageQuery(
-            app: Self.app, user: user, device: DeviceID(high: 0, low: 0), after: .max >> 1,
-            bytes: 1_000)
-        try server.store.read { snapshot throws(StoreError) in
-            reading = try Rules.read(
-                .page(query), in: snapshot, now: self.clock.wall, limits: self.limits)
-        }
-        guard case .page(let page) = reading else { return 0 }
-        return page.unread
-    }
 }
 
 /// The rows that decide what is unread, read together.
@@ -65,7 +51,7 @@ struct UnreadTruth {
     private let marks: [ReadMarkRecord]
     private let ended: Set<ConversationID>
 
-    init(_ simulation: Simulation) throws {
+    init(_ simulation: any SimulatedWorld) throws {
         members = try simulation.rows(ParticipantRecord.self)
         messages = Dictionary(
             uniqueKeysWithValues: try simulation.rows(MessageRecord.self).map {
