@@ -115,4 +115,27 @@ import Wire
         #expect(kept.count == Int(AuditRecord.countMax))
         #expect(kept.max() == AuditRecord.countMax + 4)
     }
+
+    @Test("changes that are refused push out each other, and nothing that was carried out")
+    func refusedApart() throws {
+        func change(_ status: UInt64) throws {
+            try world.expectDone(.settleAudit(try note("PATCH"), status: status))
+        }
+        try change(200)
+        // One that is under way, and one that a server noted as refused at once.
+        let open = try note("DELETE")
+        try world.ask(
+            .administer(.noteAudit(AuditNote(actor: "anna", action: "POST", status: 401))))
+        for _ in 0..<AuditRecord.countMax + 5 { try change(403) }
+        let rows = try world.all(AuditRecord.self)
+        #expect(rows.filter { $0.status == 403 }.count == Int(AuditRecord.refusedMax))
+        #expect(rows.filter { $0.status == 401 }.isEmpty)
+        #expect(rows.map(\.number).contains(1), "what was carried out has gone")
+        _ = open
+        for _ in 0..<AuditRecord.countMax { try change(200) }
+        let later = try world.all(AuditRecord.self)
+        #expect(later.filter { $0.status == 200 }.count == Int(AuditRecord.countMax))
+        #expect(later.filter { $0.status == 403 }.count == Int(AuditRecord.refusedMax))
+        #expect(!later.map(\.number).contains(1))
+    }
 }

@@ -54,9 +54,11 @@ extension ConsoleTokenRecord {
 }
 
 /// A change that an operator asked for, written down before it is carried out: there is none
-/// without its row. 90 days, and of more than `countMax` the newest.
+/// without its row. 90 days, and of more than `countMax` the newest; those that were refused are bounded
+/// apart, so that nobody who may do nothing can push out what was done.
 public struct AuditRecord: Record, Equatable {
     public static let countMax: UInt64 = 10_000
+    public static let refusedMax: UInt64 = 1_000
     static let lifetime: Milliseconds = 90 * 86_400_000
 
     /// Rises in the order of the requests.
@@ -72,6 +74,11 @@ public struct AuditRecord: Record, Equatable {
     public var detail: String
     /// HTTP status of the answer; 0: it was under way when the server ended, or still is.
     public var status: UInt64
+    /// Its number again as long as nobody told what came of it.
+    var pending: UInt64?
+    /// Its place among those carried out, or else among those refused.
+    var taken: UInt64?
+    var refused: UInt64?
 
     init(_ note: AuditNote, number: UInt64, at: Timestamp) {
         self.number = number
@@ -86,7 +93,13 @@ public struct AuditRecord: Record, Equatable {
 
 extension AuditRecord {
     public static let table = Table(
-        "audit", of: Self.self, indexes: [TableIndex("audit_by_expiry", on: "expires_at")],
+        "audit", of: Self.self,
+        indexes: [
+            TableIndex("audit_by_expiry", on: "expires_at"),
+            TableIndex("audit_by_pending", on: "pending", present: "pending"),
+            TableIndex("audit_by_taken", on: "taken", present: "taken"),
+            TableIndex("audit_by_refused", on: "refused", present: "refused"),
+        ],
         retention: .until(column: "expires_at", index: "audit_by_expiry"), since: 7)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
@@ -98,6 +111,9 @@ extension AuditRecord {
         detail = c.value("detail", row?.detail)
         status = c.value("status", row?.status)
         c.derived("expires_at", row.map { $0.at + Self.lifetime })
+        pending = c.value("pending", row?.pending, since: 8)
+        taken = c.value("taken", row?.taken, since: 8)
+        refused = c.value("refused", row?.refused, since: 8)
     }
 }
 

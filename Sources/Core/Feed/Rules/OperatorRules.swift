@@ -2,8 +2,10 @@ import Model
 import Wire
 
 extension MetaRecord {
-    /// The number of the newest row of the audit log.
+    /// The number of the newest row of the audit log, and how many were refused and carried out.
     static let auditName = "audit"
+    static let auditRefusedName = "audit_refused"
+    static let auditTakenName = "audit_taken"
 }
 
 // Console tokens and the audit log.
@@ -35,32 +37,72 @@ extension Work {
     }
 
     func noteAudit(_ note: AuditNote) throws(RuleFailure) -> StoreAnswer {
-        let name: [ColumnValue] = [.text(MetaRecord.auditName)]
-        let number = (try record(MetaRecord.self, name, lock: .wait)?.number ?? 0) + 1
-        try put(MetaRecord(name: MetaRecord.auditName, number: number))
-        if number > AuditRecord.countMax {
-            let old = try records(
-                AuditRecord.self,
-                Scan(
-                    through: [.unsigned(number - AuditRecord.countMax)], limit: Self.auditDropped))
-            for row in old {
-                _ = try record(AuditRecord.self, row.rowKey, lock: .wait)
-                try delete(AuditRecord.self, row.rowKey)
-            }
+        let number = try next(MetaRecord.auditName)
+        var row = AuditRecord(note, number: number, at: now)
+        guard row.status == 0 else {
+            let old = try place(&row)
+            try put(row, isNew: true, droppingOf: old)
+            return .audited(number: number)
         }
-        let row = AuditRecord(note, number: number, at: now)
-        _ = try record(AuditRecord.self, row.rowKey, lock: .wait)
-        try put(row)
+        row.pending = number
+        // What a server that ended left.
+        try put(
+            row, isNew: true,
+            droppingOf: try rowsBeyond(number, AuditRecord.countMax, in: "audit_by_pending"))
         return .audited(number: number)
     }
 
     /// The row may have gone meanwhile: then there is nothing to say.
     func settleAudit(_ number: UInt64, status: UInt64) throws(RuleFailure) {
-        guard var row = try record(AuditRecord.self, [.unsigned(number)], lock: .wait) else {
-            return
-        }
+        guard var row = try record(AuditRecord.self, [.unsigned(number)]) else { return }
         row.status = status
-        try put(row)
+        // Numbers are waited for before rows.
+        let old = row.pending == nil ? [] : try place(&row)
+        try put(row, droppingOf: old)
+    }
+
+    /// Gives the row its place among those carried out, or else among those refused.
+    ///
+    /// - Returns: the rows that this leaves no room for.
+    private func place(_ row: inout AuditRecord) throws(RuleFailure) -> [AuditRecord] {
+        row.pending = nil
+        if row.status >= 400 {
+            let place = try next(MetaRecord.auditRefusedName)
+            row.refused = place
+            return try rowsBeyond(place, AuditRecord.refusedMax, in: "audit_by_refused")
+        }
+        let place = try next(MetaRecord.auditTakenName)
+        row.taken = place
+        return try rowsBeyond(place, AuditRecord.countMax, in: "audit_by_taken")
+    }
+
+    private func next(_ name: String) throws(RuleFailure) -> UInt64 {
+        let number = (try record(MetaRecord.self, [.text(name)], lock: .wait)?.number ?? 0) + 1
+        try put(MetaRecord(name: name, number: number))
+        return number
+    }
+
+    private func rowsBeyond(
+        _ newest: UInt64, _ most: UInt64, in index: String
+    ) throws(RuleFailure) -> [AuditRecord] {
+        guard newest > most else { return [] }
+        return try records(
+            AuditRecord.self,
+            Scan(index: index, through: [.unsigned(newest - most)], limit: Self.auditDropped))
+    }
+
+    private func put(
+        _ row: AuditRecord, isNew: Bool = false, droppingOf old: [AuditRecord]
+    ) throws(RuleFailure) {
+        let others = old.filter { $0.number != row.number }
+        for each in (others + [row]).sorted(by: { $0.number < $1.number }) {
+            let known = try record(AuditRecord.self, each.rowKey, lock: .wait)
+            guard each.number == row.number else {
+                if known != nil { try delete(AuditRecord.self, each.rowKey) }
+                continue
+            }
+            if isNew || known != nil { try put(row) }
+        }
     }
 }
 
