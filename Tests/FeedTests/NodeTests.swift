@@ -30,7 +30,9 @@ import Testing
     }
 
     /// What a beat tells its node.
-    private func standing(_ node: NodeBeat, _ connections: Int = 0) throws -> NodeStanding? {
+    @discardableResult private func standing(
+        _ node: NodeBeat, _ connections: Int = 0
+    ) throws -> NodeStanding? {
         var beat = node
         beat.connections = connections
         try world.ask(.beat(beat))
@@ -79,6 +81,90 @@ import Testing
         _ = try standing(first, 7)
         _ = try standing(second, 6)
         #expect(try order(.rebalance) == [])
+    }
+
+    @Test("nobody is sent to a node that ends")
+    func ends() throws {
+        var last = second
+        last.phase = .ending
+        #expect(try standing(first) == NodeStanding())
+        #expect(try standing(second)?.hasOthers == true)
+        #expect(try standing(first)?.hasOthers == true)
+        #expect(try standing(last)?.hasOthers == true)
+        #expect(try standing(first)?.hasOthers == false)
+        // Nor is it counted where devices are spread.
+        _ = try standing(first, 9)
+        _ = try standing(last, 1)
+        #expect(try order(.rebalance) == [])
+    }
+
+    @Test("the sessions of a node that ends in order are waited for from then on")
+    func endsInOrder() throws {
+        try start(first)
+        try start(second)
+        try world.login("anna", DeviceID(high: 1, low: 1))
+        var last = first
+        last.phase = .over
+        world.pass(1_000)
+        try world.ask(.beat(last))
+        #expect(try world.all(NodeRecord.self).map(\.name) == ["two"])
+        #expect(try expected == [world.now + 10_000])
+        // Nobody has to say it twice.
+        try world.ask(.beat(last))
+        #expect(try world.all(NodeRecord.self).map(\.name) == ["two"])
+    }
+
+    @Test("a node that was silent drains when it is there again, until it is told otherwise")
+    func drainsAfterSilence() throws {
+        try start(first)
+        try start(second)
+        try world.login("anna", DeviceID(high: 1, low: 1))
+        #expect(try order(.drain(name: "one")).count == 1)
+        for _ in 0..<20 {
+            world.pass(2_000)
+            try world.ask(.beat(second))
+        }
+        // Its devices are waited for once, and not with each beat.
+        #expect(try expected == [world.now - 30_000 + 10_000])
+        #expect(try standing(first)?.drains == true)
+        // A session of now is there, as those of others.
+        try world.login("anna", DeviceID(high: 1, low: 1))
+        #expect(try expected == [nil])
+        for _ in 0..<20 {
+            world.pass(2_000)
+            try world.ask(.beat(second))
+        }
+        #expect(try expected == [world.now - 30_000 + 10_000])
+        #expect(try order(.resume(name: "one")).map(\.drains) == [false])
+        #expect(try standing(first)?.drains == false)
+    }
+
+    @Test("the order to a node that never came back is dropped after a day")
+    func forgetsOrders() throws {
+        try start(first)
+        try start(second)
+        _ = try order(.drain(name: "one"))
+        func pass(_ hours: Int) throws {
+            world.pass(Milliseconds(hours) * 3_600_000)
+            for _ in 0..<10 {
+                world.pass(2_000)
+                try world.ask(.beat(second))
+            }
+        }
+        try pass(23)
+        #expect(try world.all(NodeRecord.self).map(\.name).sorted() == ["one", "two"])
+        try pass(1)
+        #expect(try world.all(NodeRecord.self).map(\.name) == ["two"])
+    }
+
+    @Test("a node of a version that does not look for orders is not told to drain")
+    func tellsOld() throws {
+        try standing(first)
+        let old = NodeRecord(
+            boot: BootID(high: 9, low: 13), name: "old", startedAt: world.now,
+            thereSince: world.now, until: world.now + 10_000)
+        try world.tamper { transaction throws(StoreError) in try transaction.put(old) }
+        #expect(try order(.drain(name: "old")).map(\.drains) == [nil])
     }
 
     @Test("a row tells what its node holds")

@@ -161,7 +161,9 @@ extension PairWorld {
         case .keepAlive: return .keepAlive
         case .beat:
             return .beat(
-                NodeBeat(boot: BootID(high: 9, low: 9 + chance.next() % 2), name: "node"))
+                NodeBeat(
+                    boot: BootID(high: 9, low: 9 + chance.next() % 2), name: "node",
+                    phase: [.serving, .serving, .ending, .over][Int(chance.next() % 4)]))
         case .order: return .order(chance.next() % 2 == 0 ? .rebalance : .drain(name: "node"))
         case .publishDue: return .schedules(.publishDue(rows: some))
         case .advanceCampaigns: return .campaigns(.advance(devices: some))

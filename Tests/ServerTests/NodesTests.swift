@@ -97,6 +97,42 @@ struct NodesTests {
         let nobody = try Program.run(
             ["node", "drain", "three"] + settings.flatMap { ["--set", $0] })
         #expect(nobody.status == 69 && nobody.errors.contains("no node three is there"))
+        let log = try second.rouse(["console", "audit"])
+        for line in [
+            "POST /nodes/one/drain", "POST /nodes/one/resume", "POST /nodes/rebalance",
+            "POST /nodes/three/drain",
+        ] {
+            #expect(log.contains(line), "\(log)")
+        }
+        #expect(log.contains("404") && log.contains("command on the store"), "\(log)")
+    }
+
+    @Test(
+        "nodes that are told to end together send nobody to each other, and leave no row",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"),
+        arguments: ["one", "both"])
+    func endsTogether(_ how: String) throws {
+        let settings = try settings("nodes_end_\(how)") + ["timers.drain=6s"]
+        let first = try RealServer(settings: settings + ["node.name=one"])
+        let second = try RealServer(settings: settings + ["node.name=two"], besides: first)
+        // Each knows of the other with its next beat.
+        Thread.sleep(forTimeInterval: 3)
+        let (output, status) = try first.runPeer(
+            "ended.py",
+            [
+                "--other-port", "\(second.devicePort)", "--other-ca", second.path("ca.pem"),
+                "--other-server", "\(second.identifier)", "--how", how,
+            ])
+        #expect(status == 0 && output.contains("ended \(how): ok"), "\(output)\n\(first.log)")
+        first.stop()
+        let words = ["node", "list"] + settings.flatMap { ["--set", $0] }
+        if how == "one" {
+            let left = try Program.run(words)
+            #expect(left.output.contains("two: there") && !left.output.contains("one:"), "\(left)")
+        }
+        second.stop()
+        let nobody = try Program.run(words)
+        #expect(nobody.output.contains("no node is there"), "\(nobody)")
     }
 
     @Test(
@@ -156,12 +192,8 @@ struct NodesTests {
         let served = try Program.run(["export", back] + named)
         #expect(served.status == 69 && served.errors.contains("stop the nodes first"))
         second.stop()
-        // The node's lease has to end.
-        var exported = try Program.run(["export", back] + named)
-        for _ in 0..<40 where exported.status != 0 {
-            Thread.sleep(forTimeInterval: 0.5)
-            exported = try Program.run(["export", back] + named)
-        }
+        // A node that ended in order is not waited for.
+        let exported = try Program.run(["export", back] + named)
         try #require(exported.status == 0, "\(exported.errors)")
         let third = try RealServer(storePath: back, besides: first)
         try step("go-on", on: third)

@@ -64,11 +64,13 @@ class Phone(Client):
     """A device that remembers the DRAIN it was told, whatever else it waits for."""
 
     drain = None
+    drains = 0
 
     def read(self):
         frame = super().read()
         if frame and isinstance(frame[0], pb.Drain):
             self.drain = frame[0]
+            self.drains += 1
         return frame
 
 
@@ -127,9 +129,12 @@ while len(sent) < 3 and time.monotonic() < deadline:
     sent += [client for client in crowd if client not in sent and told(client)]
     time.sleep(0.5)  # PINGs have a rate
 assert len(sent) == 3, f"{len(sent)} were sent away"
+# Asked again before they have gone, it asks nobody a second time, and no others.
+rouse("rebalance")
 # No more of them with later beats: two have passed when the list has told so.
 first = rouse("list")[NAMES[0]]["last_beat"]
 until("another beat", lambda: rouse("list")[NAMES[0]]["last_beat"] > first)
 assert not any(told(client) for client in crowd if client not in sent)
+assert [client.drains for client in sent] == [1, 1, 1], [client.drains for client in sent]
 assert [node["surplus"] for node in rouse("list").values()] == [0, 0]
 print("drained.py: ok")

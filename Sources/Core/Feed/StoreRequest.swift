@@ -533,13 +533,27 @@ public struct NodeBeat: Equatable, Sendable {
     public var version: String
     /// Device connections now.
     public var connections: Int
+    public var phase: NodePhase
 
-    public init(boot: BootID, name: String, version: String = "", connections: Int = 0) {
+    public init(
+        boot: BootID, name: String, version: String = "", connections: Int = 0,
+        phase: NodePhase = .serving
+    ) {
         self.boot = boot
         self.name = name
         self.version = version
         self.connections = connections
+        self.phase = phase
     }
+}
+
+/// How far a node's process is.
+public enum NodePhase: Equatable, Sendable {
+    case serving
+    /// It sends its devices away, and takes none of others.
+    case ending
+    /// This is the last that it says.
+    case over
 }
 
 /// What an operator wants of nodes.

@@ -38,15 +38,20 @@ extension Server {
 
     /// The same where several nodes share the store.
     static func duties(
-        of node: NodeBeat?, _ connections: @escaping @Sendable () -> Int
+        of node: NodeBeat?, _ connections: @escaping @Sendable () -> Int,
+        ends: @escaping @Sendable () -> Bool
     ) -> [StoreDuty] {
         guard let node else { return duties }
         @Sendable func beat() -> NodeBeat {
             var beat = node
             beat.connections = connections()
+            beat.phase = ends() ? .ending : .serving
             return beat
         }
-        return duties + [StoreDuty(name: "beat", request: .beat(beat()), interval: 2_000)]
+        // One that ends looks whether others do, too, before it sends its devices to them.
+        return duties + [
+            StoreDuty(name: "beat", request: .beat(beat()), interval: ends() ? 500 : 2_000)
+        ]
     }
 
     /// What works and should not stay so.

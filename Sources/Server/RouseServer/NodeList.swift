@@ -57,28 +57,52 @@ public struct NodeList: Codable, Equatable, Sendable {
     public static func order(
         _ order: Order, in place: StorePlace, now: Date
     ) throws(StoreCopy.Refusal) -> NodeList {
-        let rows = try ordered(order, in: place)
-        switch order {
-        case .drain(let name), .resume(let name):
-            guard rows.isEmpty else { break }
-            throw StoreCopy.Refusal("no node \(name) is there; `rouse node list` tells the names")
-        case .rebalance: break
+        let rows: [NodeRecord]
+        let refusal: String?
+        do throws(StoreError) {
+            (rows, refusal) = try ordered(order, in: place)
+        } catch {
+            throw StoreCopy.Refusal(error.words)
         }
+        if let refusal { throw StoreCopy.Refusal(refusal) }
         return NodeList(nodes: rows.map { node($0, now: now) })
     }
 
+    /// There is no order without its row in the audit log.
     private static func ordered(
         _ order: Order, in place: StorePlace
-    ) throws(StoreCopy.Refusal) -> [NodeRecord] {
-        do throws(StoreError) {
-            let store = try place.asItIs.open()
-            defer { store.close() }
-            guard let outcome = try store.commit([.order(order.request)]).first,
-                case .ordered(let rows) = try outcome.get().answer
-            else { return [] }
-            return rows
-        } catch {
-            throw StoreCopy.Refusal(error.words)
+    ) throws(StoreError) -> (rows: [NodeRecord], refusal: String?) {
+        let store = try place.asItIs.open()
+        defer { store.close() }
+        let note = AuditNote(actor: "command on the store", action: order.action)
+        var (number, rows): (UInt64?, [NodeRecord]) = (nil, [])
+        for outcome in try store.commit([
+            .administer(.noteAudit(note)), .order(order.request),
+        ]) {
+            switch try outcome.get().answer {
+            case .audited(let written): number = written
+            case .ordered(let concerned): rows = concerned
+            default: break
+            }
+        }
+        let refusal = refusal(of: order, rows)
+        if let number {
+            let status: UInt64 = refusal == nil ? 200 : rows.isEmpty ? 404 : 409
+            _ = try store.commit([.administer(.settleAudit(number, status: status))])
+        }
+        return (rows, refusal)
+    }
+
+    /// Why what was asked is not done; `nil`: it is.
+    private static func refusal(of order: Order, _ rows: [NodeRecord]) -> String? {
+        switch order {
+        case .drain(let name), .resume(let name):
+            guard !rows.isEmpty else {
+                return "no node \(name) is there; `rouse node list` tells the names"
+            }
+            guard rows.contains(where: { $0.version == nil }) else { return nil }
+            return "\(name) is of a version that takes no such order: stop its process instead"
+        case .rebalance: return nil
         }
     }
 
@@ -93,6 +117,14 @@ public struct NodeList: Codable, Equatable, Sendable {
             case .drain(let name): .drain(name: name)
             case .resume(let name): .resume(name: name)
             case .rebalance: .rebalance
+            }
+        }
+
+        fileprivate var action: String {
+            switch self {
+            case .drain(let name): "POST /nodes/\(name)/drain"
+            case .resume(let name): "POST /nodes/\(name)/resume"
+            case .rebalance: "POST /nodes/rebalance"
             }
         }
     }

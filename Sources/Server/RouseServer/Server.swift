@@ -100,7 +100,11 @@ public final class Server: Sendable {
             } : nil
         self.hints = hints
         store = try StoreService.start(
-            duties: Self.duties(of: node) { doorbell.connections }, boot: boot,
+            duties: Self.duties(of: node) {
+                doorbell.connections
+            } ends: {
+                isDraining.has(.end)
+            }, boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
             open: { try place.open() },
             onCommit: { effects in
@@ -260,14 +264,22 @@ public final class Server: Sendable {
         isDraining.raise(.end)
         Failpoint.hit(.drainBegun)
         let seconds = current.value.drainSeconds
+        store.beatNow()
         let isElsewhere = desk.hasOthers
         log.info(
             "drain.started",
             [LogField("seconds", seconds), LogField("elsewhere", isElsewhere)])
-        sync.drain(within: seconds * 1000, isElsewhere: isElsewhere, done: done)
+        // Nodes that are told to end together find out of each other.
+        let settling = isElsewhere ? min(Self.settlingTime, seconds * 1000 / 4) : 0
+        sync.drain(
+            within: seconds * 1000, settling: settling, isElsewhere: { [desk] in desk.hasOthers },
+            done: done)
     }
 
     /// Calls `done` on another thread, at least once, if everything that serves devices still
+    /// Milliseconds in which a node that ends says so, and finds the others that do.
+    private static let settlingTime: UInt64 = 1_500
+
     /// moves.
     public func whenAllTurned(_ done: @escaping @Sendable () -> Void) { sync.whenAllTurned(done) }
 

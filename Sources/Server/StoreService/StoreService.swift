@@ -41,6 +41,7 @@ public final class StoreService: Sendable {
     private let readerThread: LoopThread
     private let writes: Mailbox<WriteJob>
     private let reads: Mailbox<ReadJob>
+    private let nudges: Mailbox<Void>
     public let health: StoreHealth
     public let apps: AppDirectory
     /// Others may write to the store, too.
@@ -48,8 +49,10 @@ public final class StoreService: Sendable {
 
     private init(
         writerThread: LoopThread, readerThread: LoopThread, writes: Mailbox<WriteJob>,
-        reads: Mailbox<ReadJob>, health: StoreHealth, apps: AppDirectory, isShared: Bool
+        reads: Mailbox<ReadJob>, nudges: Mailbox<Void>, health: StoreHealth, apps: AppDirectory,
+        isShared: Bool
     ) {
+        self.nudges = nudges
         self.isShared = isShared
         self.writerThread = writerThread
         self.readerThread = readerThread
@@ -61,7 +64,8 @@ public final class StoreService: Sendable {
 
     /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
     /// (63 bits of chance) becomes the store's if it has none yet. `node` says that this run is
-    /// one of several on the store: `nil`, all others are over. `onCommit` is called on the
+    /// one of several on the store, and that it is over is the last that is written down: `nil`,
+    /// all others are over. `onCommit` is called on the
     /// writer's thread after each commit that others must hear of; it must only post. `zones` is
     /// asked on that thread. `onUnreadable` is called on both threads with the rows that were
     /// passed over because they cannot be read; they are counted in `health`.
@@ -90,11 +94,15 @@ public final class StoreService: Sendable {
             let outcomes = try store.commit(start) { Failpoint.hit(.applied, start, $0) }
             for outcome in outcomes { _ = try outcome.get() }
             Failpoint.hit(.committed, start, outcomes)
+            var last = node
+            last?.phase = .over
             let writer = try StoreWriter(
                 loop: loop, store: store, limits: limits, duties: duties, health: health,
-                apps: apps, pause: pause, zones: zones, onCommit: onCommit, onUnreadable: report)
+                apps: apps, pause: pause, zones: zones, farewell: last.map { .beat($0) },
+                onCommit: onCommit, onUnreadable: report)
             return OpenedStore(
-                writes: writer.mailbox, rests: writer.restMailbox, isShared: !store.isSoleWriter,
+                writes: writer.mailbox, rests: writer.restMailbox, nudges: writer.nudgeMailbox,
+                isShared: !store.isSoleWriter,
                 reader: HandedOver(try store.reader()))
         }
         let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
@@ -105,7 +113,8 @@ public final class StoreService: Sendable {
         }
         return StoreService(
             writerThread: writerThread, readerThread: readerThread, writes: opened.writes,
-            reads: reads, health: health, apps: apps, isShared: opened.isShared)
+            reads: reads, nudges: opened.nudges, health: health, apps: apps,
+            isShared: opened.isShared)
     }
 
     /// A door to the store for one loop; answers arrive on that loop.
@@ -125,6 +134,9 @@ public final class StoreService: Sendable {
     /// How many queries wait for the reader. From any thread; for metrics.
     public var waitingQueries: Int { reads.count + health.counts.queuedQueries }
 
+    /// Has the node say at once how it stands, and find out how the others do. From any thread.
+    public func beatNow() { nudges.post(()) }
+
     /// Finishes the transaction at hand and closes the store. Requests that still wait are
     /// dropped without an answer: nothing of them was acknowledged.
     public func stop() {
@@ -142,17 +154,18 @@ public struct StoreDuty: Sendable {
     public var request: StoreRequest { make() }
     private let make: @Sendable () -> StoreRequest
     /// Milliseconds from one turn to the next.
-    public var interval: UInt64
+    public var interval: UInt64 { pace() }
+    private let pace: @Sendable () -> UInt64
     /// Also run soon after a commit that left work of these kinds.
     public var follows: BackgroundWork
 
     public init(
         name: String, request: @autoclosure @escaping @Sendable () -> StoreRequest,
-        interval: UInt64, follows: BackgroundWork = []
+        interval: @autoclosure @escaping @Sendable () -> UInt64, follows: BackgroundWork = []
     ) {
         self.name = name
         make = request
-        self.interval = interval
+        pace = interval
         self.follows = follows
     }
 }
@@ -215,6 +228,7 @@ public final class StoreHealth: Sendable {
 private struct OpenedStore: Sendable {
     let writes: Mailbox<WriteJob>
     let rests: Mailbox<ReaderRest>
+    let nudges: Mailbox<Void>
     let isShared: Bool
     let reader: HandedOver<any StoreReader>
 }

@@ -26,6 +26,9 @@ final class StoreWriter {
     private var checkpointDue: UInt64?
     private var inbox: Mailbox<WriteJob>?
     private var rests: Mailbox<ReaderRest>?
+    private var nudges: Mailbox<Void>?
+    /// What is written down last; `nil`: nothing.
+    private let farewell: StoreRequest?
     private let pause: ReaderPause
     /// When the reader last held no snapshot because it was asked.
     private var restedAt: UInt64?
@@ -69,7 +72,7 @@ final class StoreWriter {
     init(
         loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
         health: StoreHealth, apps: AppDirectory, pause: ReaderPause, zones: any ZoneClock,
-        onCommit: @escaping @Sendable (Effects) -> Void,
+        farewell: StoreRequest?, onCommit: @escaping @Sendable (Effects) -> Void,
         onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
     ) throws(StoreError) {
         self.loop = loop
@@ -80,6 +83,7 @@ final class StoreWriter {
         self.apps = apps
         self.pause = pause
         self.zones = zones
+        self.farewell = farewell
         self.onCommit = onCommit
         self.onUnreadable = onUnreadable
         // The first turns come soon: a server that never runs for long has its duties done too.
@@ -89,6 +93,7 @@ final class StoreWriter {
         // Held by the mailbox until the loop ends.
         inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
         rests = Mailbox(loop: loop, limit: nil) { rests in self.readerRests(rests) }
+        nudges = Mailbox(loop: loop, limit: 1) { _ in self.beatNow() }
         timer = loop.timer { [unowned self] in self.turn() }
         metTimer = loop.timer { [unowned self] in self.meetAgain() }
         try refreshApps()
@@ -106,9 +111,26 @@ final class StoreWriter {
         return rests
     }
 
+    /// Where it is asked to say at once how its node stands.
+    var nudgeMailbox: Mailbox<Void> {
+        guard let nudges else { preconditionFailure("the mailbox is made in init") }
+        return nudges
+    }
+
+    private func beatNow() {
+        for index in duties.indices {
+            if case .beat = duties[index].duty.request { duties[index].due = loop.now }
+        }
+        askTurn()
+    }
+
     deinit {
         // The next start finds that the process was there.
         wakeUp()
+        // A store that does not answer would hold up the end.
+        if let farewell, health.isWritable {
+            _ = try? store.commit([farewell], through: rows, zones: zones)
+        }
         store.close()
     }
 

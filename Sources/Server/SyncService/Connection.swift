@@ -46,8 +46,8 @@ final class Connection {
     private var waiting: [SessionAction] = []
     /// Frames without TLS that leave together.
     private var plainOutput: [UInt8] = []
-    /// A session that was opened during a drain was told of it.
-    private var knowsDrain = false
+    /// It was asked to come back elsewhere.
+    private(set) var knowsDrain = false
     /// Of the conversations signalled in last, what the hub said before their participants were
     /// read; one more than the session remembers.
     private var audienceMarks: [(conversation: ConversationID, mark: UInt64)] = []

@@ -506,7 +506,11 @@ final class SyncLoop {
 
     /// Asks so many clients to come back, elsewhere if their balancer finds that better.
     func sendAway(_ count: Int) {
-        let leaving = connections.values.lazy.filter { $0.key != nil }.prefix(count)
+        // Those that were asked before count where they still are.
+        let asked = connections.values.lazy.filter(\.knowsDrain).count
+        let count = count - min(count, asked)
+        let leaving = connections.values.lazy.filter { $0.key != nil && !$0.knowsDrain }
+            .prefix(count)
         var plan = DrainPlan(ends: nil, isElsewhere: true)
         for connection in Array(leaving) {
             let (deadline, slot) = plan.next(of: count, now: now)

@@ -119,26 +119,39 @@ public final class SyncService: Sendable {
     /// `done` is called once, on a loop's thread, when no connection is left or the deadline and
     /// the time to say goodbye have passed.
     ///
-    /// - Parameter isElsewhere: Other nodes take the devices: they need not wait for the next
-    ///   process.
+    /// - Parameters:
+    ///   - settling: Nobody is told before.
+    ///   - isElsewhere: Asked then: other nodes take the devices, so that they need not wait for
+    ///     the next process.
     public func drain(
-        within deadline: Milliseconds, isElsewhere: Bool = false,
+        within deadline: Milliseconds, settling: Milliseconds = 0,
+        isElsewhere: @escaping @Sendable () -> Bool = { false },
         done: @escaping @Sendable () -> Void
     ) {
         let finished = Latch(count: threads.count)
         let leavingTime = min(deadline / 2, Self.leavingTime)
         for (thread, box) in zip(threads, shells) {
             thread.perform { loop in
-                box.shell.drain(within: deadline, isElsewhere: isElsewhere)
                 let last = loop.now + deadline + 3_000
+                var settled: LoopTimer?
+                if settling > 0 {
+                    settled = loop.timer {
+                        box.shell.drain(
+                            within: deadline - min(settling, deadline), isElsewhere: isElsewhere())
+                    }
+                    settled?.start(afterMilliseconds: settling)
+                } else {
+                    box.shell.drain(within: deadline, isElsewhere: isElsewhere())
+                }
                 var poll: LoopTimer?
                 poll = loop.timer {
                     if loop.now + leavingTime >= last - 3_000 { box.shell.leaveNewcomers() }
                     if loop.now >= last - 3_000 { box.shell.endDrain() }
                     guard box.shell.count == 0 || loop.now >= last else { return }
                     box.shell.endDrain()
+                    settled?.close()
                     poll?.close()
-                    poll = nil
+                    (settled, poll) = (nil, nil)
                     finished.arrive()
                     if finished.wait(seconds: 0) { done() }
                 }

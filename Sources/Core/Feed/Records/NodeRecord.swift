@@ -19,12 +19,18 @@ public struct NodeRecord: Record, Equatable {
     public var drains: Bool?
     /// Devices that it is to send away with its next beat.
     public var surplus: UInt64?
+    /// Its process ends: nobody is to be sent to it.
+    public var ends: Bool?
+    /// The `until` at which it was taken for gone. The row stays for the order in it, which a node
+    /// that was only silent finds when it is there again.
+    public var goneAt: Timestamp?
 
     public init(
         boot: BootID, name: String, startedAt: Timestamp, thereSince: Timestamp, until: Timestamp,
         connections: UInt64? = nil, version: String? = nil, drains: Bool? = nil,
-        surplus: UInt64? = nil
+        surplus: UInt64? = nil, ends: Bool? = nil
     ) {
+        self.ends = ends
         self.connections = connections
         self.version = version
         self.drains = drains
@@ -35,6 +41,13 @@ public struct NodeRecord: Record, Equatable {
         self.thereSince = thereSince
         self.until = until
     }
+
+    /// Its sessions have been ended. A node of a version that does not know `goneAt` may come back
+    /// and leave it: then it names another time.
+    public var isGone: Bool { goneAt == until }
+
+    /// Devices may be sent to it.
+    func takesDevices(at now: Timestamp) -> Bool { until > now && drains != true && ends != true }
 }
 
 extension NodeRecord {
@@ -51,5 +64,7 @@ extension NodeRecord {
         version = c.value("version", row?.version, since: 7)
         drains = c.value("drains", row?.drains, since: 7)
         surplus = c.value("surplus", row?.surplus, since: 7)
+        ends = c.value("ends", row?.ends, since: 8)
+        goneAt = c.value("gone_at", row?.goneAt, since: 8)
     }
 }

@@ -12,22 +12,45 @@ extension Work {
     /// Nodes looked at together.
     private static let nodesMax = 256
 
+    /// How long the order to a node that was taken for gone is kept: a machine that stood still
+    /// may go on after hours.
+    private static let orderLifetime: Milliseconds = 86_400_000
+
     func beat(_ node: NodeBeat) throws(RuleFailure) -> StoreAnswer {
+        guard node.phase != .over else {
+            try end(node)
+            return .done
+        }
         let thereSince = try step { () throws(RuleFailure) in try self.say(node) }
         let others = try records(NodeRecord.self, Scan(limit: Self.nodesMax)).contains {
-            $0.boot != node.boot && $0.until > now && $0.drains != true
+            $0.boot != node.boot && $0.takesDevices(at: now)
         }
         effects.node?.hasOthers = others
         // Where the store was away nobody could say anything: whoever comes back first leaves the
         // others the time of a lease to do the same.
         guard now >= thereSince + limits.nodeLease else { return .done }
+        // Those kept for their orders come first by their time.
         let late = try records(
             NodeRecord.self,
-            Scan(index: "node_by_until", through: [.timestamp(now)], limit: Self.goneAtOnce))
-        for other in late where other.boot != node.boot {
+            Scan(index: "node_by_until", through: [.timestamp(now)], limit: Self.nodesMax)
+        ).filter { $0.boot != node.boot && isLate($0) }
+        for other in late.prefix(Self.goneAtOnce) {
             try step { () throws(RuleFailure) in try self.takeForGone(other.boot, seenBy: node) }
         }
         return .done
+    }
+
+    /// Something is to be done with its row.
+    private func isLate(_ node: NodeRecord) -> Bool {
+        node.until <= now && (!node.isGone || now >= node.until + Self.orderLifetime)
+    }
+
+    /// The process ends in order: its devices need not wait for the end of its lease.
+    private func end(_ node: NodeBeat) throws(RuleFailure) {
+        let key: [ColumnValue] = [.identifier(node.boot)]
+        guard try record(NodeRecord.self, key, lock: .wait) != nil else { return }
+        try delete(NodeRecord.self, key)
+        try endSessionsOfGone(besides: .blank)
     }
 
     /// - Returns: since when the node has been there without a gap.
@@ -40,7 +63,7 @@ extension Work {
                 boot: node.boot, name: node.name, startedAt: known?.startedAt ?? now,
                 thereSince: since, until: now + limits.nodeLease,
                 connections: UInt64(node.connections), version: node.version,
-                drains: known?.drains))
+                drains: known?.drains, ends: node.phase == .ending ? true : nil))
         effects.node = NodeStanding(
             drains: known?.drains ?? false, surplus: Int(min(known?.surplus ?? 0, Self.surplusMax)))
         return since
@@ -48,19 +71,23 @@ extension Work {
 
     /// Writes down what nodes are to do; nobody waits for it.
     func order(_ order: NodeOrder) throws(RuleFailure) -> StoreAnswer {
-        let there = try records(NodeRecord.self, Scan(limit: Self.nodesMax))
-            .filter { $0.until > now }
+        let all = try records(NodeRecord.self, Scan(limit: Self.nodesMax))
+        let there = all.filter { $0.until > now }
         let surplus = Self.surplus(there)
         var concerned: [NodeRecord] = []
-        for found in there {
+        // One that is silent may be told otherwise, too.
+        for found in all where found.until > now || found.isGone {
             let key: [ColumnValue] = [.identifier(found.boot)]
-            guard var node = try record(NodeRecord.self, key, lock: .wait), node.until > now else {
-                continue
-            }
+            guard var node = try record(NodeRecord.self, key, lock: .wait),
+                node.until > now || node.isGone
+            else { continue }
             switch order {
             case .drain(let name), .resume(let name):
                 guard node.name.isExactly(name) else { continue }
-                if case .drain = order { node.drains = true } else { node.drains = false }
+                // One of a version that does not tell it does not look for orders either.
+                if node.version != nil {
+                    if case .drain = order { node.drains = true } else { node.drains = false }
+                }
             case .rebalance:
                 guard let surplus = surplus[node.boot] else { continue }
                 node.surplus = surplus
@@ -73,7 +100,7 @@ extension Work {
 
     /// What each node has above the mean of those that take devices, rounded up.
     private static func surplus(_ nodes: [NodeRecord]) -> [BootID: UInt64] {
-        let taking = nodes.filter { $0.drains != true && $0.connections != nil }
+        let taking = nodes.filter { $0.drains != true && $0.ends != true && $0.connections != nil }
         guard !taking.isEmpty else { return [:] }
         // A row says no more than what one machine can hold: the sum of 256 fits.
         let counts = taking.map { ($0.boot, min($0.connections ?? 0, 1 << 40)) }
@@ -86,13 +113,24 @@ extension Work {
     private func takeForGone(_ boot: BootID, seenBy node: NodeBeat) throws(RuleFailure) {
         let key: [ColumnValue] = [.identifier(boot)]
         // It may have come back, or another node may be at it, since it was found.
-        guard let other = try record(NodeRecord.self, key, lock: .skip), other.until <= now else {
+        guard var other = try record(NodeRecord.self, key, lock: .skip), isLate(other) else {
             return
         }
-        try delete(NodeRecord.self, key)
+        let hadGone = other.isGone
+        if other.drains == true, !hadGone {
+            // Its process may only stand still, and goes on with what it was told.
+            other.goneAt = other.until
+            try put(other)
+        } else {
+            try delete(NodeRecord.self, key)
+        }
+        if !hadGone { try endSessionsOfGone(besides: node.boot) }
+    }
+
+    private func endSessionsOfGone(besides boot: BootID) throws(RuleFailure) {
         try endSessions(
             SessionEndRecord(
-                app: AppID(""), cause: .processGone, boot: node.boot,
+                app: AppID(""), cause: .processGone, boot: boot,
                 until: now + limits.reconnectWindow))
     }
 }

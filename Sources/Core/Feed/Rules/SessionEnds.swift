@@ -79,7 +79,7 @@ extension Work {
         switch job.cause {
         case .processGone:
             guard session.boot != job.boot, session.expectedUntil == nil,
-                try record(NodeRecord.self, [.identifier(session.boot)]) == nil
+                try record(NodeRecord.self, [.identifier(session.boot)])?.isGone ?? true
             else { return }
             var session = session
             session.expectedUntil = job.until

@@ -47,7 +47,8 @@ extension WakeRules {
         // Further ones wait for the end of their leases.
         let rows = try transaction.records(
             WakeRecord.self, Scan(index: "wake_by_owner", limit: gapStep))
-        let nodes = try transaction.records(NodeRecord.self, Scan(limit: gapStep)).map(\.boot)
+        let nodes = try transaction.records(NodeRecord.self, Scan(limit: gapStep))
+            .filter { !$0.isGone }.map(\.boot)
         let others = rows.filter { row in
             row.owner != boot && !nodes.contains { $0 == row.owner }
         }
