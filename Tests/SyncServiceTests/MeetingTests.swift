@@ -30,15 +30,36 @@ import Wire
         }
     }
 
+    @Test("of a group that meets others' as a whole only the request that does so waits")
+    func halves() throws {
+        let bench = try Bench(conflicts: 0, badApp: "bad")
+        defer { bench.stop() }
+        let names = (0..<20).map { "app-\($0)" } + ["bad"] + (20..<40).map { "app-\($0)" }
+        let results = bench.makeApps(names)
+        #expect(results.count == names.count)
+        for (name, result) in results where name != "bad" {
+            guard case .committed = result else {
+                Issue.record("\(name) was refused with the other: \(result)")
+                continue
+            }
+        }
+        // Nobody had to wait until the one was given up.
+        #expect(results.last?.0 == "bad")
+        guard case .failed(.conflict)? = results.last?.1 else {
+            Issue.record("\(results.last as Any)")
+            return
+        }
+    }
+
     /// The service over a store in memory, and one loop that asks it.
     private final class Bench: Sendable {
         let service: StoreService
         private let thread: LoopThread
 
-        init(conflicts: Int) throws {
+        init(conflicts: Int, badApp: String? = nil) throws {
             service = try StoreService.start(
                 duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
-                open: { MetStore(conflicts) }, onCommit: { _ in })
+                open: { MetStore(conflicts, badApp) }, onCommit: { _ in })
             thread = try LoopThread.start(name: "bench") { _ in }
         }
 
@@ -61,6 +82,31 @@ import Wire
             return lock.withLock { result }
         }
 
+        /// - Returns: the answers in the order in which they came.
+        func makeApps(_ names: [String]) -> [(String, StoreResult)] {
+            let answered = Latch(count: names.count)
+            let lock = Lock()
+            nonisolated(unsafe) var results: [(String, StoreResult)] = []  // guarded by `lock`
+            nonisolated(unsafe) var asked: [UInt64: String] = [:]  // the loop's
+            nonisolated(unsafe) var client: StoreClient?  // the loop's
+            thread.perform { loop in
+                client = self.service.client(on: loop) { reply in
+                    let name = asked[reply.ticket] ?? "?"
+                    lock.withLock { results.append((name, reply.result)) }
+                    answered.arrive()
+                }
+                for name in names {
+                    let app = AppRecord(app: AppID(name), createdAt: Timestamp(milliseconds: 1))
+                    if let ticket = client?.commit(.administer(.putApp(app))) {
+                        asked[ticket] = name
+                    }
+                }
+            }
+            answered.wait()
+            thread.perform { _ in client?.close() }
+            return lock.withLock { results }
+        }
+
         func stop() {
             thread.stop()
             thread.join()
@@ -74,8 +120,12 @@ private final class MetStore: Store {
     private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
     private var conflicts: Int
     private var hasStarted = false
+    /// A transaction that makes it is undone.
+    private let badApp: String?
 
-    init(_ conflicts: Int) { self.conflicts = conflicts }
+    init(_ conflicts: Int, _ badApp: String?) {
+        (self.conflicts, self.badApp) = (conflicts, badApp)
+    }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
         defer { hasStarted = true }
@@ -83,7 +133,13 @@ private final class MetStore: Store {
             conflicts -= 1
             throw .conflict("as the test wants it")
         }
-        try inner.write(body)
+        try inner.write { transaction throws(StoreError) in
+            try body(transaction)
+            guard let badApp,
+                try transaction.row(AppRecord.table, key: [.app(AppID(badApp))], lock: .none) != nil
+            else { return }
+            throw .conflict("as the test wants it")
+        }
     }
 
     func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {

@@ -228,8 +228,11 @@ final class StoreWriter {
     /// One transaction. Others hear of it before those who asked: a hint that comes early finds
     /// the change committed, a hint that comes late could find its reader gone.
     ///
+    /// - Parameter divides: When the division began of a larger group that these are a part of.
     /// - Returns: results of the first requests; the transaction had no room for the others.
-    private func commit(_ requests: [StoreRequest], budget: Int) -> [StoreResult] {
+    private func commit(
+        _ requests: [StoreRequest], budget: Int, divides: UInt64? = nil
+    ) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
         do {
             Failpoint.hit(.begun, requests)
@@ -273,6 +276,12 @@ final class StoreWriter {
                 }
             }
         } catch {
+            if case .conflict = error, !store.isSoleWriter, requests.count > 1,
+                started < (divides ?? started) + Self.meetingTime
+            {
+                health.record { $0.failedCommits += 1 }
+                return commitHalves(requests, budget: budget, since: divides ?? started)
+            }
             health.record { counts in
                 counts.failedCommits += 1
                 if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
@@ -280,6 +289,20 @@ final class StoreWriter {
             }
             return requests.map { _ in .failed(error) }
         }
+    }
+
+    /// One of the requests meets another node's in a way that undoes the whole transaction: the
+    /// others need not wait for it.
+    ///
+    /// - Parameter since: When the division began: it is given up where the store takes its time.
+    private func commitHalves(
+        _ requests: [StoreRequest], budget: Int, since: UInt64
+    ) -> [StoreResult] {
+        let middle = requests.count / 2
+        let first = commit(Array(requests[..<middle]), budget: budget, divides: since)
+        // Where the first have no room, the others have none.
+        guard first.count == middle else { return first }
+        return first + commit(Array(requests[middle...]), budget: budget, divides: since)
     }
 
     /// Whether writing works after this transaction. Many transactions write nothing and prove
