@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import PostgresStore
 import SyncService
 import Testing
 import Wire
@@ -44,6 +45,58 @@ import Wire
             users: (0...NodeSignal.usersMax).map { UserID("user \($0)") })
         #expect(many.users.isEmpty)
         #expect(try JSONEncoder().encode(NodeNews.signal(.init(many))).count < 200)
+    }
+
+    private func moved(_ user: String, _ head: UInt64) -> NodeNews {
+        .moved(
+            .init(
+                FeedChange(
+                    app: AppID("chat"), user: UserID(user), head: head, kinds: 1,
+                    isUrgent: false)))
+    }
+
+    @Test("of what a newer node tells the rest is read where one item is of an unknown kind")
+    func lenient() throws {
+        let known = try JSONEncoder().encode([moved("anna", 7), .deliveries])
+        var items = String(decoding: known, as: UTF8.self)
+        items = "[{\"later\":{}},{\"moved\":{\"_0\":{\"app\":1}}},7," + items.dropFirst()
+        let text = try JSONDecoder().decode(
+            NodeText.self, from: Data("{\"from\":\"there\",\"more\":1,\"news\":\(items)}".utf8))
+        #expect(text.from == "there" && text.unread == 3)
+        let told = NodeTold(text.news)
+        #expect(told.effects.changes.all.map(\.head) == [7] && told.effects.hasDeliveries)
+        let odd = NodeNews.ended(
+            .init(
+                SessionKey(
+                    app: AppID("chat"), user: UserID("anna"), device: DeviceID(high: 1, low: 1),
+                    role: .app, generation: 1)), code: 9_999)
+        #expect(NodeTold([odd]).unread == 1)
+    }
+
+    @Test("no text is longer than PostgreSQL takes, and what is too long for any is counted")
+    func fits() throws {
+        // What takes most bytes in JSON.
+        let name = String(repeating: "\u{1}\"/", count: 60)
+        let news = (0..<500).map { moved("\($0)\(name)", UInt64($0)) }
+        let tooLong = moved(String(repeating: "\u{1}", count: 2_000), 1)
+        let (texts, leftOut) = NodeText.texts(
+            from: "here", Array(news[..<250]) + [tooLong] + Array(news[250...]),
+            bytesMax: PostgresHints.bytesMax)
+        #expect(leftOut == 1)
+        #expect(texts.allSatisfy { $0.utf8.count <= PostgresHints.bytesMax })
+        #expect(texts.count > 20 && texts.dropLast().allSatisfy { $0.utf8.count > 7_000 })
+        let heard = try texts.flatMap {
+            try JSONDecoder().decode(NodeText.self, from: Data($0.utf8)).news
+        }
+        var told = NodeTold(heard)
+        told.effects.changes.finish()
+        #expect(told.effects.changes.all.map(\.head).sorted() == (0..<500).map { UInt64($0) })
+        // One that just fits, alone and behind others.
+        let one = NodeText.texts(from: "here", [news[0]], bytesMax: 8_000).texts[0].utf8.count
+        #expect(NodeText.texts(from: "here", [news[0]], bytesMax: one).leftOut == 0)
+        #expect(NodeText.texts(from: "here", [news[0]], bytesMax: one - 1).leftOut == 1)
+        let two = NodeText.texts(from: "here", [.deliveries, news[0]], bytesMax: one)
+        #expect(two.texts.count == 2 && two.leftOut == 0)
     }
 
     @Test("of each user in a conversation the newest signal waits, not for long, and not too many")

@@ -260,6 +260,19 @@ extension Server {
         ) { Double(health.counts.rowsRead) }
     }
 
+    static func register(_ metrics: Metrics, hints: NodeHints) {
+        metrics.reading(
+            "rouse_node_hints_untold_total",
+            "Hints to other nodes that were dropped: too many waited, or one was too long.",
+            isCounter: true
+        ) { [weak hints] in Double(hints?.drops.untold ?? 0) }
+        metrics.reading(
+            "rouse_node_hints_unread_total",
+            "Hints of other nodes that were dropped: this version does not know them.",
+            isCounter: true
+        ) { [weak hints] in Double(hints?.drops.unread ?? 0) }
+    }
+
     private static func registerEffort(_ metrics: Metrics, _ health: StoreHealth) {
         metrics.reading(
             "rouse_store_commit_seconds_max", "The longest of the transactions."

@@ -73,7 +73,11 @@ final class NodeHints: Sendable {
     private let lock = Lock()
     private nonisolated(unsafe) var pending = Pending()  // guarded by `lock`
     private nonisolated(unsafe) var gate: TokenBucket  // guarded by `lock`
+    private nonisolated(unsafe) var dropped = DroppedHints()  // guarded by `lock`
     private nonisolated(unsafe) var way: PostgresHints?  // set before any thread begins
+
+    /// From any thread.
+    var drops: DroppedHints { lock.withLock { dropped } }
 
     /// - Parameters:
     ///   - told: Called with what another node tells, on the hints' thread.
@@ -87,17 +91,26 @@ final class NodeHints: Sendable {
         let own = from
         way = PostgresHints(
             place.postgresOptions, next: { [weak self] in self?.next() ?? [] },
-            received: { text in
-                guard
-                    let text = try? JSONDecoder().decode(NodeText.self, from: Data(text.utf8)),
-                    text.from != own
-                else { return }
-                told(NodeTold(text.news))
+            received: { [weak self] text in
+                guard let text = try? JSONDecoder().decode(NodeText.self, from: Data(text.utf8))
+                else {
+                    self?.noteUnread(1)
+                    return
+                }
+                guard text.from != own else { return }
+                let heard = NodeTold(text.news)
+                self?.noteUnread(text.unread + heard.unread)
+                told(heard)
             }, lost: lost)
     }
 
     private static var now: Instant {
         Instant(milliseconds: SystemClock.monotonicMilliseconds())
+    }
+
+    private func noteUnread(_ count: Int) {
+        guard count > 0 else { return }
+        lock.withLock { dropped.unread += UInt64(count) }
     }
 
     func start() {
@@ -114,12 +127,17 @@ final class NodeHints: Sendable {
         lock.withLock {
             // A change of the number of unread messages alone is told by the next page.
             for change in effects.changes.all where change.kinds != 0 {
-                guard pending.count < Self.pendingMax else { break }
+                guard pending.count < Self.pendingMax else {
+                    dropped.untold += 1
+                    continue
+                }
                 pending.add(change)
             }
             let room = max(0, Self.pendingMax - pending.count)
             pending.ended += effects.ended.prefix(room)
             pending.challenged += effects.challenged.prefix(room)
+            dropped.untold += UInt64(max(0, effects.ended.count - room))
+            dropped.untold += UInt64(max(0, effects.challenged.count - room))
             pending.work.formUnion(effects.background)
             pending.hasDeliveries = pending.hasDeliveries || effects.hasDeliveries
             pending.add(effects.audiences)
@@ -142,27 +160,18 @@ final class NodeHints: Sendable {
             defer { pending = Pending() }
             return pending.news(now: now)
         }
-        var texts: [String] = []
-        var message = NodeText(from: from, news: [])
-        var bytes = 0
-        for one in news {
-            // Each is told by itself to learn its size.
-            guard let size = try? JSONEncoder().encode(one).count else { continue }
-            if bytes + size + 1 > PostgresHints.bytesMax - 100 {
-                texts.append(Self.text(message))
-                (message.news, bytes) = ([], 0)
-            }
-            message.news.append(one)
-            bytes += size + 1
-        }
-        if !message.news.isEmpty { texts.append(Self.text(message)) }
-        return texts
+        let told = NodeText.texts(from: from, news, bytesMax: PostgresHints.bytesMax)
+        if told.leftOut > 0 { lock.withLock { dropped.untold += UInt64(told.leftOut) } }
+        return told.texts
     }
+}
 
-    private static func text(_ message: NodeText) -> String {
-        guard let data = try? JSONEncoder().encode(message) else { return "" }
-        return String(decoding: data, as: UTF8.self)
-    }
+/// Hints that nobody acted on; what was kept is found by the turn over heads.
+struct DroppedHints: Equatable {
+    /// Of this node: too many waited, or one was too long.
+    var untold: UInt64 = 0
+    /// Of others: of a kind that only a newer version knows, or not readable.
+    var unread: UInt64 = 0
 }
 
 /// Signals that wait to be told to other nodes, the newest of each user in each conversation.

@@ -1,4 +1,5 @@
 import Feed
+import Foundation
 import Model
 import SyncService
 import Wire
@@ -7,6 +8,65 @@ import Wire
 struct NodeText: Codable {
     let from: String
     var news: [NodeNews]
+    /// Items of a kind, or in a form, that only a newer version knows.
+    var unread = 0
+
+    private enum CodingKeys: CodingKey { case from, news }
+
+    private struct Item: Decodable {
+        let news: NodeNews?
+
+        init(from decoder: any Decoder) { news = try? NodeNews(from: decoder) }
+    }
+
+    init(from: String, news: [NodeNews]) { (self.from, self.news) = (from, news) }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        from = try members.decode(String.self, forKey: .from)
+        let items = try members.decode([Item].self, forKey: .news)
+        news = items.compactMap(\.news)
+        unread = items.count - news.count
+    }
+
+    /// All of it, in as many texts as it takes.
+    ///
+    /// - Parameter bytesMax: of one text.
+    /// - Returns: also how much was left out, because one of it alone is more than a text takes.
+    static func texts(
+        from: String, _ news: [NodeNews], bytesMax: Int
+    ) -> (texts: [String], leftOut: Int) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        func text(_ message: NodeText) -> String? {
+            (try? encoder.encode(message)).map { String(decoding: $0, as: UTF8.self) }
+        }
+        var (texts, leftOut): ([String], Int) = ([], 0)
+        var message = NodeText(from: from, news: [])
+        let empty = text(message)?.utf8.count ?? 0
+        var bytes = empty
+        func close() {
+            guard !message.news.isEmpty else { return }
+            if let text = text(message) {
+                texts.append(text)
+            } else {
+                leftOut += message.news.count
+            }
+            (message.news, bytes) = ([], empty)
+        }
+        for one in news {
+            // Each is told by itself to learn its size, and a comma goes before it.
+            guard let size = try? encoder.encode(one).count, empty + size <= bytesMax else {
+                leftOut += 1
+                continue
+            }
+            if bytes + size + 1 > bytesMax { close() }
+            message.news.append(one)
+            bytes += size + 1
+        }
+        close()
+        return (texts, leftOut)
+    }
 }
 
 /// One thing to tell.
@@ -114,6 +174,8 @@ struct NodeTold {
     var signals: [NodeSignal] = []
     /// Of more audiences than it told.
     var haveAudiencesChanged = false
+    /// What names nothing that this version knows.
+    var unread = 0
 
     init(_ news: [NodeNews]) {
         for one in news { take(one) }
@@ -123,17 +185,22 @@ struct NodeTold {
         switch news {
         case .moved(let moved): effects.changes.note(moved.change)
         case .ended(let session, let code):
-            guard let key = session.key, let code = Code(rawValue: code) else { return }
+            guard let key = session.key, let code = Code(rawValue: code) else { return skip() }
             effects.ended.append(EndedSession(session: key, code: code))
         case .challenged(let session):
-            if let key = session.key { effects.challenged.append(key) }
+            guard let key = session.key else { return skip() }
+            effects.challenged.append(key)
         case .work(let kinds): effects.background.formUnion(BackgroundWork(rawValue: kinds))
         case .deliveries: effects.hasDeliveries = true
         case .audience(let audience):
-            if let change = audience.change { effects.audiences.append(change) }
+            guard let change = audience.change else { return skip() }
+            effects.audiences.append(change)
         case .audiences: haveAudiencesChanged = true
         case .signal(let typing):
-            if let signal = typing.signal { signals.append(signal) }
+            guard let signal = typing.signal else { return skip() }
+            signals.append(signal)
         }
     }
+
+    private mutating func skip() { unread += 1 }
 }

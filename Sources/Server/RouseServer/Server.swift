@@ -119,6 +119,7 @@ public final class Server: Sendable {
         hints?.start()
         Self.register(metrics, store: store)
         Self.register(metrics, place: place)
+        if let hints { Self.register(metrics, hints: hints) }
         var settings = SyncServiceConfiguration(
             host: configuration.listenHost, port: configuration.listenPort,
             loops: configuration.loops > 0
@@ -263,8 +264,8 @@ public final class Server: Sendable {
     public func drain(done: @escaping @Sendable () -> Void) {
         isDraining.raise(.end)
         Failpoint.hit(.drainBegun)
-        let seconds = current.value.drainSeconds
         store.beatNow()
+        let seconds = current.value.drainSeconds
         let isElsewhere = desk.hasOthers
         log.info(
             "drain.started",
@@ -276,10 +277,10 @@ public final class Server: Sendable {
             done: done)
     }
 
-    /// Calls `done` on another thread, at least once, if everything that serves devices still
     /// Milliseconds in which a node that ends says so, and finds the others that do.
     private static let settlingTime: UInt64 = 1_500
 
+    /// Calls `done` on another thread, at least once, if everything that serves devices still
     /// moves.
     public func whenAllTurned(_ done: @escaping @Sendable () -> Void) { sync.whenAllTurned(done) }
 
