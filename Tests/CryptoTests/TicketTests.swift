@@ -1,5 +1,6 @@
-import Crypto
 import Testing
+
+@testable import Crypto
 
 /// Tickets by which a client goes on with its session, sealed by keys that servers share.
 @Suite struct TicketTests {
@@ -64,6 +65,33 @@ import Testing
         #expect(try connect(to: server, with: renewed.session).isResumed)
         server.use(ticketKeys: [key(3)], lifetime: 3_600)
         #expect(try !connect(to: server, with: old).isResumed)
+    }
+
+    @Test("7 days after the whole handshake a ticket that follows from it is not taken")
+    func chain() throws {
+        let server = try server([key(1)])
+        let day = 86_400
+        var now = 1_000_000_000
+        server.ticketKeys.clock = { now }
+        var came = try connect(to: server, with: nil)
+        for _ in 1..<7 {
+            now += day
+            came = try connect(to: server, with: came.session)
+            #expect(came.isResumed)
+        }
+        now += day - 1
+        came = try connect(to: server, with: came.session)
+        #expect(came.isResumed)
+        now += 1
+        // The client is served all the same, and begins another chain.
+        came = try connect(to: server, with: came.session)
+        #expect(!came.isResumed && came.session != nil)
+        now += day
+        came = try connect(to: server, with: came.session)
+        #expect(came.isResumed)
+        // A clock that was set back tells nothing of a ticket's age.
+        now -= 2 * day
+        #expect(try !connect(to: server, with: came.session).isResumed)
     }
 
     @Test("without keys nothing is offered or taken")

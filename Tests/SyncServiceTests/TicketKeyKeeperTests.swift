@@ -30,6 +30,21 @@ import Testing
         #expect(Set(order(kept(young, 50_000_000, 90_000_000))) == [0, 1, 2])
     }
 
+    @Test("a key's time ends where the store tells nothing any more")
+    func ends() {
+        let before = kept(0, TicketKey.lifetime - 1_000)
+        func ages(_ elapsed: Milliseconds) -> [Milliseconds] {
+            TicketKeyKeeper.inForce(before, after: elapsed).map(\.age)
+        }
+        #expect(ages(999) == [999, TicketKey.lifetime - 1])
+        #expect(ages(1_000) == [1_000])
+        #expect(ages(TicketKey.lifetime) == [] && ages(.max) == [])
+        #expect(
+            TicketKeyKeeper.sealingFirst(
+                TicketKeyKeeper.inForce(kept(0, 50_000_000), after: TicketKey.signsAfter)
+            ).first?.name[0] == 0)
+    }
+
     @Test("with others it asks before a new key seals; alone only when something is due")
     func asks() {
         let due = TicketKey.renewAfter

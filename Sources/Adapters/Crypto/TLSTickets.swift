@@ -1,4 +1,5 @@
 import COpenSSL
+import Glibc
 
 /// A key that seals and opens the tickets by which a client goes on with its session (RFC 8446
 /// section 4.6.1, sealed as RFC 5077 section 4 recommends).
@@ -23,6 +24,11 @@ public struct TLSTicketKey: Equatable, Sendable {
 final class TicketKeys {
     /// The first one seals, all open.
     var keys: [TLSTicketKey] = []
+    /// Seconds since 1970.
+    var clock: () -> Int = { time(nil) }
+
+    /// Seconds after a whole handshake for which tickets that follow from it are taken.
+    static let chainLifetime = 604_800
 }
 
 /// What a client keeps of a connection, to go on with its session on the next one. Of one thread,
@@ -43,7 +49,8 @@ extension TLSContext {
     /// - Parameters:
     ///   - keys: the first one seals tickets, all open them; none: no tickets are sent or taken.
     ///   - lifetime: for how many seconds a ticket is good, at most 7 days (RFC 8446 section
-    ///     4.6.1).
+    ///     4.6.1). 7 days after a whole handshake no ticket that follows from it is taken any more,
+    ///     however many lie between: the client looks at the certificate again.
     public func use(ticketKeys keys: [TLSTicketKey], lifetime: Int) {
         precondition((0...604_800).contains(lifetime), "tickets for \(lifetime) s")
         ticketKeys.keys = keys
@@ -58,6 +65,8 @@ extension TLSContext {
         SSL_CTX_set_timeout(context, lifetime)
         SSL_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(ticketKeys).toOpaque())
         SSL_CTX_set_tlsext_ticket_key_evp_cb(context, sealOrOpenTicket)
+        SSL_CTX_set_session_ticket_cb(
+            context, markTicket, judgeTicket, Unmanaged.passUnretained(ticketKeys).toOpaque())
         SSL_CTX_set_num_tickets(context, 1)
         SSL_CTX_clear_options(context, rouse_SSL_OP_NO_TICKET())
     }
@@ -108,4 +117,39 @@ private func sealOrOpenTicket(
         && rouse_use_hmac_sha256(authentication, key.authenticationKey, 32) == 1
     // Each ticket is used once: another one follows.
     return isReady ? 2 : -1
+}
+
+/// When the whole handshake was that a session goes back to, in seconds since 1970; `nil`: nobody
+/// wrote it down.
+private func beginning(of session: OpaquePointer?) -> Int? {
+    var data: UnsafeMutableRawPointer?
+    var count = 0
+    guard let session, SSL_SESSION_get0_ticket_appdata(session, &data, &count) == 1, count == 8,
+        let data
+    else { return nil }
+    return Int(Int64(littleEndian: data.loadUnaligned(as: Int64.self)))
+}
+
+/// OpenSSL calls this for each ticket it makes: one that follows from another keeps its beginning.
+private func markTicket(_ ssl: OpaquePointer?, _ held: UnsafeMutableRawPointer?) -> Int32 {
+    guard let ssl, let held, let session = SSL_get_session(ssl) else { return 0 }
+    if beginning(of: session) != nil { return 1 }
+    let keys = Unmanaged<TicketKeys>.fromOpaque(held).takeUnretainedValue()
+    var now = Int64(keys.clock()).littleEndian
+    return SSL_SESSION_set1_ticket_appdata(session, &now, 8)
+}
+
+/// OpenSSL calls this for each ticket it is shown, with what came of opening it.
+private func judgeTicket(
+    _ ssl: OpaquePointer?, _ session: OpaquePointer?, _ name: UnsafePointer<UInt8>?,
+    _ nameBytes: Int, _ status: SSL_TICKET_STATUS, _ held: UnsafeMutableRawPointer?
+) -> SSL_TICKET_RETURN {
+    guard status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW, let held else {
+        return SSL_TICKET_RETURN_IGNORE_RENEW
+    }
+    let keys = Unmanaged<TicketKeys>.fromOpaque(held).takeUnretainedValue()
+    guard let began = beginning(of: session),
+        (0..<TicketKeys.chainLifetime).contains(keys.clock() - began)
+    else { return SSL_TICKET_RETURN_IGNORE_RENEW }
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW
 }

@@ -12,6 +12,8 @@ final class TicketKeyKeeper {
     private let changed: ([TLSTicketKey]) -> Void
     private var store: StoreClient?
     private var timer: LoopTimer?
+    /// What the store said last, and when.
+    private var known: (kept: [KeptTicketKey], at: UInt64)?
 
     /// Other nodes' keys are asked for so often: sooner than a new one begins to seal.
     private static let askInterval: Milliseconds = TicketKey.signsAfter / 2
@@ -35,6 +37,9 @@ final class TicketKeyKeeper {
     }
 
     private func ask() {
+        forgetOver()
+        // For a store that does not answer at all.
+        timer?.start(afterMilliseconds: Self.askInterval)
         let drawn = TicketKey(
             name: Random.bytes(TicketKey.nameBytes), secret: Random.bytes(TicketKey.secretBytes))
         _ = store?.commit(.keepTicketKeys(drawn))
@@ -44,12 +49,33 @@ final class TicketKeyKeeper {
         guard case .committed(let outcome) = reply.result,
             case .ticketKeys(let kept) = outcome.answer
         else {
+            forgetOver()
             timer?.start(afterMilliseconds: Self.retryInterval)
             return
         }
+        use(kept)
+        known = (kept, loop.now)
+        timer?.start(afterMilliseconds: Self.nextAsk(kept, isShared: isShared))
+    }
+
+    /// A key's time ends also while the store cannot tell of another one.
+    private func forgetOver() {
+        guard let known else { return }
+        use(Self.inForce(known.kept, after: loop.now - min(known.at, loop.now)))
+    }
+
+    private func use(_ kept: [KeptTicketKey]) {
         changed(
             Self.sealingFirst(kept).map { TLSTicketKey(name: $0.name, secret: $0.secret) })
-        timer?.start(afterMilliseconds: Self.nextAsk(kept, isShared: isShared))
+    }
+
+    /// Those of the keys that are still good so much later, with their ages then.
+    static func inForce(_ kept: [KeptTicketKey], after elapsed: Milliseconds) -> [KeptTicketKey] {
+        kept.compactMap { key in
+            let (age, isOver) = key.age.addingReportingOverflow(elapsed)
+            guard !isOver, age < TicketKey.lifetime else { return nil }
+            return KeptTicketKey(key: key.key, age: age)
+        }
     }
 
     /// The newest that every node knows seals; where none is so old yet, the oldest there is.
