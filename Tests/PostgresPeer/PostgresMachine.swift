@@ -48,6 +48,22 @@ public final class PostgresMachine {
             """)
     }
 
+    /// Makes a copy of `primary` that, once started, is as it was at the restore point of this
+    /// name, and takes writes from there on: a recovery of the archived journal.
+    public func recover(_ primary: PostgresMachine, to point: String) throws {
+        try run(
+            """
+            rm -f "$folder/data/standby.signal"
+            cat >>"$folder/data/postgresql.auto.conf" <<SETTINGS
+            primary_conninfo = ''
+            restore_command = 'cp "\(primary.folder)/data/pg_wal/%f" "%p"'
+            recovery_target_name = '\(point)'
+            recovery_target_action = 'promote'
+            SETTINGS
+            touch "$folder/data/recovery.signal"
+            """)
+    }
+
     /// Returns when it takes statements.
     public func start() throws {
         server = Self.shell(Self.serving, folder, "\(port)")

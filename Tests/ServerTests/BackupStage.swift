@@ -53,7 +53,8 @@ final class BackupStage {
         var digests: [(isComparable: Bool, isEqual: Bool, objects: UInt64)] = []
     }
 
-    init() throws {
+    /// - Parameter settings: of the server, as it takes them from its environment.
+    init(settings: [String: String] = [:]) throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-backup-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -66,7 +67,7 @@ final class BackupStage {
             trustedCertificates: Array(made.authorityPEM.utf8), protocols: ["rouse/1"])
         loop = try Loop()
         server = ServerProcess(executable: URL(fileURLWithPath: Program.path), folder: folder)
-        try server.start()
+        try server.start(settings: Self.settings(settings, of: server))
         backend = AppBackend(loop: loop, app: Self.app, server: server)
         try backend.setUp(issuer: issuer.publicKey, issuerKeyID: "k1")
         try backend.createConversation(
@@ -78,6 +79,18 @@ final class BackupStage {
         server.kill()
         loop.close()
         try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Starts the server again, with these settings.
+    func start(settings: [String: String]) throws {
+        try server.start(settings: Self.settings(settings, of: server))
+    }
+
+    /// The socket's place goes by the store's, which may be none of this machine.
+    private static func settings(
+        _ settings: [String: String], of server: ServerProcess
+    ) -> [String: String] {
+        settings.merging(["ROUSE_ADMIN_SOCKET": server.adminSocket]) { $1 }
     }
 
     func path(_ name: String) -> String { folder.appendingPathComponent(name).path }

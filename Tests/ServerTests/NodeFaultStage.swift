@@ -258,7 +258,7 @@ final class NodeFaultStage: ReplayServers, @unchecked Sendable {
     }
 
     /// A port of loopback that nobody uses now.
-    private static func freePort() throws -> Int {
+    static func freePort() throws -> Int {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()

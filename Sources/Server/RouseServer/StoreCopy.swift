@@ -116,7 +116,7 @@ public enum StoreCopy {
     }
 
     /// A file is locked by its server; of a database the nodes say that they are there.
-    private static func refuseNodes(
+    static func refuseNodes(
         of store: any Store, _ place: StorePlace
     ) throws(StoreError) {
         let now = store.now()

@@ -1,7 +1,7 @@
 import Foundation
 import RouseServer
 
-/// `rouse import`, `rouse export` and `rouse migrate`: stores in PostgreSQL.
+/// `rouse import`, `rouse export`, `rouse migrate` and `rouse epoch new`: stores in PostgreSQL.
 extension Rouse {
     static let databaseOptions = [
         CommandOption("config", "FILE", "the nodes' configuration, which names the database"),
@@ -57,7 +57,43 @@ extension Rouse {
                     Exit status: 69 the database cannot be used.
                     """),
             run: { try migrate($0) }),
+        Command(
+            description: CommandDescription(
+                name: "epoch new", summary: "tell a store that was taken back of its lost end",
+                options: databaseOptions,
+                examples: ["rouse epoch new --config node.conf"],
+                notes: """
+                    For a database that was recovered to an earlier moment, or loaded from a dump;
+                    `rouse restore` does it by itself. Stop all nodes first, and start none between
+                    the recovery and this. Devices know what the store has lost: they learn at their
+                    next connection that history has changed, take a snapshot, and send their own
+                    messages of the last 7 days again. Every user logs in anew; numbers of webhooks'
+                    events are passed over; campaigns that were not over are paused. Without it
+                    devices would take new entries for those they have, and miss them.
+                    Exit status: 69 the store cannot be used, or a node is there.
+                    """),
+            run: { try drawEpoch($0) }),
     ]
+
+    private static func drawEpoch(_ arguments: Arguments) throws -> Int32 {
+        let place = try servedConfiguration(arguments).storePlace
+        do {
+            let drawn = try NewEpoch.draw(in: place)
+            if arguments.has("json") {
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.sortedKeys]
+                Terminal.print(String(decoding: try encoder.encode(drawn), as: UTF8.self))
+            } else {
+                Terminal.print(
+                    "\(place.name): new epoch: the devices of \(drawn.users) users take a "
+                        + "snapshot; \(drawn.tokens) session tokens dropped")
+            }
+            return ExitStatus.success
+        } catch let refusal as StoreCopy.Refusal {
+            Terminal.complain("rouse epoch new: \(refusal)")
+            return ExitStatus.unavailable
+        }
+    }
 
     static func database(_ arguments: Arguments) throws -> StorePlace {
         let place = try servedConfiguration(arguments).storePlace
