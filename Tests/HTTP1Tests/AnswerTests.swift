@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import HTTP1
 import Testing
 
@@ -29,6 +30,34 @@ struct AnswerTests {
         fixture.held.removeFirst().respond(HTTPResponse(status: 204))
         #expect(fixture.pump { client.received.contains("HTTP/1.1 204 ") })
         #expect(!client.isClosed)
+    }
+
+    @Test func ownerIsCalledOnceForAllLateAnswers() throws {
+        let fixture = try Fixture(answer: { _ in nil })
+        let clients = try (0..<3).map { _ in try fixture.connect() }
+        for client in clients { client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n") }
+        #expect(fixture.pump { fixture.held.count == 3 })
+        var calls = 0
+        fixture.server.onAnswers = { calls += 1 }
+        var isReadable: Bool {
+            var watched = pollfd(
+                fd: fixture.server.descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&watched, 1, 0) > 0
+        }
+        for (round, answers) in [2, 1].enumerated() {
+            // What the connections' own events ask for is done before.
+            for _ in 0..<100 where isReadable { fixture.server.run() }
+            for _ in 0..<answers { fixture.held.removeFirst().respond(HTTPResponse(status: 200)) }
+            #expect(calls == round + 1)
+            #expect(!isReadable)
+            fixture.server.run()
+            let answered = [2, 3][round]
+            #expect(
+                fixture.pump {
+                    clients.count { $0.received.hasPrefix("HTTP/1.1 200") } == answered
+                })
+        }
+        #expect(calls == 2)
     }
 
     @Test func manyHeldRequestsAreAnsweredInAnyOrder() throws {

@@ -20,14 +20,22 @@ public final class HTTPServer {
     public let descriptor: Int32
     /// Connections open now.
     public var openConnections: Int { connections.count }
+    /// Called where `run()` is due for answers that came late, once until it runs: an owner that
+    /// sets it spares each of them a turn through the kernel. `nil`: `descriptor` becomes readable
+    /// instead.
+    public var onAnswers: (() -> Void)?
 
     private let limits: HTTPLimits
     private let handler: (HTTPRequest, Responder) -> Void
     private let refusal: (HTTPRefusal) -> HTTPResponse
     private let thread = pthread_self()
-    /// Signalled when a run is needed for which the library's own epoll set has no event: a late
-    /// answer (see below `resume`), or work left over by the last run.
+    /// Signalled, unless the owner is called, when a run is needed for which the library's own
+    /// epoll set has no event: a late answer (see below `resume`), or work left over by the last
+    /// run.
     private let wakeDescriptor: Int32
+    private var isSignalled = false
+    /// The owner was called, and has not run yet.
+    private var isOwnerCalled = false
     private let timerDescriptor: Int32
     /// Nil after `stop()`.
     private var daemon: OpaquePointer?
@@ -139,8 +147,12 @@ public final class HTTPServer {
         }
         guard let daemon else { return }
         isRunning = true
-        drain(wakeDescriptor)
-        drain(timerDescriptor)
+        isOwnerCalled = false
+        if isSignalled {
+            isSignalled = false
+            drain(wakeDescriptor)
+        }
+        if let armedFor, armedFor <= now { drain(timerDescriptor) }
         closeOverdue()
         // Passes beyond the first serve requests that were answered meanwhile and connections that
         // were waiting for a place; bounded, so that the loop's other work gets its turn.
@@ -247,6 +259,12 @@ extension HTTPServer {
     }
 
     private func wake() {
+        if isSignalled || isOwnerCalled { return }
+        if let onAnswers {
+            isOwnerCalled = true
+            return onAnswers()
+        }
+        isSignalled = true
         var one: UInt64 = 1
         write(wakeDescriptor, &one, 8)
     }
@@ -363,7 +381,7 @@ extension HTTPServer {
         MHD_resume_connection(handle)
         // Without a thread of its own the library does not notice until its next run.
         needsAnotherPass = true
-        wake()
+        if !isRunning { wake() }
     }
 
     private func queue(

@@ -48,6 +48,10 @@ final class HTTPDoor {
             self.server.run()
         }
         watch?.start(.readable)
+        // What the store answered in one batch is sent in one run.
+        server.onAnswers = { [unowned loop, weak self] in
+            loop.nextTurn { self?.server.run() }
+        }
     }
 
     /// Shared with the handler, which is made before this object is.
