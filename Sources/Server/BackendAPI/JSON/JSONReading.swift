@@ -16,8 +16,12 @@ struct JSONReader: Decoder {
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        KeyedDecodingContainer(JSONMembers(members: try members(), codingPath: codingPath))
+    }
+
+    func members() throws -> [ExactText: CustomValue] {
         guard case .object(let members) = value else { throw mismatch("an object") }
-        return KeyedDecodingContainer(JSONMembers(members: members, codingPath: codingPath))
+        return members
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -33,7 +37,7 @@ struct JSONReader: Decoder {
             path: codingPath, text: isNull ? "must be \(wanted), not null" : "must be \(wanted)")
     }
 
-    fileprivate static func read<Body: Decodable>(
+    static func read<Body: Decodable>(
         _ type: Body.Type, _ value: CustomValue, _ path: @autoclosure () -> [any CodingKey]
     ) throws -> Body {
         // Most values are these; they need no decoder.

@@ -1,3 +1,4 @@
+import Model
 import Wake
 import Wire
 
@@ -48,27 +49,35 @@ enum StrictJSON {
 }
 
 /// The fields of one JSON object. Making it refuses unknown ones.
+///
+/// They are looked up in the document itself: a keyed container of the standard library would box
+/// itself and each key, for two dozen fields of a push of which most are absent.
 struct Fields<Key: CodingKey & CaseIterable> {
-    private let container: KeyedDecodingContainer<Key>
+    private let members: [ExactText: CustomValue]
+    private let path: [any CodingKey]
 
     init(_ decoder: any Decoder, _ keys: Key.Type = Key.self) throws {
-        let names = Set(keys.allCases.map(\.stringValue))
-        let all = try decoder.container(keyedBy: AnyKey.self).allKeys
-        let unknown = all.filter { !names.contains($0.stringValue) }
-            .min { $0.stringValue < $1.stringValue }
-        if let unknown {
-            throw FieldError(path: decoder.codingPath + [unknown], text: "is not known here")
+        guard let reader = decoder as? JSONReader else {
+            throw FieldError(path: decoder.codingPath, text: "is of no document that was checked")
         }
-        container = try decoder.container(keyedBy: keys)
+        (members, path) = (try reader.members(), reader.codingPath)
+        let unknown = members.keys.filter { Key(stringValue: $0.text) == nil }
+            .min { $0.text < $1.text }
+        if let unknown {
+            throw FieldError(
+                path: path + [UnknownKey(stringValue: unknown.text)], text: "is not known here")
+        }
     }
 
     func required<Value: Decodable>(_ key: Key, _ type: Value.Type = Value.self) throws -> Value {
-        try container.decode(type, forKey: key)
+        guard let value = try optional(key, type) else { throw missing(key) }
+        return value
     }
 
     /// `nil`: absent. A null is an error: leaving out is the one way to say nothing.
     func optional<Value: Decodable>(_ key: Key, _ type: Value.Type = Value.self) throws -> Value? {
-        container.contains(key) ? try container.decode(type, forKey: key) : nil
+        guard let value = members[ExactText(key.stringValue)] else { return nil }
+        return try JSONReader.read(type, value, path + [key])
     }
 
     /// A whole number in a range.
@@ -102,18 +111,18 @@ struct Fields<Key: CodingKey & CaseIterable> {
 
     /// An error that names the field.
     func refusal(_ key: Key, _ text: String) -> FieldError {
-        FieldError(path: container.codingPath + [key], text: text)
+        FieldError(path: path + [key], text: text)
     }
 
     func missing(_ key: Key) -> FieldError {
-        FieldError(path: container.codingPath + [key], text: "is missing", isMissing: true)
+        FieldError(path: path + [key], text: "is missing", isMissing: true)
     }
 }
 
-private struct AnyKey: CodingKey {
+private struct UnknownKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }
 
-    init?(stringValue: String) { self.stringValue = stringValue }
+    init(stringValue: String) { self.stringValue = stringValue }
     init?(intValue: Int) { nil }
 }
