@@ -17,29 +17,44 @@ struct Route: Sendable {
     /// Query parameters it takes; `nil`: any, and none is looked at.
     let query: Set<String>?
     let handler: Handler
-    private let segments: [Substring]
+    private let segments: [Segment]
+
+    private enum Segment {
+        case fixed(String)
+        /// Without its braces.
+        case named(String)
+    }
 
     init(_ method: String, _ template: String, query: Set<String>? = [], _ handler: Handler) {
         self.method = method
         self.template = template
         self.query = query
         self.handler = handler
-        segments = template.split(separator: "/")
+        segments = template.split(separator: "/").map { segment in
+            segment.hasPrefix("{")
+                ? .named(String(segment.dropFirst().dropLast())) : .fixed(String(segment))
+        }
     }
 
     /// What the names in braces stand for, if the path fits.
     func parameters(in path: [String]) -> [String: String]? {
-        guard path.count == segments.count else { return nil }
+        guard fits(path) else { return nil }
         var parameters: [String: String] = [:]
         for (segment, value) in zip(segments, path) {
-            if segment.hasPrefix("{") {
-                if value.isEmpty { return nil }
-                parameters[String(segment.dropFirst().dropLast())] = value
-            } else if segment != value {
-                return nil
-            }
+            if case .named(let name) = segment { parameters[name] = value }
         }
         return parameters
+    }
+
+    /// Most routes do not: nothing is made for these.
+    private func fits(_ path: [String]) -> Bool {
+        guard path.count == segments.count else { return false }
+        return path.indices.allSatisfy { position in
+            switch segments[position] {
+            case .fixed(let text): text == path[position]
+            case .named: !path[position].isEmpty
+            }
+        }
     }
 }
 
