@@ -6,8 +6,7 @@ import Testing
 @Suite struct PublishBenchTests {
     static let smallest = [
         "--devices", "5", "--in-flight", "4", "--rate", "20", "--group", "3", "--runs", "1",
-        "--seconds", "1",
-        "--json",
+        "--seconds", "1", "--behind", "7", "--json",
     ]
 
     static func report(_ run: StoreBenchTests.Outcome) throws -> PublishBenchReport {
@@ -16,13 +15,18 @@ import Testing
         return try decoder.decode(PublishBenchReport.self, from: Data(run.output.utf8))
     }
 
-    static let kinds = ["login", "closed", "open", "fan-out", "storm"]
+    static let kinds = ["login", "closed", "open", "fan-out", "storm", "idle"]
 
     /// Every row says what was done, in an order that holds whatever the machine does.
     static func check(_ rows: [PublishRow], of target: String) throws {
         let own = rows.filter { $0.target == target }
-        #expect(own.map(\.kind) == kinds)
+        #expect(own.map(\.kind) == kinds + (target == "rouse" ? ["behind"] : []))
         for row in own {
+            guard row.kind != "idle" else {
+                // A second of each, in which nothing may have cost anything that is seen.
+                #expect(row.count == 5 && row.group == 5 && row.processorMicroseconds >= 0)
+                continue
+            }
             let answer = try #require(row.answer)
             #expect(0 < answer.p50 && answer.p50 <= answer.p99 && answer.p99 <= answer.worst)
             #expect(row.perSecond > 0 && row.residentBytes > 1_000_000 && !row.isCut, "\(row)")
@@ -30,6 +34,11 @@ import Testing
             #expect(!row.threads.isEmpty)
             let sum = row.threads.values.reduce(0, +)
             #expect(row.runs > 1 || abs(sum / row.processorMicroseconds - 1) < 0.01)
+            guard row.kind != "behind" else {
+                // Each of the five was sent all seven.
+                #expect(row.count == 35 && row.entries == 7 && row.delivery == nil)
+                continue
+            }
             guard row.kind != "login", row.kind != "storm" else {
                 #expect(row.count == 5 && row.delivery == nil)
                 continue
@@ -53,7 +62,7 @@ import Testing
         #expect(run.status == 0, "\(run.complaint)")
         let report = try Self.report(run)
         #expect(report.devices == 5 && report.ratios.isEmpty && report.floorMissing == nil)
-        #expect(report.rows.count == Self.kinds.count)
+        #expect(report.rows.count == Self.kinds.count + 1 && report.peersMissing.isEmpty)
         try Self.check(report.rows, of: "rouse")
         for row in report.rows where ["closed", "open"].contains(row.kind) {
             #expect(Set(["store", "http"]).isSubset(of: row.threads.keys), "\(row.threads)")
@@ -63,7 +72,9 @@ import Testing
             #expect(try #require(row.rowsRead) >= 5 && #require(row.commits) > 0)
             #expect(try #require(row.statements) >= 5 && #require(row.journalBytes) > 4_096)
         }
-        for name in ["login 32", "closed 4", "open 20/s", "fan-out 3", "storm 256"] {
+        for name in [
+            "login 32", "closed 4", "open 20/s", "fan-out 3", "storm 256", "idle 5", "behind 7",
+        ] {
             #expect(run.complaint.contains("\n\(name) "), "no row \(name)")
         }
     }
@@ -77,12 +88,13 @@ import Testing
             Self.smallest + ["--floor", Self.floor], command: "publish")
         #expect(run.status == 0, "\(run.complaint)")
         let report = try Self.report(run)
-        #expect(report.floorMissing == nil && report.rows.count == 2 * Self.kinds.count)
+        #expect(report.floorMissing == nil && report.rows.count == 2 * Self.kinds.count + 1)
         for target in ["rouse", "floor"] { try Self.check(report.rows, of: target) }
         #expect(report.ratios.map(\.kind) == Self.kinds)
         for ratio in report.ratios {
             let rows = report.rows.filter { $0.kind == ratio.kind }
             let (own, floor) = (try #require(rows.first), try #require(rows.last))
+            guard ratio.kind != "idle" else { continue }
             #expect(own.target == "rouse" && floor.target == "floor")
             #expect(own.threads.keys.contains("store"))
             #expect(floor.threads.keys.contains("log") || ratio.deliveryP50 == nil)
@@ -102,14 +114,30 @@ import Testing
         #expect(run.status == 0, "\(run.complaint)")
         let report = try Self.report(run)
         #expect(report.floorMissing?.contains("no-such-compiler") == true)
-        #expect(report.rows.count == Self.kinds.count && report.ratios.isEmpty)
+        #expect(report.rows.count == Self.kinds.count + 1 && report.ratios.isEmpty)
         #expect(run.complaint.contains("no floor: "))
+    }
+
+    @Test("brokers beside it, or that they are not there")
+    func besidePeers() throws {
+        let run = try StoreBenchTests.bench(Self.smallest + ["--peers"], command: "publish")
+        #expect(run.status == 0, "\(run.complaint)")
+        let report = try Self.report(run)
+        for (name, program) in [("mosquitto", "mosquitto"), ("redis", "redis-server")] {
+            if report.peersMissing.contains("\(program) is not installed") {
+                #expect(run.complaint.contains("left out: \(program)"))
+                #expect(!report.rows.contains { $0.target == name })
+            } else {
+                try Self.check(report.rows, of: name)
+            }
+        }
     }
 
     @Test("numbers that cannot be, and a floor that is not there")
     func refused() throws {
         for arguments in [
             ["--rate", "fast"], ["--rate", "0"], ["--in-flight", "449"], ["--floor", "none.c"],
+            ["--behind", "0"], ["--server", "none"],
         ] {
             let run = try StoreBenchTests.bench(arguments, command: "publish")
             #expect(run.status == 64 && run.complaint.contains(arguments[0]))

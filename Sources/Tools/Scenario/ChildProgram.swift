@@ -49,6 +49,12 @@ final class ChildProgram {
         return line
     }
 
+    /// Starts it; what it prints goes where its complaints go.
+    func startSilent() throws {
+        process.standardOutput = process.standardError
+        try process.run()
+    }
+
     var isRunning: Bool { process.isRunning }
 
     /// Its process; `nil`: it does not run.

@@ -23,6 +23,8 @@ final class LoadDevice {
         var cursor: Cursor?
     }
 
+    /// Entries that came before it was in sync.
+    private(set) var syncedEntries = 0
     /// For the next connection of the same device.
     private(set) var standing: Standing?
     private let app: String
@@ -98,12 +100,12 @@ final class LoadDevice {
         case .delta(let delta):
             if let to = delta.to { standing?.cursor = to }
             send(.ack(Ack(applied: delta.to?.seq ?? 0)))
-            if isReady {
-                handler(.entries(delta.entries))
-            } else {
-                isReady = true
-                handler(.ready)
-            }
+            if isReady { return handler(.entries(delta.entries)) }
+            syncedEntries += delta.entries.count
+            // What is left of it is pushed.
+            guard !delta.more else { return }
+            isReady = true
+            handler(.ready)
         case .ping: send(.pong(Pong()), request: frame.request)
         case .error(let error): end("ERROR \(error.code)")
         case .close(let close): end("CLOSE \(close.code)")

@@ -69,18 +69,23 @@ extension Rouse {
                         "in-flight", "N", "publishes under way in the closed loop (default 256)"),
                     CommandOption(
                         "rate", "R[,R]", "publishes a second in open loops (default 500)"),
-                    CommandOption("group", "N", "devices of the fan-out, up to 256 (default 100)"),
+                    CommandOption("group", "N", "devices of the fan-out (default 100)"),
                     CommandOption("runs", "N", "of each kind (default 3)"),
                     CommandOption("seconds", "S", "publishing in one run (default 5)"),
                     CommandOption(
                         "floor", "FILE", "a bare server to measure beside: C source, or a program"),
+                    CommandOption("peers", "mosquitto and redis beside, where installed"),
+                    CommandOption(
+                        "behind", "N[,N]", "entries that devices lack (default 1000)"),
+                    CommandOption(
+                        "server", "FILE", "the rouse to measure, such as an older one"),
                     CommandOption("keep", "keep the folder with store and log"),
                     CommandOption("json", "end with one JSON object on stdout"),
                 ],
                 examples: [
                     "rouse bench publish",
                     "rouse bench publish --devices 10000 --rate 500,2000 --json",
-                    "rouse bench publish --floor Tests/floor/floor.c",
+                    "rouse bench publish --floor Tests/floor/floor.c --peers",
                 ],
                 notes: """
                     It starts a server of its own, with free ports and a temporary folder, and logs
@@ -98,12 +103,19 @@ extension Rouse {
                     fan-out messages to one conversation of --group devices, one at a time
                     storm   all devices lose their connections at once and come again with session
                             tokens and where they stand, 256 at a time, until all are in sync
+                    idle    all are connected, and nothing comes
+                    behind  20 devices were away while --behind messages came to each, and come
+                            back, until they are in sync; what their coming back costs when they
+                            lack nothing is taken off
 
                     --floor Tests/floor/floor.c is compiled with cc and serves the same devices and
                     publishes with a framing of its own: TLS, one log that is synced in groups
                     before an answer, and sending, without users, feeds, alerts or history. The two
                     take turns, run by run, and what Rouse costs is also told as a ratio. Without a
-                    compiler it is left out, and that is said.
+                    compiler it is left out, and that is said. --peers measures brokers of Debian's
+                    packages likewise: mosquitto with quality of service 1, which puts nothing on
+                    disk, and redis with `appendfsync always`, a stream and a channel for each
+                    device. They have no feeds to be behind in.
 
                     The server's processor time, memory and writing are read from /proc, commits and
                     rows from its metrics, all until the last device has its message; what follows
@@ -164,23 +176,21 @@ extension Rouse {
         options.devices = try arguments.number("devices", in: 1...60_000) ?? options.devices
         // The backend API takes 512 connections.
         options.inFlight = try arguments.number("in-flight", in: 1...448) ?? options.inFlight
-        if let rates = arguments.string("rate") {
-            options.rates = try rates.split(separator: ",").map { text in
-                guard let rate = Int(text), (1...100_000).contains(rate) else {
-                    throw UsageError("--rate must be numbers from 1 to 100000, not `\(text)`")
-                }
-                return rate
-            }
-        }
-        options.group = try arguments.number("group", in: 1...256) ?? options.group
+        options.rates = try benchNumbers("rate", arguments) ?? options.rates
+        options.behind = try benchNumbers("behind", arguments) ?? options.behind
+        options.group = try arguments.number("group", in: 1...10_000) ?? options.group
         options.runs = try arguments.number("runs", in: 1...100) ?? options.runs
         options.seconds = try arguments.number("seconds", in: 1...600) ?? options.seconds
         options.floor = arguments.string("floor")
         if let floor = options.floor, !FileManager.default.fileExists(atPath: floor) {
             throw UsageError("--floor: there is no \(floor)")
         }
+        options.hasPeers = arguments.has("peers")
         options.keepsFolder = arguments.has("keep")
-        options.executable = try ownExecutable()
+        options.executable = try arguments.string("server") ?? ownExecutable()
+        guard FileManager.default.isExecutableFile(atPath: options.executable) else {
+            throw UsageError("--server: \(options.executable) is no program")
+        }
         options.progress = { Terminal.complain($0) }
         let report = try PublishBench.run(options)
         if arguments.has("json") {
@@ -190,6 +200,15 @@ extension Rouse {
             Terminal.print(report.text)
         }
         return report.isWhole ? ExitStatus.success : ExitStatus.failure
+    }
+
+    private static func benchNumbers(_ name: String, _ arguments: Arguments) throws -> [Int]? {
+        try arguments.string(name)?.split(separator: ",").map { text in
+            guard let number = Int(text), (1...100_000).contains(number) else {
+                throw UsageError("--\(name) must be numbers from 1 to 100000, not `\(text)`")
+            }
+            return number
+        }
     }
 
     private static func benchSize(_ text: String) throws -> Int {

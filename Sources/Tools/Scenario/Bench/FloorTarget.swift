@@ -93,7 +93,7 @@ final class FloorTarget: PublishTarget {
 
     func stop() { child.kill() }
 
-    func preparation(for recipient: Recipient) -> [UInt8]? { nil }
+    func preparation(for recipient: Recipient) -> [[UInt8]] { [] }
 
     func publish(_ text: String, number: UInt64, to recipient: Recipient) -> [UInt8] {
         let place =

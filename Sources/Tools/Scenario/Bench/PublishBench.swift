@@ -17,6 +17,10 @@ public struct PublishBenchOptions: Sendable {
     public var seconds = 5
     /// The floor to measure beside: C source that is compiled, or a program; `nil`: none.
     public var floor: String?
+    /// mosquitto and redis beside, where they are installed.
+    public var hasPeers = false
+    /// Entries that devices lack when they come back.
+    public var behind = [1_000]
     public var keepsFolder = false
     /// The `rouse` executable that runs the server.
     public var executable = ""
@@ -33,13 +37,23 @@ public final class PublishBench {
     static let stormInFlight = 256
     /// Connections of one source address, far from the ports it has.
     static let connectionsPerAddress = 250
+    /// Devices that are away while messages come.
+    static let awayDevices = 20
+    /// Milliseconds that a server has for what follows a connection or a publish.
+    static let settleTime: UInt64 = 1_000
+    /// A server that writes fewer rows in that time does what it always does; it is looked at so
+    /// often.
+    static let quietRows = 10.0
+    static let quietLooks = 120
 
     private let options: PublishBenchOptions
     private let loop: Loop
     private let folder: URL
     private var targets: [any PublishTarget] = []
     /// By target.
-    private var devices: [String: [any TargetDevice]] = [:]
+    private var devices: [String: [Int: any TargetDevice]] = [:]
+    /// What was asked for and is not there, and why.
+    private var missing: [String] = []
     private var drive: PublishDrive?
     private var lastNumber: UInt64 = 0
     private var failure: String?
@@ -48,7 +62,7 @@ public final class PublishBench {
     public static func run(_ options: PublishBenchOptions) throws -> PublishBenchReport {
         let descriptors = Descriptors.raiseLimit()
         // The server keeps 256 for other things (`limits.connections`).
-        let servers = options.floor == nil ? 1 : 2
+        let servers = (options.floor == nil ? 1 : 2) + (options.hasPeers ? 2 : 0)
         guard options.devices * servers + options.inFlight + 256 <= descriptors else {
             throw ScenarioError(
                 "\(options.devices) devices do not fit the descriptor limit of \(descriptors); "
@@ -69,7 +83,7 @@ public final class PublishBench {
 
     private func tidy() {
         isTidying = true
-        for device in devices.values.joined() { device.vanish() }
+        for device in devices.values.flatMap(\.values) { device.vanish() }
         for target in targets { target.stop() }
         loop.close()
         if options.keepsFolder {
@@ -92,9 +106,11 @@ public final class PublishBench {
             try RouseTarget(
                 loop: loop, executable: options.executable, folder: folder, tls: tls))
         let floorMissing = try startFloor(tls)
+        if options.hasPeers { try startPeers(certificate: made.authorityPEM) }
         var rows: [PublishRow] = []
         for (index, target) in targets.enumerated() {
             try prepare(target)
+            try waitUntilQuiet(target)
             let login = try logIn(target, source: index, inFlight: Self.loginsInFlight)
             rows.append(
                 PublishRow(
@@ -107,9 +123,37 @@ public final class PublishBench {
         for kind in kinds { rows += try measure(kind) }
         rows += try measure(.closed(inFlight: 1), group: group)
         rows += try storms()
+        rows += try idle()
+        for entries in options.behind { rows += try behind(entries) }
         return PublishBenchReport(
             devices: options.devices, seconds: Double(options.seconds), rows: rows,
-            floorMissing: floorMissing)
+            floorMissing: floorMissing, peersMissing: missing)
+    }
+
+    /// Those that are installed.
+    private func startPeers(certificate: String) throws {
+        // They know nothing of our protocol's name.
+        let tls = try TLSContext.client(
+            trustedCertificates: Array(certificate.utf8), protocols: [], minimumVersion: .tls13)
+        if let program = peer(MosquittoTarget.programName) {
+            targets.append(
+                try MosquittoTarget(
+                    loop: loop, program: program, folder: folder, tls: tls, group: group))
+        }
+        if let program = peer(RedisTarget.programName) {
+            targets.append(
+                try RedisTarget(
+                    loop: loop, program: program, folder: folder, tls: tls, group: group))
+        }
+    }
+
+    private func peer(_ name: String) -> URL? {
+        let program = PeerProgram.find(name)
+        if program == nil {
+            missing.append("\(name) is not installed")
+            options.progress("left out: \(name) is not installed")
+        }
+        return program
     }
 
     /// - Returns: why there is none though it was asked for.
@@ -155,7 +199,7 @@ public final class PublishBench {
         var measures: [String: [PublishMeasure]] = [:]
         for _ in 1...options.runs {
             for (index, target) in targets.enumerated() {
-                for device in devices[target.name] ?? [] { device.vanish() }
+                vanish(0..<options.devices, of: target)
                 measures[target.name, default: []].append(
                     try logIn(target, source: index, inFlight: Self.stormInFlight))
             }
@@ -167,12 +211,94 @@ public final class PublishBench {
         }
     }
 
+    private func vanish(_ numbers: Range<Int>, of target: any PublishTarget) {
+        for number in numbers { devices[target.name]?[number]?.vanish() }
+    }
+
+    /// What connections cost that carry nothing.
+    private func idle() throws -> [PublishRow] {
+        pass(Self.settleTime)
+        return try targets.map { target in
+            options.progress("\(options.devices) idle devices: \(target.name)")
+            let measure = try measure(target) {
+                var outcome = PublishDrive.Outcome()
+                let started = monotonicNanoseconds()
+                pass(UInt64(options.seconds) * 1_000)
+                outcome.nanoseconds = monotonicNanoseconds() - started
+                outcome.done = options.devices * options.seconds
+                return outcome
+            }
+            return PublishRow(
+                kind: "idle", target: target.name, group: options.devices, measures: [measure])
+        }
+    }
+
+    /// What each entry costs that devices lack when they come back: above what their coming back
+    /// costs when they lack none, which is measured just before.
+    private func behind(_ entries: Int) throws -> [PublishRow] {
+        let away = 0..<min(Self.awayDevices, options.devices)
+        return try targets.enumerated().filter(\.element.keepsFeeds).map { index, target in
+            let measures = try (1...options.runs).map { run in
+                options.progress("\(away.count) devices behind by \(entries), run \(run)")
+                vanish(away, of: target)
+                pass(Self.settleTime)
+                let base = try comeBack(away, target, source: index, lacking: 0)
+                vanish(away, of: target)
+                pass(Self.settleTime)
+                try publish(entries, to: .group(away.count), of: target)
+                pass(Self.settleTime)
+                return try comeBack(away, target, source: index, lacking: entries).above(base)
+            }
+            return PublishRow(
+                kind: "behind", target: target.name, entries: entries, measures: measures)
+        }
+    }
+
+    private func comeBack(
+        _ numbers: Range<Int>, _ target: any PublishTarget, source: Int, lacking entries: Int
+    ) throws -> PublishMeasure {
+        let measure = try logIn(
+            target, source: source, inFlight: numbers.count, numbers, settling: true)
+        for number in numbers {
+            guard let device = devices[target.name]?[number] as? LoadDevice,
+                device.syncedEntries == entries
+            else { throw ScenarioError("device \(number) did not get the \(entries) it lacked") }
+        }
+        var counted = measure
+        counted.outcome.done = entries * numbers.count
+        return counted
+    }
+
+    private func publish(
+        _ count: Int, to recipient: Recipient, of target: any PublishTarget
+    ) throws {
+        let pool = BackendPool(
+            loop: loop, port: target.apiPort, dialect: target.dialect, limit: options.inFlight)
+        defer { pool.close() }
+        let requests = (0..<count).map { index in
+            let number = lastNumber + 1 + UInt64(index)
+            return target.publish(PublishDrive.text(number), number: number, to: recipient)
+        }
+        lastNumber += UInt64(count)
+        try exchange(requests, pool) { _ in }
+    }
+
+    /// Runs the loop for so long.
+    private func pass(_ milliseconds: UInt64) {
+        loop.updateNow()
+        let timer = loop.timer { [loop] in loop.stop() }
+        timer.start(afterMilliseconds: milliseconds)
+        loop.run()
+        timer.close()
+    }
+
     // MARK: - Publishing
 
     private func drive(
         _ target: any PublishTarget, _ arrivals: Arrivals, _ seconds: Double, group: Int? = nil
     ) throws -> PublishMeasure {
-        let pool = HTTPPool(loop: loop, port: target.apiPort, limit: options.inFlight)
+        let pool = BackendPool(
+            loop: loop, port: target.apiPort, dialect: target.dialect, limit: options.inFlight)
         defer { pool.close() }
         pool.open { [loop] in loop.stop() }
         loop.run()
@@ -181,17 +307,32 @@ public final class PublishBench {
             group: group, arrivals: arrivals, seconds: seconds, firstNumber: lastNumber + 1)
         self.drive = drive
         defer { self.drive = nil }
+        return try measure(target) {
+            let (outcome, begun) = try drive.run()
+            lastNumber += begun
+            return outcome
+        }
+    }
+
+    /// What the server used, and told, of what happens in `body`.
+    private func measure(
+        _ target: any PublishTarget, _ body: () throws -> PublishDrive.Outcome
+    ) throws -> PublishMeasure {
+        let pool = BackendPool(
+            loop: loop, port: target.apiPort, dialect: target.dialect, limit: 1)
+        defer { pool.close() }
         let metricsBefore = try metrics(target, pool)
         let before = try use(target)
         let own = ownProcessorNanoseconds()
-        let (outcome, begun) = try drive.run()
+        let outcome = try body()
         let ownAfter = ownProcessorNanoseconds()
-        lastNumber += begun
         if let failure = outcome.failure ?? failure {
             throw ScenarioError("\(failure)\n\(target.lastLogLines())")
         }
+        let after = try use(target)
         var measure = PublishMeasure(
-            outcome: outcome, use: try use(target).since(before), toolNanoseconds: ownAfter - own)
+            outcome: outcome, use: after.since(before), toolNanoseconds: ownAfter - own,
+            residentGrowth: after.residentBytes - before.residentBytes)
         let metricsAfter = try metrics(target, pool)
         for name in PublishMeasure.metricNames {
             measure.metrics[name] = metricsAfter.change(name, since: metricsBefore)
@@ -207,7 +348,7 @@ public final class PublishBench {
     }
 
     private func metrics(
-        _ target: any PublishTarget, _ pool: HTTPPool
+        _ target: any PublishTarget, _ pool: BackendPool
     ) throws(ScenarioError) -> ServerMetrics {
         guard target.tellsMetrics else { return ServerMetrics() }
         var text = ""
@@ -217,7 +358,7 @@ public final class PublishBench {
 
     /// Sends requests and runs the loop until all are answered.
     private func exchange(
-        _ requests: [[UInt8]], _ pool: HTTPPool, _ take: @escaping (String) -> Void
+        _ requests: [[UInt8]], _ pool: BackendPool, _ take: @escaping (String) -> Void
     ) throws(ScenarioError) {
         var left = requests.count
         var problem: String?
@@ -246,58 +387,79 @@ public final class PublishBench {
     private var group: Int { min(options.group, options.devices) }
 
     private func prepare(_ target: any PublishTarget) throws(ScenarioError) {
-        let places = (0..<options.devices).map { Recipient.device($0) } + [.group(group)]
-        let requests = places.compactMap { target.preparation(for: $0) }
+        let requests = (0..<options.devices).flatMap { target.preparation(for: .device($0)) }
         guard !requests.isEmpty else { return }
         options.progress("\(target.name): making \(requests.count) conversations")
-        let pool = HTTPPool(loop: loop, port: target.apiPort, limit: 32)
+        let pool = BackendPool(
+            loop: loop, port: target.apiPort, dialect: target.dialect, limit: 32)
         defer { pool.close() }
         try exchange(requests, pool) { _ in }
+        for members in Set([group, min(Self.awayDevices, options.devices)]) {
+            for request in target.preparation(for: .group(members)) {
+                try exchange([request], pool) { _ in }
+            }
+        }
+    }
+
+    /// Until the server has done what the preparations left to its background work: it would be
+    /// in every figure.
+    private func waitUntilQuiet(_ target: any PublishTarget) throws(ScenarioError) {
+        guard target.tellsMetrics else { return }
+        let pool = BackendPool(
+            loop: loop, port: target.apiPort, dialect: target.dialect, limit: 1)
+        defer { pool.close() }
+        for _ in 0..<Self.quietLooks {
+            let before = try metrics(target, pool)
+            pass(Self.settleTime)
+            let after = try metrics(target, pool)
+            let written = after.change("rouse_store_rows_written_total", since: before) ?? 0
+            if written < Self.quietRows { return }
+        }
     }
 
     // MARK: - Logging in
 
-    /// - Parameter source: of the addresses 127.0.x.y, which part is this server's.
+    /// - Parameters:
+    ///   - source: of the addresses 127.x.y.z, which part is this server's.
+    ///   - numbers: those that log in; `nil`: all.
+    ///   - settling: what follows is waited for.
     private func logIn(
-        _ target: any PublishTarget, source: Int, inFlight: Int
+        _ target: any PublishTarget, source: Int, inFlight: Int, _ numbers: Range<Int>? = nil,
+        settling: Bool = false
     ) throws -> PublishMeasure {
-        options.progress("\(target.name): \(options.devices) devices connect")
-        devices[target.name] = []
+        let numbers = numbers ?? 0..<options.devices
+        options.progress("\(target.name): \(numbers.count) devices connect")
         var outcome = PublishDrive.Outcome()
-        var next = 0
-        let before = try use(target)
-        let own = ownProcessorNanoseconds()
-        let started = monotonicNanoseconds()
+        var next = numbers.lowerBound
         func connectNext() {
-            guard next < options.devices, failure == nil else { return }
+            guard next < numbers.upperBound, failure == nil else { return }
             let number = next
             next += 1
             let dialled = monotonicNanoseconds()
             let address = number / Self.connectionsPerAddress
             let from = "127.\(source).\(1 + address / 250).\(1 + address % 250)"
-            let device = target.connect(number, from: from) { [unowned self] event in
+            devices[target.name, default: [:]][number] = target.connect(number, from: from) {
+                [unowned self] event in
                 switch event {
                 case .ready:
                     outcome.answers.append(monotonicNanoseconds() - dialled)
                     outcome.done += 1
-                    if outcome.done == self.options.devices { self.loop.stop() }
+                    if outcome.done == numbers.count { self.loop.stop() }
                     connectNext()
                 case .message(let text): self.drive?.delivered(text)
                 case .ended(let why): self.fail("\(target.name), device \(number): \(why)")
                 }
             }
-            devices[target.name, default: []].append(device)
         }
-        loop.updateNow()
-        for _ in 0..<inFlight { connectNext() }
-        loop.run()
-        if let failure { throw ScenarioError("\(failure)\n\(target.lastLogLines())") }
-        outcome.nanoseconds = monotonicNanoseconds() - started
-        let after = try use(target)
-        return PublishMeasure(
-            outcome: outcome, use: after.since(before),
-            toolNanoseconds: ownProcessorNanoseconds() - own,
-            residentGrowth: after.residentBytes - before.residentBytes)
+        return try measure(target) {
+            let started = monotonicNanoseconds()
+            loop.updateNow()
+            for _ in 0..<inFlight { connectNext() }
+            loop.run()
+            outcome.nanoseconds = monotonicNanoseconds() - started
+            if settling, failure == nil { pass(Self.settleTime) }
+            return outcome
+        }
     }
 
     private func fail(_ why: String) {

@@ -18,7 +18,8 @@ final class PublishDrive {
         var deliveries: [UInt64] = []
         /// For each message to a group, the time until the last of its devices had it.
         var lasts: [UInt64] = []
-        /// Publishes answered and delivered; of a group, deliveries.
+        /// Publishes answered and delivered; of a group, deliveries. Of devices that come back, the
+        /// entries they lacked; of idle ones, seconds of each.
         var done = 0
         /// From the first one's moment to the last one's end.
         var nanoseconds: UInt64 = 0
@@ -39,7 +40,7 @@ final class PublishDrive {
     }
 
     private let loop: Loop
-    private let pool: HTTPPool
+    private let pool: BackendPool
     private let target: any PublishTarget
     private let devices: Int
     private let group: Int?
@@ -59,7 +60,7 @@ final class PublishDrive {
     ///   - group: publish to this many devices at once, the first; `nil`: to a random one.
     ///   - firstNumber: above that of any publish of an earlier run.
     init(
-        loop: Loop, pool: HTTPPool, target: any PublishTarget, devices: Int, group: Int?,
+        loop: Loop, pool: BackendPool, target: any PublishTarget, devices: Int, group: Int?,
         arrivals: Arrivals, seconds: Double, firstNumber: UInt64
     ) {
         self.loop = loop

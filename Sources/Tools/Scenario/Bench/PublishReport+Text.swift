@@ -11,11 +11,8 @@ extension PublishBenchReport {
         var lines = [Self.heads]
         for row in rows {
             lines.append(Self.cells(of: row))
-            if row.target == rows.last?.target,
-                let ratio = ratios.first(where: { $0.kind == row.kind && $0.rate == row.rate })
-            {
-                lines.append(Self.cells(of: ratio))
-            }
+            guard let ratio = ratio(of: row) else { continue }
+            lines.append(Self.cells(of: ratio))
         }
         let widths = Self.heads.indices.map { column in
             lines.map { $0[column].count }.max() ?? 0
@@ -26,24 +23,35 @@ extension PublishBenchReport {
                 return column < 2 ? cell + gap : gap + cell
             }.joined(separator: "  ")
         }.joined(separator: "\n")
-        text += "\n\n" + rows.map { Self.detail(of: $0) }.joined(separator: "\n")
+        text += "\n\n" + rows.map { detail(of: $0) }.joined(separator: "\n")
         text += """
 
 
             Times are microseconds from the moment a publish was due until its answer, and until
-            the device has it; of a login and a storm, from dialling to being in sync. cpu is the
-            server's microseconds of the processor, disk the bytes it caused to be written, both of
-            one; of a fan-out, of one delivery. RSS is the server's memory at the end, in KiB.
-            Figures are medians of the runs.
+            the device has it; of a login, a storm and devices that were behind, from dialling to
+            being in sync. cpu is the server's microseconds of the processor, disk the bytes it
+            caused to be written, both of one; of a fan-out, of one delivery; of idle devices, of
+            one in a second; of those behind, of one entry, above what connecting costs. RSS is the
+            server's memory at the end, in KiB. Figures are medians of the runs.
             """
         if !ratios.isEmpty { text += "\nx floor: the server's figure divided by the floor's." }
         if !isWhole { text += "\n* cut short: not all came to its end in time." }
         if let floorMissing { text += "\nno floor: \(floorMissing)" }
+        if !peersMissing.isEmpty {
+            text += "\nleft out: \(peersMissing.joined(separator: "; "))"
+        }
         if isDebug { text += "\nA debug build: the times say nothing." }
         return text
     }
 
+    private func ratio(of row: PublishRow) -> PublishRatio? {
+        ratios.first {
+            $0.kind == row.kind && $0.rate == row.rate && $0.target == row.target
+        }
+    }
+
     private static func name(_ row: PublishRow) -> String {
+        if let entries = row.entries { return "\(row.kind) \(entries)" }
         if let rate = row.rate { return "\(row.kind) \(rate)/s" }
         return (row.group ?? row.inFlight).map { "\(row.kind) \($0)" } ?? row.kind
     }
@@ -76,8 +84,8 @@ extension PublishBenchReport {
         ]
     }
 
-    private static func detail(of row: PublishRow) -> String {
-        let kind = name(row)
+    private func detail(of row: PublishRow) -> String {
+        let (kind, short) = (Self.name(row), Self.short)
         let threads = row.threads.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .filter { $0.value >= 0.05 }
             .map { "\($0.key) \(short($0.value))" }.joined(separator: ", ")
@@ -87,6 +95,13 @@ extension PublishBenchReport {
                 "; the last device has it after \(short(last.p50)) (p50), "
                 + "\(short(last.p99)) (p99)"
         }
+        if let above = ratio(of: row)?.processorAbove {
+            text += "; \(short(above)) more than the floor"
+        }
+        if row.kind == "idle", let devices = row.group {
+            let share = row.processorMicroseconds * Double(devices) / 10_000
+            text += "; all of them \(String(format: "%.2f", share)) % of a core"
+        }
         text += "; this tool's \(short(row.toolMicroseconds))"
         if let bytes = row.residentBytesPerLogin {
             text += "; RSS grew by \(short(bytes.rounded())) B a login"
@@ -95,6 +110,7 @@ extension PublishBenchReport {
             text +=
                 "; of one \(String(format: "%.2f", commits)) commits, "
                 + "\(short(read)) rows read, \(short(written)) written"
+            if let reads = row.engineReads { text += ", \(short(reads)) reads of the store" }
         }
         if let statements = row.statements, let bytes = row.journalBytes {
             text += ", \(short(statements)) statements, \(short(bytes.rounded())) B of journal"

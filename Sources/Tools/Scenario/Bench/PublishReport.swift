@@ -29,20 +29,23 @@ public struct PublishTimes: Codable, Equatable, Sendable {
 
 /// A row of the table: what one server did in all runs of a kind. Figures are medians of the runs.
 public struct PublishRow: Codable, Equatable, Sendable {
-    /// `login`, `closed`, `open`, `fan-out` or `storm`.
+    /// `login`, `closed`, `open`, `fan-out`, `storm`, `idle` or `behind`.
     public let kind: String
-    /// `rouse` or `floor`.
+    /// `rouse`, `floor`, `mosquitto` or `redis`.
     public let target: String
     /// Publishes always under way, of a closed loop; connections being made, of a login or a
     /// storm.
     public let inFlight: Int?
     /// Publishes begun a second, of an open loop.
     public let rate: Int?
-    /// Devices that each message of a fan-out is for.
+    /// Devices that each message of a fan-out is for, or that are idle.
     public let group: Int?
+    /// Entries that each device lacked.
+    public let entries: Int?
     public let runs: Int
     /// Logins, or publishes that were answered and delivered, of all runs; of a fan-out, its
-    /// deliveries, and what is said of one is said of one delivery.
+    /// deliveries, of devices that were behind, their entries, and of idle ones, the seconds of
+    /// each: what is said of one is said of one of these.
     public let count: Int
     public let perSecond: Double
     /// From the moment it was due to the backend's answer; of a login or a storm's reconnect from
@@ -71,18 +74,21 @@ public struct PublishRow: Codable, Equatable, Sendable {
     public let rowsWritten: Double?
     public let statements: Double?
     public let journalBytes: Double?
+    /// Reads that memory did not answer.
+    public let engineReads: Double?
     /// Not all that began came to its end.
     public let isCut: Bool
 
     init(
         kind: String, target: String, inFlight: Int? = nil, rate: Int? = nil,
-        group: Int? = nil, measures: [PublishMeasure]
+        group: Int? = nil, entries: Int? = nil, measures: [PublishMeasure]
     ) {
         self.kind = kind
         self.target = target
         self.inFlight = inFlight
         self.rate = rate
         self.group = group
+        self.entries = entries
         runs = measures.count
         count = measures.reduce(0) { $0 + $1.outcome.done }
         func ofOne(_ value: (PublishMeasure) -> Double) -> Double {
@@ -115,6 +121,7 @@ public struct PublishRow: Codable, Equatable, Sendable {
         rowsWritten = told("rouse_store_rows_written_total")
         statements = told("rouse_store_statements_total")
         journalBytes = told("rouse_store_journal_bytes_total")
+        engineReads = told("rouse_store_engine_reads_total")
         isCut = measures.contains { $0.outcome.isCut }
     }
 
@@ -133,18 +140,27 @@ struct PublishMeasure {
     static let metricNames = [
         "rouse_store_commits_total", "rouse_store_rows_read_total",
         "rouse_store_rows_written_total", "rouse_store_statements_total",
-        "rouse_store_journal_bytes_total",
+        "rouse_store_journal_bytes_total", "rouse_store_engine_reads_total",
     ]
     var outcome: PublishDrive.Outcome
     var use: ProcessUse
     var toolNanoseconds: UInt64
     var residentGrowth = 0
     var metrics: [String: Double] = [:]
+
+    /// Without what `base` cost.
+    func above(_ base: PublishMeasure) -> PublishMeasure {
+        var rest = self
+        rest.use = use.since(base.use)
+        for (name, value) in base.metrics { rest.metrics[name, default: 0] -= value }
+        return rest
+    }
 }
 
 /// A server's figures divided by those of the floor in the same run of the tool.
 public struct PublishRatio: Codable, Equatable, Sendable {
     public let kind: String
+    public let target: String
     public let rate: Int?
     /// `nil`, as all of them: there is no such figure, or the floor's is 0.
     public let perSecond: Double?
@@ -155,6 +171,8 @@ public struct PublishRatio: Codable, Equatable, Sendable {
     /// The time until the last device of a fan-out had the message.
     public let lastP50: Double?
     public let processor: Double?
+    /// Microseconds of the processor that the server used and the floor did not.
+    public let processorAbove: Double
     public let diskBytes: Double?
     public let residentBytes: Double?
     public let residentBytesPerLogin: Double?
@@ -165,6 +183,7 @@ public struct PublishRatio: Codable, Equatable, Sendable {
             return value / base
         }
         kind = row.kind
+        target = row.target
         rate = row.rate
         perSecond = ratio(row.perSecond, floor.perSecond)
         answerP50 = ratio(row.answer?.p50, floor.answer?.p50)
@@ -173,6 +192,7 @@ public struct PublishRatio: Codable, Equatable, Sendable {
         deliveryP99 = ratio(row.delivery?.p99, floor.delivery?.p99)
         lastP50 = ratio(row.last?.p50, floor.last?.p50)
         processor = ratio(row.processorMicroseconds, floor.processorMicroseconds)
+        processorAbove = row.processorMicroseconds - floor.processorMicroseconds
         diskBytes = ratio(row.diskBytes, floor.diskBytes)
         residentBytes = ratio(row.residentBytes, floor.residentBytes)
         residentBytesPerLogin = ratio(row.residentBytesPerLogin, floor.residentBytesPerLogin)
@@ -184,19 +204,25 @@ public struct PublishBenchReport: Codable, Equatable, Sendable {
     public let devices: Int
     public let seconds: Double
     public let rows: [PublishRow]
-    /// The server's rows by the floor's, where there is one.
+    /// The other servers' rows by the floor's, where there is one.
     public let ratios: [PublishRatio]
     /// Why there is no floor though it was asked for.
     public let floorMissing: String?
+    /// Peers that were asked for and are not there.
+    public let peersMissing: [String]
     /// Whether it was built without optimization: then the times say nothing.
     public let isDebug: Bool
 
-    init(devices: Int, seconds: Double, rows: [PublishRow], floorMissing: String?) {
+    init(
+        devices: Int, seconds: Double, rows: [PublishRow], floorMissing: String?,
+        peersMissing: [String]
+    ) {
         self.devices = devices
         self.seconds = seconds
         self.rows = rows
         self.floorMissing = floorMissing
-        ratios = rows.filter { $0.target == "rouse" }.compactMap { row in
+        self.peersMissing = peersMissing
+        ratios = rows.filter { $0.target != "floor" }.compactMap { row in
             rows.first { $0.target == "floor" && $0.kind == row.kind && $0.rate == row.rate }
                 .map { PublishRatio(row, to: $0) }
         }

@@ -31,20 +31,30 @@ protocol PublishTarget: AnyObject {
     var name: String { get }
     /// Its process; `nil`: it has ended.
     var process: Int32? { get }
+    /// Where a backend publishes, and what it speaks there.
     var apiPort: UInt16 { get }
-    /// The request that makes the conversation for the messages; `nil`: none is needed.
-    func preparation(for recipient: Recipient) -> [UInt8]?
+    var dialect: BackendDialect { get }
+    /// The requests that make the conversation for the messages, each once the one before it is
+    /// answered.
+    func preparation(for recipient: Recipient) -> [[UInt8]]
     /// Connects a device: at first as a new one, later as the one it was.
     func connect(
         _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
     ) -> any TargetDevice
-    /// An HTTP request that is answered once the message is on disk.
+    /// A request that is answered once the message is on disk, by a server that keeps any.
     func publish(_ text: String, number: UInt64, to recipient: Recipient) -> [UInt8]
+    /// Whether what came while a device was away waits for it.
+    var keepsFeeds: Bool { get }
     /// Whether `/metrics` is there.
     var tellsMetrics: Bool { get }
     func lastLogLines() -> String
     /// Ends it at once.
     func stop()
+}
+
+extension PublishTarget {
+    var dialect: BackendDialect { .http }
+    var keepsFeeds: Bool { false }
 }
 
 /// Requests to a backend API, HTTP/1.1 in bytes.
@@ -77,8 +87,11 @@ enum BackendRequest {
 final class RouseTarget: PublishTarget {
     static let app = "bench"
     static let keyID = "bench"
+    /// The backend API takes no more.
+    private static let usersPerRequest = 256
     let name = "rouse"
     let tellsMetrics = true
+    let keepsFeeds = true
     private let loop: Loop
     private let server: ServerProcess
     private let tls: TLSContext
@@ -128,16 +141,24 @@ final class RouseTarget: PublishTarget {
 
     private var authorization: String { "authorization: Bearer \(apiKey)\r\n" }
 
-    func preparation(for recipient: Recipient) -> [UInt8]? {
+    func preparation(for recipient: Recipient) -> [[UInt8]] {
         let members =
             switch recipient {
             case .device(let number): [user(number)]
             case .group(let members): (0..<members).map { user($0) }
             }
-        let names = members.map { #""\#($0)""# }.joined(separator: ",")
-        return BackendRequest.post(
-            "/v1/conversations", headers: authorization,
-            body: #"{"id":"\#(conversation(recipient))","participants":[\#(names)]}"#)
+        let id = conversation(recipient)
+        return stride(from: 0, to: members.count, by: Self.usersPerRequest).map { first in
+            let names = members[first...].prefix(Self.usersPerRequest)
+                .map { #""\#($0)""# }.joined(separator: ",")
+            return first == 0
+                ? BackendRequest.post(
+                    "/v1/conversations", headers: authorization,
+                    body: #"{"id":"\#(id)","participants":[\#(names)]}"#)
+                : BackendRequest.post(
+                    "/v1/conversations/\(id)/participants", headers: authorization,
+                    body: #"{"users":[\#(names)]}"#)
+        }
     }
 
     func publish(_ text: String, number: UInt64, to recipient: Recipient) -> [UInt8] {

@@ -1,15 +1,16 @@
 import EventLoop
 
-/// Keep-alive connections to a backend API, as a backend holds them: each carries one request at
-/// a time, and a request for which none is free waits its turn. Loop-confined.
-final class HTTPPool {
+/// Connections to a measured server that stay, as a backend holds them: each carries one request
+/// at a time, and a request for which none is free waits its turn. Loop-confined.
+final class BackendPool {
     typealias Completion = (Result<HTTPCall.Answer, ScenarioError>) -> Void
 
     private let loop: Loop
     private let port: UInt16
+    private let dialect: BackendDialect
     private let limit: Int
-    private var free: [HTTPChannel] = []
-    private var all: [ObjectIdentifier: HTTPChannel] = [:]
+    private var free: [BackendChannel] = []
+    private var all: [ObjectIdentifier: BackendChannel] = [:]
     private var dialling: [ObjectIdentifier: Dialing] = [:]
     /// Bounded by who sends: a closed loop by its window, an open one by its schedule.
     private var waiting: [(bytes: [UInt8], completion: Completion)] = []
@@ -18,9 +19,10 @@ final class HTTPPool {
     private var opened: (count: Int, then: () -> Void)?
 
     /// - Parameter limit: connections at most.
-    init(loop: Loop, port: UInt16, limit: Int) {
+    init(loop: Loop, port: UInt16, dialect: BackendDialect = .http, limit: Int) {
         self.loop = loop
         self.port = port
+        self.dialect = dialect
         self.limit = limit
     }
 
@@ -60,11 +62,19 @@ final class HTTPPool {
             if let key { self.dialling[key] = nil }
             switch result {
             case .success(let stream):
-                let channel = HTTPChannel(stream)
+                let channel = BackendChannel(stream, self.dialect)
                 channel.onFree = { [weak self] in self?.becameFree($0) }
                 channel.onEnded = { [weak self] in self?.ended($0) }
                 self.all[ObjectIdentifier(channel)] = channel
-                self.becameFree(channel)
+                guard let greeting = self.dialect.greeting else {
+                    self.becameFree(channel)
+                    break
+                }
+                channel.onFree = nil
+                channel.send(greeting) { [weak self, weak channel] in
+                    self?.greeted(channel, $0)
+                }
+                return
             case .failure(let error): self.failNext("\(error)")
             }
             self.countDown()
@@ -73,13 +83,27 @@ final class HTTPPool {
         dialling[ObjectIdentifier(dialing)] = dialing
     }
 
+    private func greeted(
+        _ channel: BackendChannel?, _ result: Result<HTTPCall.Answer, ScenarioError>
+    ) {
+        switch result {
+        case .success(let answer) where answer.status < 300:
+            guard let channel else { break }
+            channel.onFree = { [weak self] in self?.becameFree($0) }
+            becameFree(channel)
+        case .success(let answer): failNext("the greeting was refused: \(answer.body)")
+        case .failure(let error): failNext("\(error)")
+        }
+        countDown()
+    }
+
     private func countDown() {
         guard let (count, then) = opened else { return }
         opened = count > 1 ? (count - 1, then) : nil
         if count <= 1 { then() }
     }
 
-    private func becameFree(_ channel: HTTPChannel) {
+    private func becameFree(_ channel: BackendChannel) {
         guard let next = takeWaiting() else { return free.append(channel) }
         channel.send(next.bytes, next.completion)
     }
@@ -96,7 +120,7 @@ final class HTTPPool {
     }
 
     /// A server may end a connection that idles; the next request that finds none dials again.
-    private func ended(_ channel: HTTPChannel) {
+    private func ended(_ channel: BackendChannel) {
         all[ObjectIdentifier(channel)] = nil
         free.removeAll { $0 === channel }
         if firstWaiting < waiting.count { dial() }
@@ -104,20 +128,22 @@ final class HTTPPool {
 
     private func failNext(_ why: String) {
         guard let next = takeWaiting() else { return }
-        next.completion(.failure(ScenarioError("the backend API at port \(port): \(why)")))
+        next.completion(.failure(ScenarioError("the server at port \(port): \(why)")))
     }
 }
 
-/// One keep-alive connection of the pool.
-final class HTTPChannel {
-    var onFree: ((HTTPChannel) -> Void)?
-    var onEnded: ((HTTPChannel) -> Void)?
+/// One connection of the pool.
+final class BackendChannel {
+    var onFree: ((BackendChannel) -> Void)?
+    var onEnded: ((BackendChannel) -> Void)?
     private let stream: EventLoop.Stream
+    private let dialect: BackendDialect
     private var received: [UInt8] = []
-    private var completion: HTTPPool.Completion?
+    private var completion: BackendPool.Completion?
 
-    init(_ stream: EventLoop.Stream) {
+    init(_ stream: EventLoop.Stream, _ dialect: BackendDialect) {
         self.stream = stream
+        self.dialect = dialect
         stream.onBytes = { [unowned self] bytes in
             self.received += bytes
             self.parse()
@@ -130,7 +156,7 @@ final class HTTPChannel {
         stream.startReading()
     }
 
-    func send(_ bytes: [UInt8], _ completion: @escaping HTTPPool.Completion) {
+    func send(_ bytes: [UInt8], _ completion: @escaping BackendPool.Completion) {
         self.completion = completion
         stream.write(bytes)
     }
@@ -146,37 +172,22 @@ final class HTTPChannel {
         completion = nil
         onEnded?(self)
         close()
-        waiting?(.failure(ScenarioError("a connection to the backend API: \(why)")))
+        waiting?(.failure(ScenarioError("a connection to the server: \(why)")))
     }
 
-    /// Answers have a `content-length` (or no body): what comes is our own servers' HTTP.
     private func parse() {
         guard received.count <= HTTPCall.answerBytesMax else {
             return end("the answer is too long")
         }
-        guard let head = Self.headEnd(received) else { return }
-        let lines = String(decoding: received[..<head], as: UTF8.self).split(separator: "\r\n")
-        let words = lines.first?.split(separator: " ") ?? []
-        guard words.count > 1, let status = Int(words[1]) else {
-            return end("the answer is no HTTP")
-        }
-        let name = "content-length:"
-        let length = lines.first { $0.lowercased().hasPrefix(name) }
-            .flatMap { Int($0.dropFirst(name.count).filter { $0 != " " }) }
-        let whole = head + 4 + (length ?? 0)
-        guard received.count >= whole else { return }
-        let answer = HTTPCall.Answer(status: status, body: Array(received[(head + 4)..<whole]))
-        received.removeFirst(whole)
-        let waiting = completion
-        completion = nil
-        onFree?(self)
-        waiting?(.success(answer))
-    }
-
-    private static func headEnd(_ bytes: [UInt8]) -> Int? {
-        guard bytes.count >= 4 else { return nil }
-        return (0...(bytes.count - 4)).first { at in
-            bytes[at] == 13 && bytes[at + 1] == 10 && bytes[at + 2] == 13 && bytes[at + 3] == 10
+        do throws(ScenarioError) {
+            guard let (answer, bytes) = try dialect.answer(received) else { return }
+            received.removeFirst(bytes)
+            let waiting = completion
+            completion = nil
+            onFree?(self)
+            waiting?(.success(answer))
+        } catch {
+            end("\(error)")
         }
     }
 }
