@@ -67,8 +67,14 @@ public struct Line<Element> {
 
     /// Elements that come before all others.
     mutating func prepend(_ more: [Element]) {
-        elements.replaceSubrange(..<start, with: more)
-        start = 0
+        // Nearly always they are what was just taken: nothing else has to move.
+        guard more.count <= start else {
+            elements.replaceSubrange(..<start, with: more)
+            start = 0
+            return
+        }
+        start -= more.count
+        for (index, element) in more.enumerated() { elements[start + index] = element }
     }
 
     public mutating func takeFirst() -> Element? {

@@ -2,8 +2,8 @@ public import EventLoop
 public import Feed
 public import Model
 
-/// What came of a request or a query.
-public enum StoreResult: Sendable {
+/// What came of a request or a query. Indirect, for it is handed on: a copy is one count.
+public indirect enum StoreResult: Sendable {
     case committed(StoreOutcome)
     case read(StoreReading)
     /// The world's fault. After `.unavailable` it is unknown whether it was committed.
