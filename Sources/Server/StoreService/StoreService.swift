@@ -27,7 +27,7 @@ public struct StoreServiceLimits: Equatable, Sendable {
     /// waited for awake, so that a crash finds a fresh `alive_at` while wakes have their graces.
     public var shortestRest: UInt64 = 300_000
     /// Bytes of rows that the writer keeps in memory from one transaction to the next, about.
-    public var carriedBytes = 32 << 20
+    public var carriedBytes = 64 << 20
 
     public init() {}
 }
