@@ -97,7 +97,8 @@ let package = Package(
         .library(
             name: "RouseClient", type: .static,
             targets: [
-                "RouseClient", "ApplePlatform", "AppLife", "SyncClient", "Wire", "Model",
+                "RouseClient", "ApplePlatform", "AppLife", "SyncClient", "Wire", "JSONTree",
+                "Model",
             ]),
     ],
     targets: [
@@ -116,6 +117,7 @@ let package = Package(
             name: "CConsole", path: "Sources/System/CConsole", exclude: ["pages"]),
 
         core("Model"),
+        core("JSONTree"),
         core("Wire", ["Model"]),
         core("Wake", ["Model"]),
         core("WorkingSet", ["Model"]),
@@ -170,7 +172,8 @@ let package = Package(
             "RouseServer",
             [
                 "Telemetry", "StoreService", "SyncService", "PushGateway", "Webhooks",
-                "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto", "Failpoints",
+                "BackendAPI", "SQLiteStore", "PostgresStore", "EventLoop", "Crypto",
+                "Failpoints",
                 "SyncServer", "PushPool", "Feed", "Wake", "Wire", "Model",
             ]),
 
@@ -180,7 +183,8 @@ let package = Package(
             path: "Sources/Client", swiftSettings: common),
 
         .target(
-            name: "RouseClient", dependencies: ["AppLife", "SyncClient", "Wire", "Model"],
+            name: "RouseClient",
+            dependencies: ["AppLife", "SyncClient", "Wire", "JSONTree", "Model"],
             path: "Sources/RouseClient", exclude: ["README.md"], swiftSettings: common),
         // Nothing on Linux: Deploy/check-apple typechecks it against stubs.
         .target(
@@ -191,20 +195,22 @@ let package = Package(
             path: "Sources/ApplePlatform", exclude: ["README.md"], swiftSettings: common),
 
         tool("DeviceModel", ["Model"]),
-        tool("Fleet", ["DeviceModel", "SyncServer", "Wake", "Model"], exclude: ["Fleet.md"]),
+        tool(
+            "Fleet", ["DeviceModel", "EventLoop", "SyncServer", "Wake", "Model"],
+            exclude: ["Fleet.md"]),
         tool(
             "APNsSimulator",
             [
                 "DeviceModel", "Client", "SQLiteStore", "EventLoop", "Crypto", "HTTP1", "HTTP2",
-                "RouseClient", "AppLife", "SyncClient", "Wire", "Model",
+                "RouseClient", "AppLife", "SyncClient", "Wire", "JSONTree", "Model",
             ],
             exclude: ["Control/README.md", "CHECKS.md"]),
         tool(
             "Scenario",
             [
                 "APNsSimulator", "PushGateway", "StoreService", "Telemetry", "Client",
-                "RouseClient", "AppLife", "SQLiteStore", "EventLoop", "Crypto", "SyncClient",
-                "Feed", "Wake", "Wire", "Model",
+                "RouseClient", "AppLife", "SQLiteStore", "EventLoop", "Crypto",
+                "SyncClient", "Feed", "Wake", "Wire", "Model",
             ]),
         tool(
             "Chat",
@@ -212,7 +218,7 @@ let package = Package(
                 "APNsSimulator", "Client", "SQLiteStore", "EventLoop", "RouseClient", "AppLife",
                 "SyncClient", "Wire", "Model",
             ]),
-        tool("Conformance", ["Crypto", "Wire", "Model"]),
+        tool("Conformance", ["EventLoop", "Crypto", "Wire", "JSONTree", "Model"]),
         tool(
             "Bench",
             [
@@ -223,7 +229,8 @@ let package = Package(
             name: "rouse",
             dependencies: [
                 "RouseServer", "APNsSimulator", "Scenario", "Conformance", "Bench", "Fleet",
-                "Chat", "Client", "Telemetry", "EventLoop", "Crypto", "Model",
+                "Chat", "Client", "Telemetry", "EventLoop", "Crypto", "JSONTree",
+                "Model",
             ],
             path: "Sources/Tools/rouse", swiftSettings: common),
 
@@ -318,8 +325,8 @@ let package = Package(
         test(
             "RouseServerTests",
             [
-                "RouseServer", "SyncService", "StoreService", "MemoryStore", "Telemetry", "Feed",
-                "Wake", "Wire", "Model",
+                "RouseServer", "SyncService", "StoreService", "MemoryStore", "Telemetry",
+                "EventLoop", "Feed", "Wake", "Wire", "Model",
             ]),
         test("ConformanceTests", ["Conformance"]),
         test("BenchTests", ["rouse", "Bench", "Scenario"]),

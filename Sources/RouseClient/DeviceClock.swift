@@ -1,5 +1,10 @@
-import Foundation
 public import Model
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The clocks of the device that the app runs on.
 public struct DeviceClock: RouseClock {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The kinds of event that an app knows: an enum with strings, as
 /// `enum Kind: String, EventKind { case order, refund }`. What its backend names in `push.event` is
 /// one of them.
@@ -57,7 +55,7 @@ struct EventWords: Equatable {
     }
 
     init?(url: String) {
-        guard let mark = url.range(of: "://") else { return nil }
+        guard let mark = url.firstRange(of: "://") else { return nil }
         let scheme = url[..<mark.lowerBound].lowercased()
         guard !scheme.isEmpty else { return nil }
         let end = url[mark.upperBound...].firstIndex { $0 == "?" || $0 == "#" } ?? url.endIndex
@@ -67,15 +65,47 @@ struct EventWords: Equatable {
         // A slash at the end says nothing.
         if steps.last?.isEmpty ?? false { steps.removeLast() }
         guard (1...2).contains(steps.count), !steps[0].isEmpty,
-            let kind = String(steps[0]).removingPercentEncoding,
-            let object = steps.count > 1 ? String(steps[1]).removingPercentEncoding : ""
+            let kind = Self.unescaped(steps[0]),
+            let object = steps.count > 1 ? Self.unescaped(steps[1]) : ""
         else { return nil }
         self.init(kind: kind, object: object)
     }
 
     static func escaped(_ text: String) -> String {
-        let plain = CharacterSet(
-            charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-        return text.addingPercentEncoding(withAllowedCharacters: plain) ?? ""
+        var escaped: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                escaped.append(byte)
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                escaped += "%\(digits.count < 2 ? "0" : "")\(digits)".utf8
+            }
+        }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    /// A step of a path with its escapes undone (RFC 3986 section 2.1). `nil`: a percent sign
+    /// without two digits, or what is no UTF-8.
+    static func unescaped(_ step: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(step.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = digit(rest.popFirst()), let low = digit(rest.popFirst()) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8?) -> UInt8? {
+        byte.flatMap { Character(Unicode.Scalar($0)).hexDigitValue }.map(UInt8.init)
     }
 }

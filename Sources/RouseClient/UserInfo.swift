@@ -1,22 +1,47 @@
 public import AppLife
-import Foundation
+public import JSONTree
 import Model
 import Wire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 extension AppNotice {
     /// What stands beside `aps` in the payload of an alert of the same message, but for the wake
     /// id: the app's `userInfo`, so that a tap on either leads to the same place (PSH-2, PSH-12).
-    public var userInfo: [String: Any] {
+    public var information: [String: JSONValue] {
         var subject = [
             "e": conversation == nil ? "announcement" : "message", "o": object.description,
         ]
         subject["c"] = conversation?.description
         if !hints.event.isEmpty { subject["t"] = hints.event }
         if !hints.object.isEmpty { subject["i"] = hints.object }
-        let data = try? JSONSerialization.jsonObject(with: Data(hints.data.utf8))
-        var info = data as? [String: Any] ?? [:]
+        var info: [String: JSONValue] = [:]
+        let data = try? JSONDecoder().decode(JSONValue.self, from: Data(hints.data.utf8))
+        if let data { info = data.members }
         info["aps"] = nil
-        info["rouse"] = subject
+        info["rouse"] = .object(subject.mapValues(JSONValue.text))
         return info
+    }
+
+    /// The same as the system's frameworks take it.
+    public var userInfo: [String: Any] { information.mapValues(\.plain) }
+}
+
+extension JSONValue {
+    /// As property lists and `userInfo` hold it; a `null` is left out of objects and lists.
+    var plain: Any {
+        switch self {
+        case .null: [String: Any]()
+        case .flag(let flag): flag
+        case .number(let number): Int(clamping: number)
+        case .fraction(let fraction): fraction
+        case .text(let text): text
+        case .list(let items): items.filter { $0 != .null }.map(\.plain)
+        case .object(let members): members.filter { $0.value != .null }.mapValues(\.plain)
+        }
     }
 }

@@ -1,6 +1,3 @@
-import CUV
-import Glibc
-
 /// A thread with a loop of its own, from start() to the end of everything on the loop.
 public final class LoopThread: Sendable {
     private let control: Mailbox<@Sendable (Loop) -> Void>
@@ -31,22 +28,12 @@ public final class LoopThread: Sendable {
     ) throws -> (thread: LoopThread, value: Value) {
         let opening = Opening<(LoopThread, Value)>()
         let finished = Latch()
-        let body = ThreadBody(name: String(decoding: name.utf8.prefix(15), as: UTF8.self)) {
+        // Nobody joins it: join() waits for `finished`, which any number of threads may do.
+        let status = WorkThread.create(name) {
             LoopThread.live(opening, finished, setUp)
             finished.arrive()
         }
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        // Detached: join() waits for `finished`, which any number of threads may do.
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        var thread = pthread_t()
-        let retained = Unmanaged.passRetained(body)
-        let status = pthread_create(&thread, &attributes, threadDidStart, retained.toOpaque())
-        guard status == 0 else {
-            retained.release()
-            throw StreamError(.open, -status)
-        }
+        guard status == 0 else { throw StreamError(.open, -status) }
         return try opening.result()
     }
 
@@ -108,22 +95,4 @@ private final class Opening<Value: Sendable>: @unchecked Sendable {
         guard let outcome else { preconditionFailure("a thread that started without an outcome") }
         return try outcome.get()
     }
-}
-
-private final class ThreadBody: Sendable {
-    let name: String
-    let run: @Sendable () -> Void
-
-    init(name: String, run: @escaping @Sendable () -> Void) {
-        self.name = name
-        self.run = run
-    }
-}
-
-private func threadDidStart(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let argument else { preconditionFailure("a thread without a body") }
-    let body = Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue()
-    _ = pthread_setname_np(pthread_self(), body.name)
-    body.run()
-    return nil
 }

@@ -2,7 +2,8 @@ import BackendAPI
 import Crypto
 import EventLoop
 import Feed
-import Foundation
+import FoundationEssentials
+import Glibc
 import Model
 public import StoreService
 import SyncServer
@@ -65,13 +66,18 @@ extension Server {
                 "console.host: \(configuration.consoleHost) is not an address of this machine or "
                     + "a private network, and the console has no TLS of its own")
         }
+        if !SystemZones().areThere {
+            warnings.append(
+                "this system has no time zones: alerts at a time of day follow UTC until its "
+                    + "package tzdata is installed")
+        }
         let path = configuration.privateKeyFile
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
-            let mode = (attributes[.posixPermissions] as? NSNumber)?.uint16Value,
-            mode & 0o044 != 0
-        else { return warnings }
+        var status = stat()
+        if stat(path, &status) == 0, status.st_mode & 0o044 != 0 {
+            let mode = String(status.st_mode & 0o7777, radix: 8)
+            warnings.append("tls.key_file: \(path) can be read by others (mode \(mode))")
+        }
         return warnings
-            + ["tls.key_file: \(path) can be read by others (mode \(String(mode, radix: 8)))"]
     }
 
     static func sessionLimits(_ configuration: Configuration) -> SessionLimits {

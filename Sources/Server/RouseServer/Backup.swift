@@ -1,6 +1,6 @@
 import Crypto
 import Feed
-public import Foundation
+public import FoundationEssentials
 import Model
 import SQLiteStore
 
@@ -78,14 +78,12 @@ public enum Backup {
         let contents = try verify(path)
         var restored = Restored(contents: contents, users: 0, tokens: 0)
         let half = Server.drawnHalf()
-        let format = DateFormatter()
-        format.locale = Locale(identifier: "en_US_POSIX")
-        format.timeZone = TimeZone(identifier: "UTC")
-        format.dateFormat = "yyyyMMdd'T'HHmmss'Z'"
+        let format = Date.ISO8601FormatStyle(
+            dateSeparator: .omitted, dateTimeSeparator: .standard, timeSeparator: .omitted)
         do throws(StoreError) {
             restored.kept = try SQLiteBackup.restore(
                 path, to: store, tables: Schema.tables,
-                keepingOldAs: ".before-\(format.string(from: Date()))"
+                keepingOldAs: ".before-\(Date().formatted(format))"
             ) { copy throws(StoreError) in
                 for outcome in try copy.commit([.restore(epochHalf: half)]) {
                     guard case .restored(let users, let tokens) = try outcome.get().answer else {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a file, the environment and the command line say together, and all that is wrong with it.
 public struct ConfigurationReading: Sendable {

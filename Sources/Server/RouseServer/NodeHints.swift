@@ -1,6 +1,6 @@
 import EventLoop
 import Feed
-import Foundation
+import FoundationEssentials
 import Model
 import PostgresStore
 import StoreService
@@ -115,9 +115,7 @@ final class NodeHints: Sendable {
 
     func start() {
         guard let way else { return }
-        let thread = Thread { way.run() }
-        thread.name = "hints"
-        thread.start()
+        WorkThread.start("hints") { way.run() }
     }
 
     func stop() { way?.stop() }

@@ -1,5 +1,5 @@
 import Feed
-public import Foundation
+public import FoundationEssentials
 import Model
 
 /// The nodes of a store, for `rouse node list` and what follows it.

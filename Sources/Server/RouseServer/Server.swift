@@ -3,7 +3,7 @@ import Crypto
 public import EventLoop
 import Failpoints
 import Feed
-import Foundation
+import FoundationEssentials
 public import Model
 import PushGateway
 import StoreService

@@ -1,6 +1,6 @@
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 import PostgresStore
 import SyncService
 

@@ -1,5 +1,5 @@
 import Feed
-public import Foundation
+public import FoundationEssentials
 import Glibc
 import Model
 import PostgresStore

@@ -1,6 +1,6 @@
 internal import Crypto
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 
 /// The simulator as a program of its own.
 public enum SimulatorProgram {

@@ -1,5 +1,5 @@
 import Feed
-import Foundation
+import FoundationEssentials
 
 /// Microseconds. Each run has percentiles of all its samples; these are the medians of the runs.
 public struct BenchTimes: Codable, Equatable, Sendable {

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Model
 
 /// What came of a run.
 public struct BenchReport: Codable, Equatable, Sendable {
@@ -68,7 +69,8 @@ public struct BenchReport: Codable, Equatable, Sendable {
         let chosen = rows.sorted { $0.held.worstOfAll > $1.held.worstOfAll }
         let lines = chosen.prefix(Self.longestRows).map { row in
             let statements = row.statementsMost.map { ", \($0) statements" } ?? ""
-            return String(format: "%9.0f us  ", row.held.worstOfAll)
+            let held = row.held.worstOfAll.text(decimals: 0)
+            return String(repeating: " ", count: max(0, 9 - held.count)) + "\(held) us  "
                 + "\(row.name): at most \(row.rowsMost) rows\(statements)"
         }
         return "Longest holds of one transaction, and the most that one of its kind took:\n"
@@ -79,7 +81,7 @@ public struct BenchReport: Codable, Equatable, Sendable {
         func short(_ value: Double?) -> String {
             guard let value else { return "-" }
             return value < 100 && value != value.rounded()
-                ? String(format: "%.1f", value) : String(format: "%.0f", value)
+                ? value.text(decimals: 1) : value.text(decimals: 0)
         }
         return [
             row.isCut ? "\(row.name) *" : row.name, "\(row.transactions)", "\(row.group)",

@@ -1,6 +1,7 @@
 import AppLife
 public import Client
-import Foundation
+import EventLoop
+import FoundationEssentials
 import Model
 public import RouseClient
 import SQLiteStore
@@ -110,7 +111,7 @@ public enum Chat {
         if let data = files.contents(atPath: path) {
             guard
                 let device = DeviceID(
-                    text: String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines))
+                    text: String(String(decoding: data, as: UTF8.self).prefix { !$0.isNewline }))
             else { throw ChatRefusal(description: "\(path) holds no device: remove the folder") }
             return device
         }
@@ -126,11 +127,11 @@ public enum Chat {
 /// Reads the keyboard on a thread of its own, and notices the terminal's size.
 private final class ChatInput: @unchecked Sendable {
     // @unchecked: `isStopped` is guarded by `lock`.
-    private let lock = NSLock()
+    private let lock = Lock()
     private var isStopped = false
 
     init(_ terminal: ChatTerminal, _ events: AsyncStream<ChatEvent>.Continuation) {
-        Thread.detachNewThread { [self] in
+        WorkThread.start("keyboard") { [self] in
             var reader = ChatKeyReader()
             var size = terminal.size
             while !lock.withLock({ isStopped }) {

@@ -1,6 +1,7 @@
 import AppLife
 import Client
-import Foundation
+import EventLoop
+import FoundationEssentials
 import Model
 import RouseClient
 import SQLiteStore
@@ -293,7 +294,7 @@ actor ChatDesk {
             } catch {
                 tries += 1
                 guard tries < 20 else { throw error }
-                usleep(100_000)
+                WorkThread.sleep(milliseconds: 100)
             }
         }
     }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// How the harness runs.
 public struct ConformanceOptions: Sendable {

@@ -1,5 +1,5 @@
 import DeviceModel
-import Foundation
+import EventLoop
 import Model
 import Wake
 
@@ -35,17 +35,8 @@ public struct FleetOptions: Sendable {
 public enum Fleet {
     public static func run(_ options: FleetOptions) -> FleetReport {
         let work = FleetWork(options)
-        let done = DispatchGroup()
-        for _ in 0..<max(1, min(options.threads, work.shards)) {
-            done.enter()
-            let thread = Thread {
-                work.run()
-                done.leave()
-            }
-            thread.stackSize = 1 << 20
-            thread.start()
-        }
-        done.wait()
+        let threads = max(1, min(options.threads, work.shards))
+        WorkThread.run(onEachOf: threads, "shard") { work.run() }
         return FleetReport(options, tallies: work.tallies)
     }
 
@@ -105,8 +96,7 @@ private final class FleetWork: Sendable {
     private let options: FleetOptions
     private let graces: [SharedGrace?]
     let shards: Int
-    // NSLock, because ThreadSanitizer reports false races around Synchronization's Mutex.
-    private let lock = NSLock()
+    private let lock = Lock()
     // All guarded by `lock`.
     private nonisolated(unsafe) var next = 0
     private nonisolated(unsafe) var devicesDone = 0

@@ -1,4 +1,6 @@
-import Foundation
+import FoundationEssentials
+import Glibc
+import Model
 
 /// The picture of a report: on the left how many messages the person does not know of after a
 /// time, on the right what that took in pushes. Down and to the left is better on both.
@@ -183,13 +185,13 @@ struct FleetDrawing {
 
     // MARK: Pieces
 
-    private static func format(_ value: Double) -> String { String(format: "%.1f", value) }
+    private static func format(_ value: Double) -> String { value.text(decimals: 1) }
 
     private static func escaped(_ text: String) -> String {
-        text.replacingOccurrences(of: "&", with: "&amp;")
-            .replacingOccurrences(of: "<", with: "&lt;")
-            .replacingOccurrences(of: ">", with: "&gt;")
-            .replacingOccurrences(of: "\"", with: "&quot;")
+        text.replacing("&", with: "&amp;")
+            .replacing("<", with: "&lt;")
+            .replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;")
     }
 
     private func line(

@@ -1,4 +1,6 @@
-import Foundation
+import FoundationEssentials
+import Glibc
+import Model
 import Wake
 
 /// What came of a run.
@@ -275,7 +277,7 @@ extension FleetReport {
     }
 
     static func number(_ value: Double, digits: Int) -> String {
-        String(format: "%.\(digits)f", value)
+        value.text(decimals: digits)
     }
 
     /// In per cent.

@@ -1,7 +1,7 @@
 import APNsSimulator
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// An app's backend and its operator: sets the app up over the admin socket, and calls the
 /// backend API with the key it got. Each call runs the loop until its answer is there, so nothing

@@ -1,12 +1,17 @@
-import Foundation
+import EventLoop
+import FoundationEssentials
+import Glibc
 
 /// This program as a child process: started, its first line of output awaited, ended by signal.
 final class ChildProgram {
-    private let process = Process()
+    private let words: [String]
+    private let environment: [String]
+    private let logFile: URL
     private let name: String
 
-    /// The child ends when this end is gone, also if this process is killed.
-    private let input = Pipe()
+    /// Its standard input is a pipe: the child ends when this end is gone, also if this process is
+    /// killed.
+    private var process: ChildProcess?
 
     /// Starts `executable` with `arguments`; standard error is appended to `logFile`. Settings in
     /// the environment are not passed on, a scenario is not to be changed by them; `settings` are
@@ -17,31 +22,25 @@ final class ChildProgram {
         isRouse: Bool = true
     ) throws {
         name = isRouse ? "rouse \(arguments.first ?? "")" : executable.lastPathComponent
-        process.executableURL = executable
-        process.arguments = arguments + (isRouse ? ["--with-parent"] : [])
-        process.standardInput = input
+        words = [executable.path] + arguments + (isRouse ? ["--with-parent"] : [])
         var environment = ProcessInfo.processInfo.environment
         for key in environment.keys where key.hasPrefix("ROUSE_") { environment[key] = nil }
         environment.merge(settings) { _, ours in ours }
-        process.environment = environment
-        if !FileManager.default.fileExists(atPath: logFile.path) {
-            _ = FileManager.default.createFile(atPath: logFile.path, contents: nil)
-        }
-        let log = try FileHandle(forWritingTo: logFile)
-        try log.seekToEnd()
-        process.standardError = log
+        self.environment = environment.map { "\($0.key)=\($0.value)" }
+        self.logFile = logFile
     }
 
     /// Starts it and gives the first line it prints: where it listens.
     func start() throws -> Data {
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
+        let process = try ChildProcess(
+            words, environment: environment, input: .pipe, output: .pipe,
+            errors: .file(logFile.path))
+        self.process = process
         var line = Data()
         while !line.contains(UInt8(ascii: "\n")) {
-            let chunk = output.fileHandleForReading.availableData
+            let chunk = process.read()
             if chunk.isEmpty {
-                process.waitUntilExit()
+                process.waitForEnd()
                 throw ScenarioError("\(name) ended before it was ready")
             }
             line += chunk
@@ -51,40 +50,32 @@ final class ChildProgram {
 
     /// Starts it; what it prints goes where its complaints go.
     func startSilent() throws {
-        process.standardOutput = process.standardError
-        try process.run()
+        let log = ChildProcess.Place.file(logFile.path)
+        process = try ChildProcess(
+            words, environment: environment, input: .pipe, output: log, errors: log)
     }
 
-    var isRunning: Bool { process.isRunning }
+    var isRunning: Bool { process?.isRunning ?? false }
 
     /// Its process; `nil`: it does not run.
-    var identifier: Int32? { process.isRunning ? process.processIdentifier : nil }
+    var identifier: Int32? { isRunning ? process?.identifier : nil }
 
     /// kill -9: no good-bye, nothing flushed.
-    func kill() {
-        guard process.isRunning else { return }
-        Foundation.kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    func kill() { process?.kill() }
 
     /// Whether it was ended by kill -9, of ours or its own.
-    var wasKilled: Bool {
-        !process.isRunning && process.terminationReason == .uncaughtSignal
-            && process.terminationStatus == SIGKILL
-    }
+    var wasKilled: Bool { process?.end == .signal(SIGKILL) }
 
     /// SIGTERM: it ends when it has said good-bye to everybody.
     func drain() {
-        guard process.isRunning else { return }
-        Foundation.kill(process.processIdentifier, SIGTERM)
-        process.waitUntilExit()
+        process?.signal(SIGTERM)
+        process?.waitForEnd()
     }
 
     /// Ends it at once, but orderly: its standard input ends.
     func stop() {
-        guard process.isRunning else { return }
-        try? input.fileHandleForWriting.close()
-        process.waitUntilExit()
+        process?.closeInput()
+        process?.waitForEnd()
     }
 }
 

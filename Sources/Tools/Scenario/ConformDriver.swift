@@ -3,7 +3,7 @@ import AppLife
 import Client
 import Crypto
 import EventLoop
-public import Foundation
+public import FoundationEssentials
 import Glibc
 import Model
 import RouseClient
@@ -60,7 +60,8 @@ public struct ConformDriver {
     }
 
     private static func print(_ line: String) {
-        FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+        Swift.print(line)
+        fflush(nil)
     }
 }
 

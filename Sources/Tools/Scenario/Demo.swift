@@ -1,7 +1,7 @@
 import APNsSimulator
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 import Glibc
 import Model
 

@@ -1,6 +1,6 @@
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// Folder, processes and loop of a demo; cleared at its end or by a signal.

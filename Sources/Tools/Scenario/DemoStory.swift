@@ -1,6 +1,6 @@
 import APNsSimulator
 import Crypto
-import Foundation
+import FoundationEssentials
 
 /// The steps. Anna writes through her app's backend; Ben and Clara have a phone and a tablet each.
 /// A device is silently woken at most twice a minute, so each story of a wake has a device of its

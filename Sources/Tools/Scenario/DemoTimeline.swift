@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a demo tells while it plays. Times are milliseconds since it began.
 public enum DemoMoment: Equatable, Sendable {

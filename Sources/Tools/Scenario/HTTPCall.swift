@@ -1,5 +1,5 @@
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// One HTTP/1.1 request to the backend or admin API, on a connection of its own. Loop-confined.
 /// Only what the scenarios need: one request, one answer with `content-length`, then the end.

@@ -1,5 +1,5 @@
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// Lines of JSON over a Unix-domain socket, on a loop. Loop-confined.
 final class LineConnection {

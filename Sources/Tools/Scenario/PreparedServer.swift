@@ -1,6 +1,6 @@
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// A server of our own with an app set up on it, for tools that only speak to it from outside.
 public final class PreparedServer {
@@ -44,7 +44,7 @@ public final class PreparedServer {
             issuerKeyPEM = key.pem
             var variables: [String: String] = [:]
             for (name, value) in settings {
-                let variable = name.uppercased().replacingOccurrences(of: ".", with: "_")
+                let variable = name.uppercased().replacing(".", with: "_")
                 variables["ROUSE_\(variable)"] = value
             }
             server.drainSeconds = 6

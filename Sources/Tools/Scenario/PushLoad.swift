@@ -2,7 +2,7 @@ import APNsSimulator
 import Crypto
 import EventLoop
 import Feed
-import Foundation
+import FoundationEssentials
 import Glibc
 import Model
 import PushGateway
@@ -210,24 +210,19 @@ public final class PushLoad {
         let token = try CompactToken.sign(
             headerJSON: Array(#"{"alg":"ES256","kid":"\#(Self.keyID)"}"#.utf8),
             payloadJSON: Array(claims.utf8), with: key)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: options.h2load)
-        process.arguments = [
-            "-n", "\(options.pushes)", "-c", "1", "-m", "1000", "-i", list.path, "-d", body.path,
+        let words = [
+            options.h2load, "-n", "\(options.pushes)", "-c", "1", "-m", "1000", "-i", list.path,
+            "-d", body.path,
             "-H", "authorization: bearer \(token)", "-H", "apns-topic: \(Self.topic)",
             "-H", "apns-push-type: alert", "-H", "apns-priority: 10",
             "-H", "apns-expiration: \(Self.expiration)",
             "-H", "apns-collapse-id: \(Self.collapseID)",
         ]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
         let before = ProcessorTime(of: RUSAGE_CHILDREN)
         let started = SystemClock.monotonicMilliseconds()
-        try process.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
+        let process = try ChildProcess(words, output: .pipe, errors: .nothing)
+        let text = String(decoding: process.readToEnd(), as: UTF8.self)
+        process.waitForEnd()
         let seconds = Double(SystemClock.monotonicMilliseconds() - started) / 1000
         let processor = ProcessorTime(of: RUSAGE_CHILDREN) - before
         func line(_ start: String) -> [Substring]? {

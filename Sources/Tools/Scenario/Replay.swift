@@ -2,7 +2,7 @@ import APNsSimulator
 import Client
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 import Glibc
 import Model
 

@@ -1,5 +1,5 @@
 import EventLoop
-import Foundation
+import FoundationEssentials
 import Model
 
 /// An app's backend in a replay: asks each thing until it is answered, with the same bytes under

@@ -1,6 +1,6 @@
 import APNsSimulator
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// A defect that a replay puts in on its way to a device's store.
 public struct ReplayDamage: Equatable, Sendable {

@@ -1,5 +1,5 @@
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// Something that is done to the servers while a log is replayed.
 struct ReplayFault: Sendable {
@@ -63,13 +63,13 @@ final class FaultThread: Sendable {
 
     init(_ fault: ReplayFault) {
         let started = SystemClock.monotonicMilliseconds()
-        Thread { [self] in
+        WorkThread.start("fault") { [self] in
             let ended = Result {
                 try fault.carryOut(self)
                 return SystemClock.monotonicMilliseconds() - started
             }
             lock.withLock { result = ended }
-        }.start()
+        }
     }
 
     /// The replay tells how many of its lines were acknowledged.
@@ -83,7 +83,7 @@ final class FaultThread: Sendable {
             guard SystemClock.monotonicMilliseconds() < limit else {
                 throw ScenarioError("no \(count) lines were acknowledged in time")
             }
-            Thread.sleep(forTimeInterval: 0.02)
+            WorkThread.sleep(milliseconds: 20)
         }
     }
 

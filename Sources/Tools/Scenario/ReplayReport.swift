@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a replay came to.
 public struct ReplayReport: Codable, Equatable, Sendable {

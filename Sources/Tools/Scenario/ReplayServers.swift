@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a replay runs through: one server, or several behind a balancer.
 protocol ReplayServers: AnyObject {

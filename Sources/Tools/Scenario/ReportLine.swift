@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 extension Encodable {
     /// A report as programs read it: one JSON object in one line, names in snake case.

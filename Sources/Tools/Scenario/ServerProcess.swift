@@ -1,5 +1,5 @@
 import APNsSimulator
-import Foundation
+import FoundationEssentials
 
 /// A server of our own as a child process, in a folder of its own: started, killed, started again
 /// on the same files and ports.

@@ -1,6 +1,6 @@
 import APNsSimulator
 import EventLoop
-import Foundation
+import FoundationEssentials
 import Model
 
 /// Devices in the simulator's process, driven through its control socket: they have the real

@@ -1,4 +1,5 @@
 internal import APNsSimulator
+import JSONTree
 
 /// `rouse apns-simulator`: APNs on one machine, for tests, demo and replay.
 extension Rouse {

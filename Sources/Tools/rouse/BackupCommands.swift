@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import RouseServer
 
 /// `rouse backup` and `rouse restore`.
@@ -128,7 +128,7 @@ extension Rouse {
     }
 
     private static func text(_ time: Date) -> String {
-        ISO8601DateFormatter().string(from: time)
+        time.formatted(.iso8601)
     }
 
     /// The object `--json` ends with.

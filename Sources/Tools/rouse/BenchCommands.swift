@@ -1,5 +1,5 @@
 import Bench
-import Foundation
+import FoundationEssentials
 import Glibc
 import Scenario
 

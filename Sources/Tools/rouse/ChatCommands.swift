@@ -2,7 +2,7 @@ import Chat
 import Client
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// `rouse chat`: an app on the client library, in a terminal.
 extension Rouse {

@@ -1,5 +1,5 @@
 import Conformance
-import Foundation
+import FoundationEssentials
 import Scenario
 
 /// `rouse conform client`: whether a client keeps Protocol/.

@@ -1,6 +1,7 @@
 import APNsSimulator
 import Conformance
-import Foundation
+import EventLoop
+import FoundationEssentials
 import Glibc
 import Scenario
 
@@ -134,17 +135,17 @@ extension Rouse {
             throw UsageError(
                 "\(program.path) is not there: build it with `swift build --product rouse-mutants`")
         }
-        let process = Process()
-        process.executableURL = program
-        process.arguments = ["--rouse", own] + (areClients ? ["--clients"] : [])
-        for name in arguments.strings("only") { process.arguments? += ["--only", name] }
+        var words = [program.path, "--rouse", own] + (areClients ? ["--clients"] : [])
+        for name in arguments.strings("only") { words += ["--only", name] }
         let folder =
             try arguments.string("vectors").map { URL(fileURLWithPath: $0) }
             ?? protocolFolder(arguments)?.appendingPathComponent("vectors")
-        if let folder { process.arguments? += ["--vectors", folder.path] }
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus
+        if let folder { words += ["--vectors", folder.path] }
+        // What a shell says of a program that a signal ended.
+        switch try ChildProcess(words).waitForEnd() {
+        case .exit(let status): return status
+        case .signal(let number): return 128 + number
+        }
     }
 
     private static func protocolText(_ arguments: Arguments) throws -> ProtocolText {

@@ -1,6 +1,6 @@
 import APNsSimulator
 import Fleet
-import Foundation
+import FoundationEssentials
 import Glibc
 import Scenario
 
@@ -96,13 +96,13 @@ extension Rouse {
     /// Each log is a conversation of all who spoke in it.
     private static func recordedTraffic(_ path: String) throws -> RecordedTraffic? {
         let files = FileManager.default
-        var isFolder: ObjCBool = false
+        var isFolder = false
         guard files.fileExists(atPath: path, isDirectory: &isFolder) else {
             throw UsageError("--traffic: there is no \(path)")
         }
         let folder = URL(fileURLWithPath: path)
         let logs =
-            isFolder.boolValue
+            isFolder
             ? try files.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".txt") }.sorted()
                 .map { folder.appendingPathComponent($0) }
             : [folder]

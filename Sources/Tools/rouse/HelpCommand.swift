@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import RouseServer
 
 /// `rouse help`, and what is said to words that are no command.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import RouseServer
 
 /// `rouse man`: manual pages from the table of commands and the table of settings.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import RouseServer
 
 /// `rouse node`: the nodes that share a store in PostgreSQL. They are asked through the store,
@@ -103,13 +103,12 @@ extension Rouse {
     }
 
     private static func line(_ node: NodeList.Node) -> String {
-        let times = ISO8601DateFormatter()
         let place =
             !node.isThere
-            ? "silent since \(times.string(from: node.lastBeat))"
+            ? "silent since \(node.lastBeat.formatted(.iso8601))"
             : "\(node.isDraining ? "draining, " : "")there since "
-                + "\(times.string(from: node.startedAt)), last heard "
-                + times.string(from: node.lastBeat)
+                + "\(node.startedAt.formatted(.iso8601)), last heard "
+                + node.lastBeat.formatted(.iso8601)
         return "\(node.name): \(place), \(node.connections.map { "\($0)" } ?? "?") connections, "
             + "\(node.sessions)\(node.hasMoreSessions ? " or more" : "") sessions, version "
             + "\(node.version ?? "?"), boot \(node.boot)"

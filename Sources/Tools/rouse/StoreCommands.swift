@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import RouseServer
 
 /// `rouse import`, `rouse export`, `rouse migrate` and `rouse epoch new`: stores in PostgreSQL.

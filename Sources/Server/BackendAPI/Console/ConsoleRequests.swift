@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 import HTTP1
 import Model
 import Wire
@@ -16,7 +16,7 @@ extension HTTPRequest {
 
     var isJSON: Bool {
         let media = headers["content-type"]?.split(separator: ";").first ?? ""
-        return media.trimmingCharacters(in: .whitespaces).lowercased() == "application/json"
+        return media.withoutSpaces.lowercased() == "application/json"
     }
 
     /// RFC 6265, 4.2.1. Of several of the name the first.
@@ -25,8 +25,8 @@ extension HTTPRequest {
             for pair in line.split(separator: ";") {
                 let parts = pair.split(separator: "=", maxSplits: 1)
                 guard parts.count == 2 else { continue }
-                if parts[0].trimmingCharacters(in: .whitespaces) == name {
-                    return parts[1].trimmingCharacters(in: .whitespaces)
+                if parts[0].withoutSpaces == name {
+                    return parts[1].withoutSpaces
                 }
             }
         }
@@ -87,4 +87,15 @@ extension Problem {
 
     static let foreignSite = Problem(
         .forbidden, "the request was not sent by the console's own page", name: "foreign_site")
+}
+
+extension Substring {
+    /// Without the spaces and tabs at its ends.
+    fileprivate var withoutSpaces: String {
+        func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" }
+        let start = drop(while: isSpace)
+        return String(
+            start[
+                ..<(start.lastIndex { !isSpace($0) }.map(start.index(after:)) ?? start.startIndex)])
+    }
 }

@@ -1,6 +1,6 @@
 import Crypto
 import Feed
-import Foundation
+import FoundationEssentials
 import Model
 
 /// `POST .../webhooks`.

@@ -1,7 +1,7 @@
 internal import Client
 internal import Crypto
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 internal import Model
 internal import SyncClient
 internal import Wire

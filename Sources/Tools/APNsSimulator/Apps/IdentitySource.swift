@@ -1,6 +1,6 @@
 internal import Crypto
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 
 /// Where a device's app gets its identity tokens (Protocol/session.md, SES-9).
 enum IdentitySource {

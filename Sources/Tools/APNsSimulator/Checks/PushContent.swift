@@ -1,4 +1,5 @@
-internal import Foundation
+internal import FoundationEssentials
+import JSONTree
 
 /// What a payload asks of a device.
 public struct PushContent: Equatable, Sendable {
@@ -41,10 +42,9 @@ public struct PushContent: Equatable, Sendable {
     /// What else a notification of it shows. Looked for where it is shown: most pushes of a load
     /// are for no device.
     public var look: NotificationLook {
-        guard let object = try? JSONSerialization.jsonObject(with: Data(payload)),
-            let members = object as? [String: Any]
+        guard let payload = try? JSONDecoder().decode(JSONValue.self, from: Data(payload))
         else { return NotificationLook() }
-        return NotificationLook(payload: members)
+        return NotificationLook(payload: payload)
     }
 
     /// Keys of `aps` (Apple: Generating a remote notification).
@@ -57,31 +57,31 @@ public struct PushContent: Equatable, Sendable {
 
     /// Reads a payload. `nil`: not JSON, or without `aps`: Apple says only that it must not be.
     static func read(_ payload: [UInt8], lints: inout [Lint]) -> PushContent? {
-        guard
-            let object = try? JSONSerialization.jsonObject(with: Data(payload)),
-            let members = object as? [String: Any], let aps = members["aps"] as? [String: Any]
+        guard let members = try? JSONDecoder().decode(JSONValue.self, from: Data(payload)),
+            case .object(let keys) = members["aps"]
         else { return nil }
+        let aps = members["aps"]
         var content = PushContent()
         switch aps["alert"] {
-        case let text as String: content.body = text
-        case let alert as [String: Any]:
-            content.title = (alert["title"] ?? alert["title-loc-key"]) as? String
-            content.body = (alert["body"] ?? alert["loc-key"]) as? String
+        case .text(let text): content.body = text
+        case .object(let alert):
+            content.title = (alert["title"] ?? alert["title-loc-key"])?.text
+            content.body = (alert["body"] ?? alert["loc-key"])?.text
         default: break
         }
-        content.badge = (aps["badge"] as? NSNumber).flatMap { UInt64(exactly: $0) }
-        content.sound = aps["sound"] != nil
-        content.threadID = aps["thread-id"] as? String
-        content.mutableContent = (aps["mutable-content"] as? NSNumber)?.intValue == 1
-        if let flag = aps["content-available"] as? NSNumber {
-            content.contentAvailable = flag.intValue == 1
-            if flag.intValue == 0 { lints.append(.contentAvailableZero) }
+        content.badge = aps["badge"].integer.flatMap(UInt64.init(exactly:))
+        content.sound = keys["sound"] != nil
+        content.threadID = aps["thread-id"].text
+        content.mutableContent = aps["mutable-content"].integer == 1
+        if let flag = aps["content-available"].integer {
+            content.contentAvailable = flag == 1
+            if flag == 0 { lints.append(.contentAvailableZero) }
         }
-        if aps.keys.contains(where: { !known.contains($0) }) { lints.append(.unknownKeyInAPS) }
-        let own = members["rouse"] as? [String: Any]
-        content.wake = own?["w"] as? String
-        content.object = own?["o"] as? String
-        content.conversation = own?["c"] as? String
+        if keys.keys.contains(where: { !known.contains($0) }) { lints.append(.unknownKeyInAPS) }
+        let own = members["rouse"]
+        content.wake = own["w"].text
+        content.object = own["o"].text
+        content.conversation = own["c"].text
         content.payload = payload
         return content
     }

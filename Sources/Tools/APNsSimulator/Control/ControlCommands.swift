@@ -1,7 +1,7 @@
 internal import Crypto
 internal import DeviceModel
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 internal import Model
 
 /// What the commands of the control socket do. Loop-confined.

@@ -1,6 +1,7 @@
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 internal import HTTP1
+import JSONTree
 
 /// The control API over HTTP on the loopback address. Every command is `POST /<cmd>` with its
 /// fields as JSON, `GET` for those that only read, with fields in the query. Loop-confined.
@@ -82,13 +83,11 @@ final class ControlHTTP {
     ) throws -> ControlRequest {
         guard !request.body.isEmpty else { return ControlRequest(command) }
         struct Unnamed: Error, CustomStringConvertible { let description = "not a JSON object" }
-        guard
-            var fields = try JSONSerialization.jsonObject(with: Data(request.body))
-                as? [String: Any]
-        else { throw Unnamed() }
-        fields["cmd"] = command.rawValue
+        let document = try JSONDecoder().decode(JSONValue.self, from: Data(request.body))
+        guard case .object(var fields) = document else { throw Unnamed() }
+        fields["cmd"] = .text(command.rawValue)
         return try JSONDecoder().decode(
-            ControlRequest.self, from: try JSONSerialization.data(withJSONObject: fields))
+            ControlRequest.self, from: try JSONEncoder().encode(fields))
     }
 
     private static func json(_ response: ControlResponse) -> HTTPResponse {
@@ -145,7 +144,7 @@ final class ControlHTTP {
     }
 
     private static func escaped(_ text: String) -> String {
-        text.replacingOccurrences(of: "&", with: "&amp;")
-            .replacingOccurrences(of: "<", with: "&lt;")
+        text.replacing("&", with: "&amp;")
+            .replacing("<", with: "&lt;")
     }
 }

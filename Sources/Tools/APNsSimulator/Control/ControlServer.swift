@@ -1,5 +1,5 @@
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 
 /// The control socket: lines of JSON both ways. Loop-confined.
 final class ControlServer {

@@ -1,26 +1,19 @@
-internal import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Errors as a person reads them. Those of this package say it themselves; those of Foundation and
 /// of its JSON show names of types and numbers, which are of use to nobody.
 public enum ErrorWords {
     public static func of(_ error: any Error) -> String {
         if let error = error as? DecodingError { return of(error) }
-        guard let system = foundations(error) else { return "\(error)" }
-        let path =
-            system.userInfo[NSFilePathErrorKey] as? String
-            ?? (system.userInfo[NSURLErrorKey] as? URL)?.path
-        return path.map { "\($0): \(said(system))" } ?? said(system)
+        guard let said = said(error) else { return "\(error)" }
+        let file = error as? CocoaError
+        let path = file.flatMap { $0.filePath ?? $0.url?.path }
+        return path.map { "\($0): \(said)" } ?? said
     }
 
     /// The same without the name of a file, where that has been told.
-    public static func reason(_ error: any Error) -> String {
-        foundations(error).map { said($0) } ?? of(error)
-    }
-
-    private static func foundations(_ error: any Error) -> NSError? {
-        let isOne = error is CocoaError || error is POSIXError || type(of: error) is NSError.Type
-        return isOne ? error as NSError : nil
-    }
+    public static func reason(_ error: any Error) -> String { said(error) ?? of(error) }
 
     /// Why bytes are not the JSON that is expected, with the place in it.
     private static func of(_ error: DecodingError) -> String {
@@ -56,17 +49,19 @@ public enum ErrorWords {
         }
     }
 
-    /// What the system says.
-    private static func said(_ error: NSError) -> String {
-        let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
-        let system = [error, cause].compactMap { $0 }.first { $0.domain == NSPOSIXErrorDomain }
-        return system.map { String(cString: strerror(Int32(truncatingIfNeeded: $0.code))) }
-            ?? named(error)
+    /// What the system says. `nil`: it is an error of somebody else.
+    private static func said(_ error: any Error) -> String? {
+        if let error = error as? POSIXError { return words(error) }
+        guard let error = error as? CocoaError else { return nil }
+        return (error.underlying as? POSIXError).map(words) ?? named(error.code)
     }
 
-    private static func named(_ error: NSError) -> String {
-        guard error.domain == NSCocoaErrorDomain else { return "it cannot be done" }
-        return switch CocoaError.Code(rawValue: error.code) {
+    private static func words(_ error: POSIXError) -> String {
+        String(cString: strerror(error.code.rawValue))
+    }
+
+    private static func named(_ code: CocoaError.Code) -> String {
+        switch code {
         case .fileNoSuchFile, .fileReadNoSuchFile: "no such file or directory"
         case .fileReadNoPermission, .fileWriteNoPermission: "permission denied"
         case .fileReadInapplicableStringEncoding, .fileReadCorruptFile: "it is not UTF-8 text"

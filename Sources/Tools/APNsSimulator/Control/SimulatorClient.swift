@@ -1,4 +1,4 @@
-internal import Foundation
+internal import FoundationEssentials
 
 /// Why a command of the control socket failed.
 public enum SimulatorClientError: Error, Equatable, CustomStringConvertible {

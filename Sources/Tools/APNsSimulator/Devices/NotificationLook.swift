@@ -1,5 +1,6 @@
 internal import AppLife
-internal import Foundation
+internal import FoundationEssentials
+import JSONTree
 internal import Model
 internal import RouseClient
 internal import Wire
@@ -40,46 +41,44 @@ public struct NotificationLook: Equatable, Codable, Sendable {
 // MARK: From a payload
 
 extension NotificationLook {
-    /// - Parameter members: of the payload.
-    init(payload members: [String: Any]) {
-        let aps = members["aps"] as? [String: Any] ?? [:]
-        if let alert = aps["alert"] as? [String: Any] {
-            subtitle = (alert["subtitle"] ?? alert["subtitle-loc-key"]) as? String
+    init(payload: JSONValue) {
+        let aps = payload["aps"]
+        if case .object(let alert) = aps["alert"] {
+            subtitle = (alert["subtitle"] ?? alert["subtitle-loc-key"])?.text
             func arguments(_ prefix: String) -> [String]? {
-                guard alert[prefix + "loc-key"] is String else { return nil }
-                return alert[prefix + "loc-args"] as? [String] ?? []
+                guard alert[prefix + "loc-key"]?.text != nil else { return nil }
+                return alert[prefix + "loc-args"]?.items.compactMap(\.text) ?? []
             }
             titleArguments = arguments("title-")
             subtitleArguments = arguments("subtitle-")
             bodyArguments = arguments("")
         }
         switch aps["sound"] {
-        case let name as String: sound = Sound(name: name)
-        case let critical as [String: Any]:
+        case .text(let name): sound = Sound(name: name)
+        case .object(let critical):
             sound = Sound(
-                name: critical["name"] as? String ?? "default",
-                criticalVolume: (critical["volume"] as? NSNumber)?.doubleValue ?? 1)
+                name: critical["name"]?.text ?? "default",
+                criticalVolume: critical["volume"]?.double ?? 1)
         default: break
         }
-        category = aps["category"] as? String
-        interruptionLevel = aps["interruption-level"] as? String
-        relevance = (aps["relevance-score"] as? NSNumber)?.doubleValue
-        targetContent = aps["target-content-id"] as? String
-        var info = members
+        category = aps["category"].text
+        interruptionLevel = aps["interruption-level"].text
+        relevance = aps["relevance-score"].double
+        targetContent = aps["target-content-id"].text
+        var info = payload.members
         info["aps"] = nil
-        if var own = info["rouse"] as? [String: Any] {
+        if case .object(var own) = info["rouse"] {
             own["w"] = nil
-            info["rouse"] = own
+            info["rouse"] = .object(own)
         }
         userInfo = Self.text(of: info)
     }
 
-    private static func text(of info: [String: Any]) -> String {
-        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+    private static func text(of info: [String: JSONValue]) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // What was read as JSON, or made of it, is JSON.
-        guard let data = try? JSONSerialization.data(withJSONObject: info, options: options)
-        else { return "{}" }
-        return String(decoding: data, as: UTF8.self)
+        return (try? encoder.encode(info)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
     }
 }
 
@@ -122,6 +121,6 @@ extension NotificationLook {
             }
         relevance = notice.relevance
         targetContent = present(hints.targetContent)
-        userInfo = Self.text(of: notice.userInfo)
+        userInfo = Self.text(of: notice.information)
     }
 }

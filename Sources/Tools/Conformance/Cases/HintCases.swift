@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import JSONTree
 import Model
 import Wire
 
@@ -7,8 +8,10 @@ extension Conformance {
     /// The data of hints in one spelling, whatever it came in.
     private static func data(_ hints: PushHints?) -> String {
         let text = Data((hints?.data ?? "").utf8)
-        guard let object = try? JSONSerialization.jsonObject(with: text),
-            let same = try? JSONSerialization.data(withJSONObject: object, options: .sortedKeys)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let object = try? JSONDecoder().decode(JSONValue.self, from: text),
+            let same = try? encoder.encode(object)
         else { return "no JSON" }
         return String(decoding: same, as: UTF8.self)
     }

@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 
 /// How the harness tests a client.
 public struct ClientConformanceOptions: Sendable {

@@ -1,4 +1,5 @@
-import Foundation
+import EventLoop
+import FoundationEssentials
 import Glibc
 
 /// The program that stands for the client under test, told by lines on its standard input
@@ -62,9 +63,7 @@ final class ClientDriver {
         let signals: [Signal]?
     }
 
-    private let process = Process()
-    private let input = Pipe()
-    private let output = Pipe()
+    private let process: ChildProcess
     private var received: [UInt8] = []
     private var hasEnded = false
 
@@ -73,37 +72,22 @@ final class ClientDriver {
         // A driver that ends must not end the harness with it.
         signal(SIGPIPE, SIG_IGN)
         let filled = words.map { word in
-            values.reduce(word) { $0.replacingOccurrences(of: "{\($1.key)}", with: $1.value) }
+            values.reduce(word) { $0.replacing("{\($1.key)}", with: $1.value) }
         }
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = filled
-        process.standardInput = input
-        process.standardOutput = output
-        if !FileManager.default.fileExists(atPath: log.path) {
-            _ = FileManager.default.createFile(atPath: log.path, contents: nil)
-        }
-        let errors = try FileHandle(forWritingTo: log)
-        errors.seekToEndOfFile()
-        process.standardError = errors
-        try process.run()
+        process = try ChildProcess(
+            filled, input: .pipe, output: .pipe, errors: .file(log.path))
     }
 
     deinit { kill() }
 
     /// Ends it as a phone's system ends an app: at once, without a word.
-    func kill() {
-        guard process.isRunning else { return }
-        Glibc.kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    func kill() { process.kill() }
 
     /// Sends a line and gives the answer.
     ///
     /// - Throws: a skip if the driver cannot do it.
     func tell(_ line: String, deadline: Moment) throws -> Answer {
-        do {
-            try input.fileHandleForWriting.write(contentsOf: Data("\(line)\n".utf8))
-        } catch {
+        guard process.write(Array("\(line)\n".utf8)) else {
             throw CaseEnd.inconclusive("the driver has ended before `\(line)`")
         }
         let text = try answerLine(to: line, deadline: deadline)
@@ -122,7 +106,6 @@ final class ClientDriver {
     }
 
     private func answerLine(to line: String, deadline: Moment) throws -> [UInt8] {
-        let descriptor = output.fileHandleForReading.fileDescriptor
         while true {
             if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
                 defer { received.removeSubrange(...end) }
@@ -132,13 +115,13 @@ final class ClientDriver {
                 throw CaseEnd.inconclusive("the driver ended without an answer to `\(line)`")
             }
             do {
-                try BlockingSocket.wait(descriptor, for: Int16(POLLIN), deadline: deadline)
+                try BlockingSocket.wait(process.output, for: Int16(POLLIN), deadline: deadline)
             } catch {
                 throw CaseEnd.inconclusive("the driver does not answer `\(line)`")
             }
-            var bytes = [UInt8](repeating: 0, count: 65_536)
-            let count = Glibc.read(descriptor, &bytes, bytes.count)
-            if count > 0 { received += bytes[..<count] } else { hasEnded = true }
+            let some = process.read()
+            received += some
+            hasEnded = some.isEmpty
         }
     }
 }

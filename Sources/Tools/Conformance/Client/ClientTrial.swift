@@ -1,5 +1,6 @@
 import Crypto
-import Foundation
+import EventLoop
+import FoundationEssentials
 import Model
 import Wire
 
@@ -124,7 +125,7 @@ final class ClientTrial {
             guard ContinuousClock.now < deadline else {
                 throw CaseEnd.failed("the client's state: \(what) did not come about")
             }
-            Thread.sleep(forTimeInterval: 0.05)
+            WorkThread.sleep(milliseconds: 50)
         }
     }
 

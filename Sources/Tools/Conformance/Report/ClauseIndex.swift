@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 extension ProtocolText {
     private static let preface = """
@@ -32,7 +32,7 @@ extension ProtocolText {
         var rows: [String] = []
         var number = 0
         for sentence in Self.sentences(of: clause.prose) {
-            let count = sentence.components(separatedBy: "MUST").count - 1
+            let count = sentence.ranges(of: "MUST").count
             guard count > 0 || rows.isEmpty else { continue }
             var ids = rows.isEmpty ? ["**\(clause.id)**"] : []
             ids += (0..<count).map { "\(clause.id).\(number + $0 + 1)" }

@@ -1,4 +1,4 @@
-public import Foundation
+public import FoundationEssentials
 
 /// The normative text: every clause of the folder Protocol, and the MUSTs in it.
 public struct ProtocolText: Sendable {
@@ -76,7 +76,7 @@ public struct ProtocolText: Sendable {
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.hasPrefix("#") {
                 finish()
-            } else if line.hasPrefix("**["), let end = line.range(of: "]**") {
+            } else if line.hasPrefix("**["), let end = line.firstRange(of: "]**") {
                 finish()
                 id = String(line[line.index(line.startIndex, offsetBy: 3)..<end.lowerBound])
                 words = line[end.upperBound...].split(whereSeparator: \.isWhitespace)
@@ -97,7 +97,7 @@ public struct ProtocolText: Sendable {
     private static func places(of word: String, in text: String) -> [Range<Int>] {
         var found: [Range<Int>] = []
         var start = text.startIndex
-        while let range = text.range(of: word, range: start..<text.endIndex) {
+        while let range = text[start...].firstRange(of: word) {
             let lower = text.distance(from: text.startIndex, to: range.lowerBound)
             found.append(lower..<(lower + word.count))
             start = range.upperBound
@@ -115,7 +115,7 @@ public struct ProtocolText: Sendable {
     func covers(_ citation: Citation, _ must: Must) -> Bool {
         guard citation.clause == must.clause, !citation.words.isEmpty,
             let clause = clauses.first(where: { $0.id == citation.clause }),
-            let range = clause.text.range(of: citation.words)
+            let range = clause.text.firstRange(of: citation.words)
         else { return false }
         let lower = clause.text.distance(from: clause.text.startIndex, to: range.lowerBound)
         let upper = lower + citation.words.count

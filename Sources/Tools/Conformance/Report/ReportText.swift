@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What reads a report.
 public enum ReportFormat: String, Sendable, CaseIterable {
@@ -54,7 +54,7 @@ extension ConformanceReport {
     }
 
     private func oneLine(_ text: String) -> String {
-        text.split(separator: "\n").joined(separator: " ").replacingOccurrences(of: "#", with: "")
+        text.split(separator: "\n").joined(separator: " ").replacing("#", with: "")
     }
 
     /// A JSON string is a YAML string.

@@ -1,4 +1,4 @@
-import Foundation
+import EventLoop
 
 /// Runs cases on threads of their own, and keeps the results in the cases' order.
 final class CasePool: Sendable {
@@ -8,8 +8,7 @@ final class CasePool: Sendable {
         let run: @Sendable () -> CaseResult
     }
 
-    // NSLock, because ThreadSanitizer reports false races around Synchronization's Mutex.
-    private let lock = NSLock()
+    private let lock = Lock()
     // Both guarded by `lock`.
     private nonisolated(unsafe) var waiting: [Job]
     private nonisolated(unsafe) var ended: [Int: CaseResult] = [:]
@@ -25,17 +24,10 @@ final class CasePool: Sendable {
 
     /// Runs all, so many at once; returns when they have ended.
     func run(threads count: Int) {
-        let done = DispatchGroup()
-        for _ in 0..<max(1, min(count, lock.withLock { waiting.count })) {
-            done.enter()
-            let thread = Thread { [self] in
-                while let job = lock.withLock({ waiting.popLast() }) { run(job) }
-                done.leave()
-            }
-            thread.stackSize = 1 << 20
-            thread.start()
+        let threads = max(1, min(count, lock.withLock { waiting.count }))
+        WorkThread.run(onEachOf: threads, "case") { [self] in
+            while let job = lock.withLock({ waiting.popLast() }) { run(job) }
         }
-        done.wait()
     }
 
     /// Runs one more, on this thread.

@@ -1,4 +1,4 @@
-public import Foundation
+public import FoundationEssentials
 
 /// What the harness needs to know of the server under test; the credentials file is its JSON
 /// (Protocol/conformance.md).

@@ -1,4 +1,4 @@
-public import Foundation
+public import FoundationEssentials
 
 /// The golden byte streams beside the protocol: data for the framing cases.
 public struct FramingVectors: Sendable {

@@ -1,5 +1,6 @@
 import Crypto
-import Foundation
+import EventLoop
+import FoundationEssentials
 
 /// Makes identity tokens, good ones and bad ones (SES-9).
 struct TokenIssuer {
@@ -99,21 +100,17 @@ enum ChildCommand {
     /// Runs it and gives the first line of its output. A word `{name}` inside a word is replaced.
     static func run(_ words: [String], replacing values: [String: String]) throws -> String {
         let filled = words.map { word in
-            values.reduce(word) { $0.replacingOccurrences(of: "{\($1.key)}", with: $1.value) }
+            values.reduce(word) { $0.replacing("{\($1.key)}", with: $1.value) }
         }
         guard let program = filled.first else { throw ConformanceError("an empty command") }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = filled
-        process.standardInput = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw CaseEnd.inconclusive(
-                "`\(program)` ended with status \(process.terminationStatus)")
+        let process = try ChildProcess(filled, input: .nothing, output: .pipe)
+        let data = process.readToEnd()
+        switch process.waitForEnd() {
+        case .exit(0): break
+        case .exit(let status):
+            throw CaseEnd.inconclusive("`\(program)` ended with status \(status)")
+        case .signal(let number):
+            throw CaseEnd.inconclusive("`\(program)` was ended by signal \(number)")
         }
         let text = String(decoding: data, as: UTF8.self)
         return String(text.split(separator: "\n").first ?? "")

@@ -1,7 +1,7 @@
 import APNsSimulator
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// The floor: a bare server of the same job (Tests/floor/floor.c), which has no users and no feeds.
 final class FloorTarget: PublishTarget {
@@ -42,20 +42,15 @@ final class FloorTarget: PublishTarget {
             ProcessInfo.processInfo.environment["CC"].map { [$0] } ?? ["cc", "clang"]
         for compiler in compilers {
             try Data().write(to: complaints)
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = [
-                compiler, "-O2", "-o", program.path, source, "-lssl", "-lcrypto", "-pthread",
+            let words = [
+                "/usr/bin/env", compiler, "-O2", "-o", program.path, source, "-lssl", "-lcrypto",
+                "-pthread",
             ]
-            let log = try FileHandle(forWritingTo: complaints)
-            process.standardOutput = log
-            process.standardError = log
-            try process.run()
-            process.waitUntilExit()
-            switch process.terminationStatus {
-            case 0: return .program(program)
+            let log = ChildProcess.Place.file(complaints.path)
+            switch try ChildProcess(words, output: log, errors: log).waitForEnd() {
+            case .exit(0): return .program(program)
             // env(1): the command was not found, or could not be run.
-            case 126, 127: continue
+            case .exit(126), .exit(127): continue
             default:
                 let said = (try? String(contentsOf: complaints, encoding: .utf8)) ?? ""
                 throw ScenarioError("\(source) cannot be compiled:\n\(said)")

@@ -1,5 +1,4 @@
 import EventLoop
-import Foundation
 import Glibc
 
 /// Nanoseconds of the clock that never goes back.
@@ -39,7 +38,7 @@ final class Metronome {
             Glibc.close(writing)
             throw error
         }
-        Thread.detachNewThread {
+        WorkThread.start("metronome") {
             defer { Glibc.close(writing) }
             for number in 0..<beats {
                 let at = start + UInt64(number) * nanoseconds

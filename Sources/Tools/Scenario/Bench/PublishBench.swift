@@ -1,6 +1,6 @@
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// How publishing over sockets is measured.
 public struct PublishBenchOptions: Sendable {

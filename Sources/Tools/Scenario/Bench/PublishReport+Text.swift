@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Model
 
 /// The report as people read it.
 extension PublishBenchReport {
@@ -59,7 +60,7 @@ extension PublishBenchReport {
     private static func short(_ value: Double?) -> String {
         guard let value else { return "-" }
         return value < 100 && value != value.rounded()
-            ? String(format: "%.1f", value) : String(format: "%.0f", value)
+            ? value.text(decimals: 1) : value.text(decimals: 0)
     }
 
     private static func cells(of row: PublishRow) -> [String] {
@@ -75,7 +76,7 @@ extension PublishBenchReport {
 
     private static func cells(of ratio: PublishRatio) -> [String] {
         func times(_ value: Double?) -> String {
-            value.map { String(format: "%.2f", $0) } ?? "-"
+            value.map { $0.text(decimals: 2) } ?? "-"
         }
         return [
             "", "x floor", "", times(ratio.perSecond), times(ratio.answerP50),
@@ -108,7 +109,7 @@ extension PublishBenchReport {
         }
         if let commits = row.commits, let read = row.rowsRead, let written = row.rowsWritten {
             text +=
-                "; of one \(String(format: "%.2f", commits)) commits, "
+                "; of one \(commits.text(decimals: 2)) commits, "
                 + "\(short(read)) rows read, \(short(written)) written"
             if let reads = row.engineReads { text += ", \(short(reads)) reads of the store" }
         }

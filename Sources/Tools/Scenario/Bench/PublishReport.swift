@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// Microseconds. Each run has percentiles of all its publishes; these are the medians of the runs.
 public struct PublishTimes: Codable, Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a server's process has used so far, read from outside (proc(5)).
 struct ProcessUse {

@@ -1,5 +1,6 @@
 import APNsSimulator
-import Foundation
+import FoundationEssentials
+import JSONTree
 import RouseServer
 
 /// A refusal of the admin API, in its words.

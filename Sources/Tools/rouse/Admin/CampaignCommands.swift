@@ -1,4 +1,6 @@
-import Foundation
+import FoundationEssentials
+import Glibc
+import JSONTree
 
 extension Rouse {
     private static let audienceOptions = [

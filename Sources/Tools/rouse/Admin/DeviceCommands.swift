@@ -1,3 +1,5 @@
+import JSONTree
+
 extension Rouse {
     /// `rouse app devices` and `device`.
     static let deviceCommands: [Command] = [

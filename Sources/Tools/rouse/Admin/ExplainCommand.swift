@@ -1,3 +1,5 @@
+import JSONTree
+
 extension Rouse {
     /// `rouse explain`.
     static let explainCommands: [Command] = [

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import JSONTree
 
 extension Rouse {
     /// `rouse app issuer-key` and `api-key`.

@@ -1,4 +1,5 @@
 import Fleet
+import JSONTree
 import RouseServer
 
 /// The numbers of an app's policy as options, and `rouse app policy`.

@@ -1,5 +1,5 @@
 import APNsSimulator
-import Foundation
+import FoundationEssentials
 import RouseServer
 
 extension Rouse {

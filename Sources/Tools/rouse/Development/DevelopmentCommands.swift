@@ -1,6 +1,7 @@
 import Crypto
-import Foundation
+import FoundationEssentials
 import Glibc
+import JSONTree
 
 extension Rouse {
     /// `rouse dev`: keys, certificates and tokens for tests and the quickstart.
@@ -111,9 +112,15 @@ extension Rouse {
         guard descriptor >= 0 else {
             throw AdminRefusal(description: "\(path): \(String(cString: strerror(errno)))")
         }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try handle.write(contentsOf: Data(text.utf8))
-        try handle.close()
+        defer { close(descriptor) }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else {
+                throw AdminRefusal(description: "\(path): \(String(cString: strerror(errno)))")
+            }
+            rest = rest.dropFirst(count)
+        }
     }
 }
 
