@@ -102,7 +102,8 @@ import Wire
             await rouse.scene(.active)
             for await _ in asked { break }
         }
-        while client != nil { await Task.yield() }
+        while client != nil, !Task.isCancelled { await Task.yield() }
+        #expect(client == nil)
         answering.finish()
     }
 }
