@@ -12,6 +12,15 @@ extension Rouse {
         carryOutAll()
     }
 
+    /// The person has left the front: known before what waits is shown or taken for seen, though
+    /// not before an older callback. What follows from it waits for its turn.
+    func leave(_ input: AppInput) {
+        let isNext = !steps.contains { if case .input = $0 { true } else { false } }
+        guard isNext else { return give(input) }
+        steps += life.on(input, now: clock.now).map { .action($0) }
+        carryOutAll()
+    }
+
     func perform(_ effects: [ClientReplica.Effect]) {
         steps += queued(effects)
         carryOutAll()

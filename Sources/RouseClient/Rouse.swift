@@ -101,11 +101,11 @@ public actor Rouse {
         launch()
         switch phase {
         case .active: give(.becameActive)
-        case .inactive: give(.resignedActive)
+        case .inactive: leave(.resignedActive)
         case .background(let remaining):
-            give(.enteredBackground(until: clock.now + remaining))
+            leave(.enteredBackground(until: clock.now + remaining))
         case .suspending:
-            give(.willSuspend)
+            leave(.willSuspend)
             await carrying?.value
         }
     }

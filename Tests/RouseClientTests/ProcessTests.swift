@@ -33,6 +33,22 @@ import Wire
         #expect(stage.closes == closed + 1)
     }
 
+    @Test("what came as the person left is told, though it was in front when it was stored")
+    func storedWhileLeaving() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 1))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        await rouse.onScreen(.everything)
+        await rouse.scene(.active)
+        // It is stored, and the system does not answer yet what stands on the screen.
+        for await _ in stage.phone.isAtGate { break }
+        await rouse.scene(.background(remaining: 5_000))
+        opened.finish()
+        await rouse.scene(.suspending)
+        #expect(stage.phone.screen == [1])
+    }
+
     private actor Seat {
         /// Ends the process if the client does not run where this does.
         func standing(of rouse: Rouse) -> RouseStanding { rouse.assumeIsolated { $0.standing } }

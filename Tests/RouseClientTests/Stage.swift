@@ -68,9 +68,11 @@ final class FakePhone: RousePhone {
         var icon: UInt32 = 0
         var log: [String] = []
         var notices: [AppNotice] = []
+        /// Looks at the screen that the system still answers at once.
+        var looks: Int
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// What the system does not answer before `gate`.
     enum Call { case show, delivered }
 
@@ -79,7 +81,8 @@ final class FakePhone: RousePhone {
     let isAtGate: AsyncStream<Void>
     private let atGate: AsyncStream<Void>.Continuation
 
-    init(gate: AsyncStream<Void>? = nil, at gated: Call = .show) {
+    init(gate: AsyncStream<Void>? = nil, at gated: Call = .show, after looks: Int = 0) {
+        state = Mutex(State(looks: looks))
         self.gate = gate
         self.gated = gated
         (isAtGate, atGate) = AsyncStream.makeStream()
@@ -105,7 +108,11 @@ final class FakePhone: RousePhone {
     func note(_ words: String) { state.withLock { $0.log.append(words) } }
 
     func delivered() async -> [DeliveredNotification] {
-        if let gate, gated == .delivered {
+        let isPassed = state.withLock { state in
+            state.looks -= 1
+            return state.looks >= 0
+        }
+        if let gate, gated == .delivered, !isPassed {
             atGate.yield()
             for await _ in gate {}
         }
