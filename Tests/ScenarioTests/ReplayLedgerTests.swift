@@ -53,6 +53,11 @@ import Testing
         }
         #expect(ledger.verdict().lost == 0 && ledger.verdict().duplicated == 0)
         #expect(ledger.delays(atShares: [0.99]) == [0])
+        // What tells of it after all comes once.
+        ledger.applied(1, id(1), position: 1, at: 90)
+        #expect(ledger.verdict().duplicated == 0 && ledger.outOfOrder == 0)
+        ledger.applied(1, id(1), position: 1, at: 91)
+        #expect(ledger.verdict().duplicated == 1)
         // On the tablet they are the own ones, as on the phone.
         #expect(ledger.others(on: tablet).isEmpty && ledger.others(on: 1).count == 2)
         #expect(ledger.user(of: tablet) == 0 && ledger.position(of: id(2)) == 2)

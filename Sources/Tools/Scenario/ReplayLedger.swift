@@ -24,6 +24,8 @@ public struct ReplayLedger: Sendable {
         var awakeSince: UInt64?
         /// Messages in the order applied.
         var applied: [Int] = []
+        /// Those among them that its store told of, and nobody else yet.
+        var found: Set<Int> = []
         var firstPosition: UInt64?
         var lastPosition: UInt64 = 0
         var lastOrdinals: [Int: Int] = [:]
@@ -109,7 +111,7 @@ public struct ReplayLedger: Sendable {
             outOfOrder += 1
         }
         devices[device].lastOrdinals[sent.sender] = sent.ordinal
-        devices[device].applied.append(index)
+        if devices[device].found.remove(index) == nil { devices[device].applied.append(index) }
         guard sent.sender != devices[device].user else { return }
         let delay = time > sent.sentAt ? time - sent.sentAt : 0
         delays.append(delay)
@@ -132,6 +134,7 @@ public struct ReplayLedger: Sendable {
             return
         }
         devices[device].firstPosition = min(devices[device].firstPosition ?? position, position)
+        devices[device].found.insert(index)
         devices[device].applied.append(index)
     }
 

@@ -11,8 +11,8 @@ struct PhoneKills {
     /// By kind: at each of these moments so many were killed.
     private(set) var done: [SimulatorEvent.Kind: Int] = [:]
     private var waiting: [Int: SimulatorEvent.Kind] = [:]
-    /// Devices whose app was killed, which may hold what it could not tell of.
-    private(set) var victims: Set<Int> = []
+    /// Devices whose app was ended, which may hold what it could not tell of.
+    private var victims: Set<Int> = []
     private var random: SeededRandom
 
     init(wanted: Int, seed: UInt64) {
@@ -40,6 +40,9 @@ struct PhoneKills {
         return (device, moment)
     }
 
+    /// Killed, or swiped away.
+    mutating func ended(_ device: Int) { victims.insert(device) }
+
     mutating func takeVictims() -> Set<Int> {
         defer { victims = [] }
         return victims
@@ -49,7 +52,6 @@ struct PhoneKills {
     mutating func killed(_ device: Int) {
         guard let moment = waiting.removeValue(forKey: device) else { return }
         done[moment, default: 0] += 1
-        victims.insert(device)
     }
 }
 
@@ -63,7 +65,7 @@ extension Replay {
         fleet.kill(device, at: moment)
     }
 
-    /// An app that is killed once something is durable has told nobody of it: its store does.
+    /// An app that is ended once something is durable has told nobody of it: its store does.
     ///
     /// - Returns: whether nothing is left to ask.
     func askVictims() -> Bool {

@@ -81,6 +81,7 @@ extension Replay {
         case .state(let state):
             screenWatch.state(device, isInFront: state == "foreground", state)
             if state == "not_running" { phoneKills.killed(device) }
+            if state == "not_running" || state == "force_quit" { phoneKills.ended(device) }
         case .shown(let message, let isLocal, let isQuiet):
             screenWatch.shown(device, message, isLocal: isLocal, isQuiet: isQuiet)
         case .completed:
