@@ -377,6 +377,7 @@ import Wire
             #expect(try standing(1) == .over, "its text for alerts was taken away")
             try feed([own(2, removed: true)], local)
             #expect(try standing(2) == .over, "the user left")
+            #expect(try standing(8) == .missing, "alerted after a return that is not here yet")
             try feed([own(3, joined: 2), message(3, push: Self.hello)], local)
             #expect(try standing(2) == .over, "from before the user came back")
             #expect(try standing(3) == .shows)

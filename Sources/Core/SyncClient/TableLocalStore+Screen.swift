@@ -57,7 +57,12 @@ extension TableLocalStore {
         let message = try entries(
             Scan(prefix: [.unsigned(2), .blob(conversation.bytes), .blob(object.bytes)], limit: 1)
         ).first
-        guard let above = around.above else { return .over }
+        guard let above = around.above else {
+            // Of a message that is not here it may be out of date: the user came back, and was
+            // alerted of it.
+            guard message == nil else { return .over }
+            return try isDeleted(conversation) ? .over : .missing
+        }
         guard let message else {
             // A position may be any number, as a mistaken server tells it.
             let isWhole = around.wholeFrom <= max(above, above &+ 1)
@@ -89,16 +94,20 @@ extension TableLocalStore {
     /// Above which position the user may have unread messages; `nil`: the conversation was
     /// deleted (MSG-36, MSG-37), or the user has left it or was removed from it.
     private func reach(in conversation: ConversationID) throws(LocalStoreError) -> UInt64? {
-        let state = try entries(
-            Scan(prefix: [.unsigned(0), .blob(conversation.bytes)], limit: 1)
-        ).first
-        if case .tombstone = state?.body { return nil }
+        if try isDeleted(conversation) { return nil }
         let user = Array(try load().user.utf8)
         let own = try entries(
             Scan(prefix: [.unsigned(1), .blob(conversation.bytes), .blob(user)], limit: 1)
         ).first
         guard case .participant(let participant) = own?.body else { return 0 }
         return participant.removed ? nil : participant.joinedPosition
+    }
+
+    private func isDeleted(_ conversation: ConversationID) throws(LocalStoreError) -> Bool {
+        let state = try entries(
+            Scan(prefix: [.unsigned(0), .blob(conversation.bytes)], limit: 1)
+        ).first
+        return if case .tombstone = state?.body { true } else { false }
     }
 
     private func isMuted(
