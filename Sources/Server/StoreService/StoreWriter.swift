@@ -280,7 +280,8 @@ final class StoreWriter {
                 started < (divides ?? started) + Self.meetingTime
             {
                 health.record { $0.failedCommits += 1 }
-                return commitHalves(requests, budget: budget, since: divides ?? started)
+                let since = divides ?? SystemClock.monotonicMilliseconds()
+                return commitHalves(requests, budget: budget, since: since)
             }
             health.record { counts in
                 counts.failedCommits += 1
