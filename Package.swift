@@ -246,7 +246,7 @@ let package = Package(
             "FeedTests",
             [
                 "SyncServer", "Feed", "WorkingSet", "Wire", "Wake", "Model", "MemoryStore",
-                "Fleet", "DeviceModel",
+                "Fleet", "DeviceModel", "PostgresStore", "PostgresPeer",
             ]),
         test(
             "SimulationTests",

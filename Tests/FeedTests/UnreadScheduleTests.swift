@@ -19,8 +19,8 @@ enum Miscount: CaseIterable {
 
 /// A random schedule of everything that changes what is unread. After each step every user's
 /// numbers are those that the clause gives for the feed.
-private final class UnreadSchedule {
-    private let world: World
+final class UnreadSchedule {
+    let world: World
     private let miscount: Miscount?
     private var generator: SeededGenerator
     private var sessions: [String: SessionKey] = [:]

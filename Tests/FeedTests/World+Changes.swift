@@ -67,6 +67,7 @@ extension World {
         _ body: (any StoreTransaction) throws(StoreError) -> Void
     ) throws {
         try store.arrange(body)
+        try mirror?.tamper(body)
         known.forgetAll()
     }
 

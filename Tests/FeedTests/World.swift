@@ -22,6 +22,10 @@ final class World {
     let known = WorkingSet(carrying: 64 * 1024, verifiedEvery: 5)
     /// Does the same as if the store were far away.
     let twin = DistantTwin()
+    /// Does the same in PostgreSQL; `nil`: nobody does.
+    let mirror: PostgresMirror?
+    /// Worlds that are made within have a database beside their store.
+    @TaskLocal static var isMirrored = false
     var limits = RuleLimits()
     var zones: any ZoneClock = OnlyUTC()
     /// What the last request told the hub.
@@ -44,6 +48,7 @@ final class World {
             tables: Schema.tables, lockRanks: Schema.lockRanks,
             clock: Timestamp(milliseconds: 1_000_000))
         self.limits = limits
+        mirror = Self.isMirrored ? try PostgresMirror() : nil
         store.isSoleWriter = Self.isSole
         engine = store
         let boot = BootID(high: 9, low: 9)
@@ -85,12 +90,18 @@ final class World {
 
     func commit(_ requests: [StoreRequest]) throws(StoreError) -> [Result<StoreOutcome, StoreError>]
     {
-        try twin.commit(requests, on: engine, over: store, limits: limits, zones: zones) {
-            engine throws(StoreError) in
+        let results = try twin.commit(
+            requests, on: engine, over: store, limits: limits, zones: zones
+        ) { engine throws(StoreError) in
             try engine.commit(
                 requests, through: self.known, limits: self.limits, zones: self.zones)
         }
+        try mirror?.commit(requests, at: now, limits: limits, zones: zones, expecting: results)
+        return results
     }
+
+    /// What the database holds by now is what the store does.
+    func compareMirror() throws { try mirror?.compare(with: store) }
 
     /// In one transaction.
     func askTogether(
