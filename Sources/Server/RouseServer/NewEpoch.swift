@@ -1,5 +1,5 @@
 import Feed
-import Foundation
+import FoundationEssentials
 import Model
 
 /// Tells a store that its history has lost its end, after somebody else than `rouse restore` took

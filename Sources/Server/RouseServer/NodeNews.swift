@@ -1,5 +1,5 @@
 import Feed
-import Foundation
+import FoundationEssentials
 import Model
 import SyncService
 import Wire

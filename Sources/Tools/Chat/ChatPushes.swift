@@ -1,7 +1,7 @@
 import APNsSimulator
 import AppLife
 import EventLoop
-import Foundation
+import FoundationEssentials
 import Model
 import Wire
 
@@ -86,7 +86,7 @@ final class ChatPushes: @unchecked Sendable {
 
     /// Tells what comes, on a thread of its own, until `stop`.
     func follow(_ tell: @escaping @Sendable (Arrival) -> Void) {
-        Thread.detachNewThread { [self] in
+        WorkThread.start("pushes") { [self] in
             do {
                 while !lock.withLock({ isOver }) {
                     guard let (event, _) = try events.event(timeoutMilliseconds: 500),

@@ -3,7 +3,7 @@ internal import Client
 internal import Crypto
 internal import DeviceModel
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
 internal import Model
 internal import RouseClient
 internal import SQLiteStore

@@ -1,7 +1,7 @@
 import APNsSimulator
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// mosquitto, a broker of MQTT 3.1.1: a device subscribes to a topic of its own, and each message
 /// is acknowledged on both sides (quality of service 1). Nothing is on disk before the answer.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// A server of Debian's that is measured beside ours: found on PATH, started on ports of its own

@@ -101,7 +101,7 @@ extension PublishBenchReport {
         }
         if row.kind == "idle", let devices = row.group {
             let share = row.processorMicroseconds * Double(devices) / 10_000
-            text += "; all of them \(String(format: "%.2f", share)) % of a core"
+            text += "; all of them \(share.text(decimals: 2)) % of a core"
         }
         text += "; this tool's \(short(row.toolMicroseconds))"
         if let bytes = row.residentBytesPerLogin {

@@ -1,7 +1,7 @@
 import APNsSimulator
 import Crypto
 import EventLoop
-import Foundation
+import FoundationEssentials
 
 /// redis with `appendfsync always`: a publish is written to a stream and told to who subscribed,
 /// in one transaction, whose answer follows the fdatasync.
