@@ -278,7 +278,6 @@ final class WeekDevice {
             let wake = phone.use { $0.wakes[handle] }
             try await turn(for: 30_000) { await $0.woken(by: wake, within: 30_000) }
         case .enterForeground: try await comeToFront()
-        case .tapped: break
         case .enterBackground(let time):
             leavesUntil = week.clock.now + time
             guard let process else { break }

@@ -2,6 +2,7 @@ import APNsSimulator
 import Crypto
 import EventLoop
 import FoundationEssentials
+import Glibc
 
 /// mosquitto, a broker of MQTT 3.1.1: a device subscribes to a topic of its own, and each message
 /// is acknowledged on both sides (quality of service 1). Nothing is on disk before the answer.
@@ -34,8 +35,10 @@ final class MosquittoTarget: PublishTarget {
         apiPort = try PeerProgram.freePort()
         devicePort = try PeerProgram.freePort()
         let file = folder.appendingPathComponent("mosquitto.conf")
+        // Otherwise root's becomes another user, who may not read the key.
+        let user = getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "root"
         let settings = """
-            user \(NSUserName())
+            user \(user)
             allow_anonymous true
             persistence false
             max_inflight_messages 0
