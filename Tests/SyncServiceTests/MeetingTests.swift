@@ -51,14 +51,30 @@ import Wire
         }
     }
 
+    @Test("a group is not divided for longer than its node may say nothing")
+    func divisionEnds() throws {
+        // As where each conflict was a wait for a lock.
+        let bench = try Bench(conflicts: 0, badApp: "bad", divisionTime: 0)
+        defer { bench.stop() }
+        let results = bench.makeApps(["one", "bad", "two"])
+        for (name, result) in results {
+            guard case .failed(.conflict) = result else {
+                Issue.record("\(name) was carried out in a part of its group: \(result)")
+                continue
+            }
+        }
+    }
+
     /// The service over a store in memory, and one loop that asks it.
     private final class Bench: Sendable {
         let service: StoreService
         private let thread: LoopThread
 
-        init(conflicts: Int, badApp: String? = nil) throws {
+        init(conflicts: Int, badApp: String? = nil, divisionTime: UInt64 = 4_000) throws {
+            var limits = StoreServiceLimits()
+            limits.divisionTime = divisionTime
             service = try StoreService.start(
-                duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
+                limits: limits, duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
                 open: { MetStore(conflicts, badApp) }, onCommit: { _ in })
             thread = try LoopThread.start(name: "bench") { _ in }
         }

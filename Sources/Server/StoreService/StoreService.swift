@@ -28,6 +28,10 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public var shortestRest: UInt64 = 300_000
     /// Bytes of rows that the writer keeps in memory from one transaction to the next, about.
     public var carriedBytes = 64 << 20
+    /// Milliseconds, from its beginning, in which a group that another node undid is divided:
+    /// three deadlocks fit, each found after a second. Three waits for a lock do not: each part may
+    /// wait as long as the whole, and the node has to say meanwhile that it is there.
+    public var divisionTime: UInt64 = 4_000
 
     public init() {}
 }

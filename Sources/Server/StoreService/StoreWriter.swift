@@ -228,7 +228,7 @@ final class StoreWriter {
     /// One transaction. Others hear of it before those who asked: a hint that comes early finds
     /// the change committed, a hint that comes late could find its reader gone.
     ///
-    /// - Parameter divides: When the division began of a larger group that these are a part of.
+    /// - Parameter divides: When the larger group was begun that these are a part of.
     /// - Returns: results of the first requests; the transaction had no room for the others.
     private func commit(
         _ requests: [StoreRequest], budget: Int, divides: UInt64? = nil
@@ -236,8 +236,11 @@ final class StoreWriter {
         let started = SystemClock.monotonicMilliseconds()
         do {
             Failpoint.hit(.begun, requests)
+            var rules = RuleLimits()
+            // What was tried as a whole and met another node's is tried once in each part.
+            if divides != nil { rules.attempts = 1 }
             let outcomes = try store.commit(
-                requests, through: rows, budget: budget, zones: zones
+                requests, through: rows, budget: budget, limits: rules, zones: zones
             ) { Failpoint.hit(.applied, Array(requests[..<$0.count]), $0) }
             let requests = Array(requests[..<outcomes.count])
             Failpoint.hit(.committed, requests, outcomes)
@@ -276,12 +279,12 @@ final class StoreWriter {
                 }
             }
         } catch {
+            let began = divides ?? started
             if case .conflict = error, !store.isSoleWriter, requests.count > 1,
-                started < (divides ?? started) + Self.meetingTime
+                !isOver(division: began)
             {
                 health.record { $0.failedCommits += 1 }
-                let since = divides ?? SystemClock.monotonicMilliseconds()
-                return commitHalves(requests, budget: budget, since: since)
+                return commitHalves(requests, budget: budget, since: began)
             }
             health.record { counts in
                 counts.failedCommits += 1
@@ -295,7 +298,7 @@ final class StoreWriter {
     /// One of the requests meets another node's in a way that undoes the whole transaction: the
     /// others need not wait for it.
     ///
-    /// - Parameter since: When the division began: it is given up where the store takes its time.
+    /// - Parameter since: When the whole was begun.
     private func commitHalves(
         _ requests: [StoreRequest], budget: Int, since: UInt64
     ) -> [StoreResult] {
@@ -303,7 +306,15 @@ final class StoreWriter {
         let first = commit(Array(requests[..<middle]), budget: budget, divides: since)
         // Where the first have no room, the others have none.
         guard first.count == middle else { return first }
-        return first + commit(Array(requests[middle...]), budget: budget, divides: since)
+        let rest = Array(requests[middle...])
+        guard isOver(division: since) else {
+            return first + commit(rest, budget: budget, divides: since)
+        }
+        return first + rest.map { _ in .failed(.conflict("the others took too long")) }
+    }
+
+    private func isOver(division since: UInt64) -> Bool {
+        SystemClock.monotonicMilliseconds() >= since + limits.divisionTime
     }
 
     /// Whether writing works after this transaction. Many transactions write nothing and prove
