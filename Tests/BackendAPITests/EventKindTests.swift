@@ -74,6 +74,21 @@ import Testing
         }
     }
 
+    @Test("who repeats what was published without a key is told that it exists")
+    func repetitionByID() throws {
+        try with { server, key throws in
+            let id = "0190a1b2-c3d4-7123-8456-789abcdef0"
+            for (number, way) in Self.ways.enumerated() where number != 4 {
+                let named = (path: way.path, body: way.body + #","id":"\#(id)b\#(number)""#)
+                #expect(try publish(named, "offer", server, key).status < 300, "\(way)")
+                _ = try server.admin("PATCH", "/apps/shop", #"{"event_kinds":["order"]}"#)
+                let again = try publish(named, "offer", server, key)
+                #expect(again.status == 409, "\(way): \(again.body)")
+                _ = try server.admin("PATCH", "/apps/shop", #"{"event_kinds":[]}"#)
+            }
+        }
+    }
+
     @Test("the kinds are shown, kept, and taken back; nonsense is named")
     func administered() throws {
         try with { server, _ throws in

@@ -139,6 +139,15 @@ import Testing
         #expect(try standing(first)?.drains == false)
     }
 
+    @Test("a node that stands still is told otherwise also before anybody has noticed")
+    func resumesBeforeItIsMissed() throws {
+        try start(first)
+        _ = try order(.drain(name: "one"))
+        world.pass(60_000)
+        #expect(try order(.resume(name: "one")).map(\.drains) == [false])
+        #expect(try standing(first)?.drains == false)
+    }
+
     @Test("the order to a node that never came back is dropped after a day")
     func forgetsOrders() throws {
         try start(first)

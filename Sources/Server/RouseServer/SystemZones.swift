@@ -11,7 +11,7 @@ final class SystemZones: ZoneClock {
 
     private let folder: String
     private let lock = Lock()
-    private nonisolated(unsafe) var known: [ExactText: ZoneFile?] = [:]  // guarded by `lock`
+    private nonisolated(unsafe) var known: [ExactText: ZoneFile] = [:]  // guarded by `lock`
 
     init(folder: String = "/usr/share/zoneinfo") { self.folder = folder }
 
@@ -23,7 +23,8 @@ final class SystemZones: ZoneClock {
             let name = ExactText(zone)
             if let found = known[name] { return found }
             let found = read(zone)
-            if known.count < Self.keptMax { known[name] = .some(found) }
+            // A name that is none costs no more than a look: it may be anything.
+            if let found, known.count < Self.keptMax { known[name] = found }
             return found
         }
         return found?.offset(at: Int64(time.milliseconds / 1_000))

@@ -286,9 +286,12 @@ final class StoreWriter {
                 health.record { $0.failedCommits += 1 }
                 return commitHalves(requests, budget: budget, since: began)
             }
+            let isSole = store.isSoleWriter
             health.record { counts in
                 counts.failedCommits += 1
                 if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
+                // That it met another node's says nothing of the store.
+                if case .conflict = error, !isSole { return }
                 counts.failure = error
             }
             return requests.map { _ in .failed(error) }

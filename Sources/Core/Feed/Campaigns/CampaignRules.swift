@@ -25,12 +25,12 @@ extension Work {
 
     private func create(_ new: NewCampaign) throws(RuleFailure) -> CampaignRecord {
         try check(new)
-        try checkKind(of: new.options, in: new.app)
         let key: [ColumnValue] = [.app(new.app), .identifier(new.campaign)]
         _ = try record(CampaignProgressRecord.self, key, lock: .wait)
         if try record(CampaignRecord.self, key) != nil {
             throw .refused(.idInUse, "the campaign exists")
         }
+        try checkKind(of: new.options, in: new.app)
         let known = try records(
             CampaignProgressRecord.self, Scan(prefix: [.app(new.app)], limit: limits.listRows))
         guard known.count < limits.listRows else {

@@ -12,7 +12,6 @@ extension Work {
             throw .refused(.malformed, "an id of zeros")
         }
         try checkContent(request.parts, request.push, request.options)
-        try checkKind(of: request.options, in: app)
         let users = try recipients(request.users)
         let key: [ColumnValue] = [.app(app), .identifier(request.announcement)]
         // One alert row a device and id: messages and announcements share their ids, and whoever
@@ -22,6 +21,7 @@ extension Work {
             throw .refused(.idInUse, "the announcement exists")
         }
         if message != nil { throw .refused(.idInUse, "a message has this id") }
+        try checkKind(of: request.options, in: app)
         let made = AnnouncementRecord(
             app: app, announcement: request.announcement, sentAt: now,
             parts: AnnouncementState(parts: request.parts).encoded,

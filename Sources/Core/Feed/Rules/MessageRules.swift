@@ -17,7 +17,6 @@ extension Work {
             throw .refused(.malformed, "an id of zeros")
         }
         try checkContent(request.parts, request.push, options)
-        try checkKind(of: options, in: app)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
         if let existing = try record(
@@ -32,6 +31,8 @@ extension Work {
                 ? .refused(.idInUse, "an announcement has this id")
                 : .refused(.forbidden, "the message cannot be sent")
         }
+        // Whoever repeats it is told that it exists, whatever kinds there are by now.
+        try checkKind(of: options, in: app)
         conversation.position += 1
         let message = MessageRecord(
             app: app, message: id, conversation: conversation.conversation,

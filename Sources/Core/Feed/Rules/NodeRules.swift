@@ -76,18 +76,24 @@ extension Work {
         let surplus = Self.surplus(there)
         var concerned: [NodeRecord] = []
         // One that is silent may be told otherwise, too.
-        for found in all where found.until > now || found.isGone {
+        func mayBeTold(_ node: NodeRecord) -> Bool { node.until > now || node.drains == true }
+        // One of a version that does not tell it does not look for orders either: then nobody of
+        // the name is told.
+        switch order {
+        case .drain(let name), .resume(let name):
+            let named = all.filter { mayBeTold($0) && $0.name.isExactly(name) }
+            if named.contains(where: { $0.version == nil }) { return .ordered(named) }
+        case .rebalance: break
+        }
+        for found in all where mayBeTold(found) {
             let key: [ColumnValue] = [.identifier(found.boot)]
-            guard var node = try record(NodeRecord.self, key, lock: .wait),
-                node.until > now || node.isGone
-            else { continue }
+            guard var node = try record(NodeRecord.self, key, lock: .wait), mayBeTold(node) else {
+                continue
+            }
             switch order {
             case .drain(let name), .resume(let name):
                 guard node.name.isExactly(name) else { continue }
-                // One of a version that does not tell it does not look for orders either.
-                if node.version != nil {
-                    if case .drain = order { node.drains = true } else { node.drains = false }
-                }
+                if case .drain = order { node.drains = true } else { node.drains = false }
             case .rebalance:
                 guard let surplus = surplus[node.boot] else { continue }
                 node.surplus = surplus

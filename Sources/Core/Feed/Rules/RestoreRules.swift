@@ -39,21 +39,9 @@ extension Work {
             guard found.count == limits.listRows else { break }
             last = found.last
         }
-        var tokens: UInt64 = 0
-        while true {
-            let count = try deleteRows(
-                of: SessionTokenRecord.table, Scan(limit: limits.listRows)
-            ) { _ in true }
-            tokens += UInt64(count)
-            if count < limits.listRows { break }
-        }
+        let tokens = try deleteAll(of: SessionTokenRecord.table)
         // As with sessions: one that was revoked since must not let in again.
-        while true {
-            let count = try deleteRows(
-                of: ConsoleTokenRecord.table, Scan(limit: limits.listRows)
-            ) { _ in true }
-            if count < limits.listRows { break }
-        }
+        _ = try deleteAll(of: ConsoleTokenRecord.table)
         try pauseCampaigns()
         let (epoch, base) = (MetaRecord.epochName, MetaRecord.numberBaseName)
         _ = try record(MetaRecord.self, [.text(epoch)], lock: .wait)
@@ -94,5 +82,23 @@ extension Work {
             throw .store(.corrupt("no number is left above \(head)"))
         }
         return raised
+    }
+
+    /// - Returns: how many rows there were.
+    private func deleteAll(of table: Table) throws(RuleFailure) -> UInt64 {
+        var (count, last): (UInt64, [ColumnValue]?) = (0, nil)
+        while true {
+            // Behind what is deleted already: a database would give it again until it is told.
+            let scan = Scan(after: last, limit: limits.listRows)
+            let found: [[ColumnValue]]
+            do throws(StoreError) {
+                found = try transaction.rows(table, scan)
+            } catch {
+                throw .store(error)
+            }
+            count += UInt64(try deleteRows(of: table, scan) { _ in true })
+            guard found.count == limits.listRows, let end = found.last else { return count }
+            last = Array(end.prefix(table.keyCount))
+        }
     }
 }

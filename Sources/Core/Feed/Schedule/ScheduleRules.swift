@@ -52,10 +52,10 @@ extension Work {
         let message = publication.message
         guard let id = message.message else { throw .refused(.missingField, "no message id") }
         try checkContent(message.parts, message.push, publication.options)
-        try checkKind(of: publication.options, in: app)
         let conversation = try reachableConversation(app, message.conversation, .backend)
         try checkSender(publication.sender, of: conversation)
         try checkUnused(app, id)
+        try checkKind(of: publication.options, in: app)
         return ScheduledRecord(
             app: app, message: id, sendAt: sendAt, createdAt: now,
             conversation: conversation.conversation,
@@ -73,9 +73,9 @@ extension Work {
             throw .refused(.malformed, "an id of zeros")
         }
         try checkContent(request.parts, request.push, request.options)
-        try checkKind(of: request.options, in: app)
         let users = try recipients(request.users)
         try checkUnused(app, id)
+        try checkKind(of: request.options, in: app)
         for user in users {
             try insert(ScheduledRecipientRecord(app: app, user: user, message: id))
         }

@@ -226,8 +226,8 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     }
 
     func openStore() throws -> TableLocalStore {
-        if let store { return store }
         guard !hooks.isLocked() else { throw DeviceAppError("the phone is locked") }
+        if let store { return store }
         var options = SQLiteOptions()
         // Many devices share this process.
         options.cacheSize = 256

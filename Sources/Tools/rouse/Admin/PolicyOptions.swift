@@ -183,7 +183,11 @@ extension Rouse {
         if let locale = arguments.string("locale") { fields["locale"] = .text(locale) }
         if let kinds = arguments.string("event-kinds") {
             let names = kinds.split(separator: ",", omittingEmptySubsequences: !kinds.contains(","))
-            fields["event_kinds"] = .list(names.map { .text(String($0)) })
+            // `order, chat` is written as people write lists.
+            let trimmed = names.map { name in
+                String(name.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+            }
+            fields["event_kinds"] = .list(trimmed.map(JSONValue.text))
         }
         return fields
     }
