@@ -29,16 +29,16 @@ extension Rouse {
                     At the default factor a minute of the log takes a second, more if the server is
                     behind: log time waits for it. Every nick is a user with a device; its lines
                     are mutations on that device's own connection. A part puts the app to sleep (a
-                    third is swiped away); its next line opens it. Half of the nicks read what comes,
-                    half of these on a tablet of theirs, where each of the others reads on the
-                    phone. The exit status is 0 only if every line was acknowledged, nothing was
+                    third is swiped away); its next line opens it. Half of the nicks read what
+                    comes, half of these on a tablet of theirs, where each of the others reads on
+                    the phone. The exit status is 0 only if every line was acknowledged, nothing was
                     lost, doubled or out of order, at the end the digest of every device's replica
                     was equal to the server's (over the newest 50 messages of each conversation),
                     and, unless --awake is given, there were wakes, demotions, alerts and
                     recoveries, no phone told of a message twice, each wake had told of all that it
                     brought when it was over, and at the end nothing stood on a screen but messages
-                    that nobody had read, with their number at the icon. --suppress and --corrupt put a
-                    defect in on one device, with --awake.
+                    that nobody had read, with their number at the icon. --suppress and --corrupt
+                    put a defect in on one device, with --awake.
                     """),
             run: { try replay($0) })
     ]

@@ -54,8 +54,8 @@ extension ConsoleTokenRecord {
 }
 
 /// A change that an operator asked for, written down before it is carried out: there is none
-/// without its row. 90 days, and of more than `countMax` the newest; those that were refused are bounded
-/// apart, so that nobody who may do nothing can push out what was done.
+/// without its row. 90 days, and of more than `countMax` the newest; those that were refused are
+/// bounded apart, so that nobody who may do nothing can push out what was done.
 public struct AuditRecord: Record, Equatable {
     public static let countMax: UInt64 = 10_000
     public static let refusedMax: UInt64 = 1_000
