@@ -32,7 +32,10 @@ import Testing
             .filter { $0.hasSuffix(".swiftmodule") }.sorted()
         #expect(
             built
-                == ["AppLife", "ApplePlatform", "JSONTree", "Model", "RouseClient", "SyncClient", "Wire"]
+                == [
+                    "AppLife", "ApplePlatform", "JSONTree", "Model", "RouseClient", "SyncClient",
+                    "Wire",
+                ]
                 .map { "\($0).swiftmodule" })
     }
 }
