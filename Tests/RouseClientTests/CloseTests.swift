@@ -8,7 +8,7 @@ import Testing
 import Wire
 
 /// The end of a client, while its app goes on.
-@Suite(.timeLimit(.minutes(1))) struct CloseTests {
+@Suite(.timeLimit(.minutes(60))) struct CloseTests {
     private func ends<Element: Sendable>(_ stream: AsyncStream<Element>) async -> Bool {
         for await _ in stream {}
         return true

@@ -4,7 +4,7 @@ import RouseClient
 import Testing
 
 /// The end of a transport, seen by who waits for what happens on its connections.
-@Suite(.timeLimit(.minutes(1))) struct SocketTransportTests {
+@Suite(.timeLimit(.minutes(60))) struct SocketTransportTests {
     /// Takes connections and says nothing.
     private final class Mute {
         let socket: Int32
