@@ -28,20 +28,21 @@ extension AppNotice {
     }
 
     /// The same as the system's frameworks take it.
-    public var userInfo: [String: Any] { information.mapValues(\.plain) }
+    public var userInfo: [String: Any] { information.compactMapValues(\.plain) }
 }
 
 extension JSONValue {
-    /// As property lists and `userInfo` hold it; a `null` is left out of objects and lists.
-    var plain: Any {
+    /// As property lists and `userInfo` hold it: objects and lists leave out a `null`, which is
+    /// `nil` here.
+    var plain: Any? {
         switch self {
-        case .null: [String: Any]()
+        case .null: nil
         case .flag(let flag): flag
         case .number(let number): Int(clamping: number)
         case .fraction(let fraction): fraction
         case .text(let text): text
-        case .list(let items): items.filter { $0 != .null }.map(\.plain)
-        case .object(let members): members.filter { $0.value != .null }.mapValues(\.plain)
+        case .list(let items): items.compactMap(\.plain)
+        case .object(let members): members.compactMapValues(\.plain)
         }
     }
 }

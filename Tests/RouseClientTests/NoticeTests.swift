@@ -61,6 +61,16 @@ import Wire
                 + #""o":"\#(Self.message)","t":"order"},"shop":{"id":7}}"#)
     }
 
+    @Test("what the backend left empty is left out, at the top as inside")
+    func whatIsNullIsLeftOut() throws {
+        let hinted = try notice(
+            PushText(title: "Shop", body: "On its way"),
+            PushHints(data: #"{"coupon":null,"shop":{"id":7,"name":null},"sizes":[1,null]}"#))
+        let info = try json(hinted.userInfo)
+        #expect(info.hasSuffix(#","shop":{"id":7},"sizes":[1]}"#))
+        #expect(!info.contains("coupon"))
+    }
+
     @Test func whatTakesThePlaceOfOneThatStandsIsNotHeard() throws {
         var edited = try notice(PushText(title: "", body: "x"), nil)
         edited.isQuiet = true
