@@ -102,7 +102,8 @@ struct EventWords: Equatable {
             }
             bytes.append(high << 4 | low)
         }
-        return String(validating: bytes, as: UTF8.self)
+        let text = String(decoding: bytes, as: UTF8.self)
+        return text.utf8.elementsEqual(bytes) ? text : nil
     }
 
     private static func digit(_ byte: UInt8?) -> UInt8? {

@@ -242,6 +242,25 @@ import Testing
         #expect(Self.forbidden(in: text, allowed: ["Model", "CUV"]).isEmpty)
     }
 
+    @Test("what apps build calls nothing that the oldest systems of Package.swift lack")
+    func appsRunOnOldSystems() throws {
+        // iOS 18 and macOS 15 brought it, as they brought the module of locks and atomics.
+        let newer = ["String(validating:", "import Synchronization"]
+        let product = [
+            "Core/Model", "Core/JSONTree", "Core/Wire", "Core/AppLife", "Core/SyncClient",
+            "Adapters/SQLiteStore", "RouseClient", "ApplePlatform",
+        ]
+        for folder in product {
+            let files = Self.swiftFiles(in: "Sources/\(folder)")
+            #expect(!files.isEmpty, "\(folder)")
+            for file in files {
+                let text = try String(contentsOf: file, encoding: .utf8)
+                let found = newer.filter { text.contains($0) }
+                #expect(found.isEmpty, "\(file.lastPathComponent) holds \(found)")
+            }
+        }
+    }
+
     @Test("lines are at most 100 columns, files at most 600 lines, names say what they hold")
     func filesKeepTheStyle() throws {
         let vague = ["Utils", "Helpers", "Helper", "Manager", "Common", "Misc"]

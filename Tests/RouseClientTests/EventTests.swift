@@ -55,7 +55,8 @@ import Wire
         #expect(Event<Kind>(url: odd.url(scheme: "shop")) == odd)
         for url in [
             "", "shop", "shop://", "://order/42", "shop:///42", "shop://order/4/2",
-            "shop://order/%zz", "shop://Order/42", "https://shop.example",
+            "shop://order/%zz", "shop://order/%FF", "shop://order/%F0%9F%98", "shop://Order/42",
+            "https://shop.example",
         ] {
             #expect(Event<Kind>(url: url) == nil, "\(url)")
         }

@@ -97,8 +97,12 @@ import Testing
             #expect(!isKept(kept), "\(bytes)")
             #expect(try kept == MessageState(encoded: bytes))
         }
-        #expect(throws: WireError.malformed) {
-            try MessageState(storedParts: [0x22, 0x03, 0x0A, 0x01, 0xFF])
+        // No UTF-8; the second is as long as what is decoded in its place.
+        for type in [[0xFF], [0xF0, 0x9F, 0x98]] as [[UInt8]] {
+            let count = UInt8(type.count)
+            #expect(throws: WireError.malformed) {
+                try MessageState(storedParts: [0x22, count + 2, 0x0A, count] + type)
+            }
         }
         let many = [UInt8]((0..<8_193).flatMap { _ in [0x22, 0x03, 0x12, 0x01, 0x41] as [UInt8] })
         #expect(throws: WireError.tooManyElements(limit: 8_192)) {
