@@ -70,6 +70,7 @@ extension Rouse {
             case .input(let input): answer(input)
             case .effect(let effect): carryOut(effect)
             case .action(let action): await carryOut(action)
+            case .asleep(let number): suspensions.removeValue(forKey: number)?.isOver.resume()
             }
             setTimer()
         }
@@ -78,8 +79,11 @@ extension Rouse {
 
     func setTimer() {
         if isClosed { return }
-        let deadlines = [life.nextDeadline, replica?.session.nextDeadline].compactMap { $0 }
-        guard let next = deadlines.min() else {
+        let deadlines = [
+            life.nextDeadline, replica?.session.nextDeadline, waiting.values.map(\.end).min(),
+            suspensions.values.map(\.end).min(),
+        ]
+        guard let next = deadlines.compactMap({ $0 }).min() else {
             timer?.task.cancel()
             timer = nil
             return
@@ -96,17 +100,24 @@ extension Rouse {
     func deadlineReached(_ moment: Instant) {
         guard timer?.moment == moment else { return }
         timer = nil
-        if let deadline = life.nextDeadline, deadline <= clock.now { complete() }
+        let now = clock.now
+        if let deadline = life.nextDeadline, deadline <= now {
+            carryOutBeside(life.on(.deadlineReached, now: now))
+        }
+        for (number, suspension) in suspensions where suspension.end <= now { overtake(number) }
+        for (number, waiter) in waiting where waiter.end <= now {
+            waiting[number] = nil
+            waiter.answer.resume(returning: queuedResult(of: number) ?? .failed)
+        }
         hear { $0.deadlineReached(now: $1) }
         setTimer()
     }
 
     /// Beside the queue: whatever the system has not answered, its handler is called in time.
-    func complete() {
-        for action in life.on(.deadlineReached, now: clock.now) {
+    private func carryOutBeside(_ actions: [AppAction]) {
+        for action in actions {
             switch action {
-            case .complete(let task, let result):
-                waiting.removeValue(forKey: task)?.resume(returning: result)
+            case .complete(let task, let result): complete(task, result)
             case .sleep:
                 let (now, wall) = (clock.now, clock.wall)
                 let effects = replica?.on(now: now, wall: wall) { $0.sleep(now: $1) } ?? []
@@ -114,6 +125,42 @@ extension Rouse {
             default: steps.append(.action(action))
             }
         }
+    }
+
+    private func complete(_ task: UInt64, _ result: FetchResult) {
+        waiting.removeValue(forKey: task)?.answer.resume(returning: result)
+    }
+
+    /// A call to the phone does not return, and what a suspension gave waits behind it: what the
+    /// system and the server are told goes before.
+    private func overtake(_ number: UInt64) {
+        let mark = steps.firstIndex { if case .asleep(number) = $0 { true } else { false } }
+        let ahead = steps[..<(mark ?? steps.startIndex)]
+        var urgent: [AppAction] = []
+        let rest = ahead.filter { step in
+            switch step {
+            case .action(let action):
+                switch action {
+                case .sleep, .complete:
+                    urgent.append(action)
+                    return false
+                default: return true
+                }
+            case .input(.willSuspend):
+                // It stays, too: an older callback may stand before it.
+                urgent += life.on(.willSuspend, now: clock.now)
+                return true
+            case .input, .effect, .asleep: return true
+            }
+        }
+        steps.replaceSubrange(ahead.indices, with: rest)
+        carryOutBeside(urgent)
+        suspensions.removeValue(forKey: number)?.isOver.resume()
+    }
+
+    private func queuedResult(of task: UInt64) -> FetchResult? {
+        for case .action(.complete(task, let result)) in steps { return result }
+        return nil
     }
 
     func carryOut(_ action: AppAction) async {
@@ -134,8 +181,7 @@ extension Rouse {
             } catch {
                 storeTrouble("\(error)")
             }
-        case .complete(let task, let result):
-            waiting.removeValue(forKey: task)?.resume(returning: result)
+        case .complete(let task, let result): complete(task, result)
         }
     }
 

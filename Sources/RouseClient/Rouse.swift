@@ -22,6 +22,20 @@ public actor Rouse {
         case input(AppInput)
         case effect(ClientReplica.Effect)
         case action(AppAction)
+        /// All that a suspension gave is carried out.
+        case asleep(UInt64)
+    }
+
+    /// The system waits for the end of a task: it is answered by `end`, whatever hangs then.
+    struct Waiter {
+        let end: Instant
+        let answer: CheckedContinuation<FetchResult, Never>
+    }
+
+    /// Somebody waits for the good-bye: until `end`, whatever hangs then.
+    struct Suspension {
+        let end: Instant
+        let isOver: CheckedContinuation<Void, Never>
     }
 
     /// Of every connection from now on.
@@ -51,7 +65,9 @@ public actor Rouse {
     /// It does nothing any more.
     var isClosed = false
     private var lastTask: UInt64 = 0
-    var waiting: [UInt64: CheckedContinuation<FetchResult, Never>] = [:]
+    var waiting: [UInt64: Waiter] = [:]
+    private var lastSuspension: UInt64 = 0
+    var suspensions: [UInt64: Suspension] = [:]
     private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
     var stateListeners: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     private var lastListener: UInt64 = 0
@@ -96,7 +112,7 @@ public actor Rouse {
     // MARK: - The system's callbacks
 
     /// Returns from `suspending` when the good-bye has left the client: the system may stop the
-    /// process then.
+    /// process then. What the phone does not answer delays it by `AppLife.Limits.margin` at most.
     public func scene(_ phase: ScenePhase) async {
         launch()
         switch phase {
@@ -106,7 +122,19 @@ public actor Rouse {
             leave(.enteredBackground(until: clock.now + remaining))
         case .suspending:
             leave(.willSuspend)
-            await carrying?.value
+            await asleep()
+        }
+    }
+
+    /// Until what was said of being suspended is carried out.
+    private func asleep() async {
+        lastSuspension += 1
+        let (number, end) = (lastSuspension, clock.now + life.limits.margin)
+        steps.append(.asleep(number))
+        carryOutAll()
+        await withCheckedContinuation {
+            suspensions[number] = Suspension(end: end, isOver: $0)
+            setTimer()
         }
     }
 
@@ -157,8 +185,9 @@ public actor Rouse {
         let task = SystemTask(id: lastTask, deadline: clock.now + time)
         let input = input(task)
         return await withCheckedContinuation { continuation in
-            waiting[task.id] = continuation
+            waiting[task.id] = Waiter(end: life.end(of: task), answer: continuation)
             give(input)
+            setTimer()
         }
     }
 
@@ -232,7 +261,7 @@ public actor Rouse {
         guard !isClosed else { return }
         if hasLaunched {
             give(.willSuspend)
-            await carrying?.value
+            await asleep()
         }
         guard !isClosed else { return }
         isClosed = true
@@ -242,8 +271,9 @@ public actor Rouse {
         timer = nil
         asking?.cancel()
         asking = nil
-        for waiter in waiting.values { waiter.resume(returning: .failed) }
-        waiting = [:]
+        for waiter in waiting.values { waiter.answer.resume(returning: .failed) }
+        for suspension in suspensions.values { suspension.isOver.resume() }
+        (waiting, suspensions) = ([:], [:])
         state(.offline)
         for listener in listeners.values { listener.finish() }
         for listener in stateListeners.values { listener.finish() }

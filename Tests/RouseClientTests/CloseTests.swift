@@ -27,7 +27,7 @@ import Wire
         let states = await rouse.connectionStates()
         stage.server.feed.withLock { $0.isSilent = true }
         async let wake = rouse.woken(by: nil, within: 30_000)
-        for await moment in stage.clock.asked where moment.milliseconds == 1_028_000 { break }
+        while !stage.server.feed.withLock({ $0.heard.contains(.sync) }) { await Task.yield() }
         await rouse.close()
         #expect(await wake == .failed)
         #expect(await ends(changes))
@@ -65,6 +65,26 @@ import Wire
         #expect(await ends(rouse.changes()))
         #expect(await ends(rouse.conversations()))
         #expect(await ends(rouse.connectionStates()))
+    }
+
+    @Test("a call to the system that does not return does not keep it open")
+    func behindAHungCall() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        let began = stage.clock.now
+        await rouse.scene(.active)
+        for await _ in stage.phone.isAtGate { break }
+        let closing = Task { await rouse.close() }
+        for await moment in stage.clock.asked where moment == began + 2_000 {
+            stage.clock.advance(to: moment)
+            break
+        }
+        await closing.value
+        #expect(stage.server.feed.withLock { $0.heard.last } == .close)
+        #expect(await ends(rouse.changes()))
+        opened.finish()
     }
 
     @Test("one that never ran is closed all the same")

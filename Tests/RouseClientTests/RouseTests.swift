@@ -96,6 +96,49 @@ import Wire
         opened.finish()
     }
 
+    @Test(
+        "its time is over while the system does not answer: good-bye, and the handler is called",
+        .timeLimit(.minutes(1)),
+        arguments: [FakePhone.Call.show, .delivered])
+    func suspendedBehindAHungCall(_ call: FakePhone.Call) async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let phone = FakePhone(gate: gate, at: call, after: call == .delivered ? 1 : 0)
+        let stage = try Stage(phone: phone)
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        let began = stage.clock.now
+        let wake = Task { await rouse.woken(by: nil, within: 20_000) }
+        for await _ in stage.phone.isAtGate { break }
+        let leaving = Task { await rouse.scene(.suspending) }
+        for await moment in stage.clock.asked where moment == began + 2_000 {
+            stage.clock.advance(to: moment)
+            break
+        }
+        await leaving.value
+        #expect(await wake.value == .newData)
+        #expect(stage.server.feed.withLock { $0.heard.last } == .close)
+        opened.finish()
+    }
+
+    @Test(
+        "a wake that comes behind a call that does not return is answered in time",
+        .timeLimit(.minutes(1)))
+    func wokenBehindAHungCall() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        await rouse.scene(.active)
+        for await _ in stage.phone.isAtGate { break }
+        let wake = Task { await rouse.woken(by: nil, within: 20_000) }
+        // What the connection waits for comes before it.
+        let (clock, asked) = (stage.clock, stage.clock.asked)
+        let ticking = Task { for await moment in asked { clock.advance(to: moment) } }
+        #expect(await wake.value == .failed)
+        ticking.cancel()
+        opened.finish()
+    }
+
     @Test("a page behind a WELCOME may be as large as that allows")
     func aLargePage() async throws {
         let stage = try Stage()

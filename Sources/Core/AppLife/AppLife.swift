@@ -60,6 +60,12 @@ public struct AppLife: Equatable, Sendable {
     /// Tasks that the system waits for.
     public var openTasks: Int { tasks.count }
 
+    /// By when this task is completed, whatever stands.
+    public func end(of task: SystemTask) -> Instant {
+        let deadline = task.deadline.milliseconds
+        return Instant(milliseconds: deadline > limits.margin ? deadline - limits.margin : 0)
+    }
+
     /// When `deadlineReached` is due; `nil`: never.
     public var nextDeadline: Instant? { tasks.map(\.end).min() }
 
@@ -156,9 +162,7 @@ extension AppLife {
             actions.append(.complete(task: task.id, .failed))
             return
         }
-        let deadline = task.deadline.milliseconds
-        let end = Instant(milliseconds: deadline > limits.margin ? deadline - limits.margin : 0)
-        tasks.append(OpenTask(task: task, end: end))
+        tasks.append(OpenTask(task: task, end: end(of: task)))
         if isAwake {
             actions.append(.sync(state(now), wake: wake))
         } else {
