@@ -42,8 +42,11 @@
         public nonisolated(nonsending) func presentation(
             of notification: UNNotification
         ) async -> UNNotificationPresentationOptions {
-            let shown = DeliveredNotification(notification)
-            return await presents(shown) ? [.banner, .list, .sound] : []
+            switch await presents(DeliveredNotification(notification)) {
+            case .nothing: []
+            case .list: [.list]
+            case .all: [.banner, .list, .sound]
+            }
         }
     }
 
@@ -54,7 +57,8 @@
             self.init(
                 identifier: notification.request.identifier,
                 object: (subject?["o"] as? String).flatMap { MessageID(text: $0) },
-                conversation: (subject?["c"] as? String).flatMap { ConversationID(text: $0) })
+                conversation: (subject?["c"] as? String).flatMap { ConversationID(text: $0) },
+                isQuiet: subject?["q"] as? Bool ?? false)
         }
     }
 

@@ -1,4 +1,4 @@
-import AppLife
+public import AppLife
 import Model
 import SyncClient
 import Wire
@@ -276,10 +276,10 @@ extension Rouse {
 }
 
 extension Rouse {
-    /// A notification came while the app is in front: whether its person is to see it there. To be
+    /// A notification came while the app is in front: what its person is to see of it there. To be
     /// asked for each, the app's own among them: what an app does not ask for, the system does
     /// not show in front.
-    public func presents(_ notification: DeliveredNotification) -> Bool {
+    public func presents(_ notification: DeliveredNotification) -> Presentation {
         var standing = NotificationStanding.unknown
         if let object = notification.object {
             // A store that cannot be read knows nothing of it.
@@ -287,7 +287,8 @@ extension Rouse {
                 of: object, in: notification.conversation, at: clock.wall)
             standing = known ?? .unknown
         }
-        return life.presents(notification.conversation, standing: standing)
+        return life.presents(
+            notification.conversation, standing: standing, isQuiet: notification.isQuiet)
     }
 
     func look() async -> AppInput {

@@ -33,13 +33,18 @@ public struct DeliveredNotification: Equatable, Sendable {
     /// `o` and `c` of the payload (PSH-2), or of the notice that the app has shown itself.
     public var object: MessageID?
     public var conversation: ConversationID?
+    /// `q` of its `userInfo`: the app has it take the place of one that stands
+    /// (`AppNotice.isQuiet`).
+    public var isQuiet: Bool
 
     public init(
-        identifier: String, object: MessageID? = nil, conversation: ConversationID? = nil
+        identifier: String, object: MessageID? = nil, conversation: ConversationID? = nil,
+        isQuiet: Bool = false
     ) {
         self.identifier = identifier
         self.object = object
         self.conversation = conversation
+        self.isQuiet = isQuiet
     }
 }
 

@@ -12,6 +12,7 @@ import Wire
 extension AppNotice {
     /// What stands beside `aps` in the payload of an alert of the same message, but for the wake
     /// id: the app's `userInfo`, so that a tap on either leads to the same place (PSH-2, PSH-12).
+    /// Of what is quiet it says so: the system asks the app what to show of it in front.
     public var information: [String: JSONValue] {
         var subject = [
             "e": conversation == nil ? "announcement" : "message", "o": object.description,
@@ -23,7 +24,9 @@ extension AppNotice {
         let data = try? JSONDecoder().decode(JSONValue.self, from: Data(hints.data.utf8))
         if let data { info = data.members }
         info["aps"] = nil
-        info["rouse"] = .object(subject.mapValues(JSONValue.text))
+        var members = subject.mapValues(JSONValue.text)
+        if isQuiet { members["q"] = .flag(true) }
+        info["rouse"] = .object(members)
         return info
     }
 

@@ -71,15 +71,32 @@ import Wire
         let other = ConversationID(high: 1, low: 1)
         system.give(.launched, .becameActive, .onScreen(.conversation(System.room)))
         for standing in [NotificationStanding.shows, .missing, .unknown] {
-            #expect(system.life.presents(other, standing: standing))
-            #expect(system.life.presents(nil, standing: standing))
-            #expect(!system.life.presents(System.room, standing: standing))
+            #expect(system.life.presents(other, standing: standing) == .all)
+            #expect(system.life.presents(nil, standing: standing) == .all)
+            #expect(system.life.presents(System.room, standing: standing) == .nothing)
         }
-        #expect(!system.life.presents(other, standing: .over))
-        #expect(!system.life.presents(other, standing: .muted))
+        #expect(system.life.presents(other, standing: .over) == .nothing)
+        #expect(system.life.presents(other, standing: .muted) == .nothing)
         // Covered, nobody sees it.
         system.give(.resignedActive)
-        #expect(system.life.presents(System.room, standing: .shows))
+        #expect(system.life.presents(System.room, standing: .shows) == .all)
+    }
+
+    @Test("what replaces a text in front goes into the list, without a banner, unless it is over")
+    func aQuietOneGoesIntoTheList() {
+        var system = System()
+        let other = ConversationID(high: 1, low: 1)
+        system.give(.launched, .becameActive)
+        for screen in [OnScreen.nothing, .everything, .conversation(System.room)] {
+            system.give(.onScreen(screen))
+            for standing in [NotificationStanding.shows, .muted, .missing, .unknown] {
+                for place in [System.room, other, nil] {
+                    let shown = system.life.presents(place, standing: standing, isQuiet: true)
+                    #expect(shown == .list, "\(screen), \(standing)")
+                }
+            }
+            #expect(system.life.presents(other, standing: .over, isQuiet: true) == .nothing)
+        }
     }
 
     @Test("in front nothing is shown of what is on the screen, and everything else is")

@@ -75,6 +75,11 @@ import Wire
         var edited = try notice(PushText(title: "", body: "x"), nil)
         edited.isQuiet = true
         #expect(edited.sound == nil)
+        // By which the app knows it when the system asks what to show of it in front.
+        #expect(DeliveredNotification(edited).isQuiet)
+        #expect(try json(edited.userInfo).contains(#","q":true}"#))
+        edited.isQuiet = false
+        #expect(!DeliveredNotification(edited).isQuiet)
         let named = PushHints(sound: PushSound(kind: .named, name: "a"))
         #expect(try notice(PushText(), named).sound == .named("a"))
         let mute = PushHints(sound: PushSound(kind: SoundKind.none))

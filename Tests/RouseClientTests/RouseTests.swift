@@ -185,14 +185,49 @@ import Wire
         #expect(stage.phone.screen.isEmpty)
         let alert = DeliveredNotification(
             identifier: "1", object: MessageID(high: 0, low: 1), conversation: Stage.room)
-        #expect(await rouse.presents(alert))
+        #expect(await rouse.presents(alert) == .all)
         await rouse.onScreen(.conversation(Stage.room))
         #expect(await rouse.woken(by: nil, within: 30_000) == .noData)
-        #expect(await !rouse.presents(alert))
+        #expect(await rouse.presents(alert) == .nothing)
         await rouse.onScreen(.nothing)
         stage.server.publish(Stage.readMark(through: 1, seq: 20), unread: 0)
         #expect(await rouse.woken(by: nil, within: 30_000) == .newData)
-        #expect(await !rouse.presents(alert))
+        #expect(await rouse.presents(alert) == .nothing)
+    }
+
+    enum Place: CaseIterable { case elsewhere, open, everything, muted }
+
+    @Test(
+        "an edit in front: the text that was taken back is gone, what replaces it makes no noise",
+        arguments: Place.allCases)
+    func anEditInFront(_ place: Place) async throws {
+        let stage = try Stage()
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        _ = await rouse.woken(by: nil, within: 30_000)
+        if place == .muted { stage.server.publish(Stage.muted(seq: 12), unread: 1) }
+        switch place {
+        case .elsewhere, .muted: break
+        case .open: await rouse.onScreen(.conversation(Stage.room))
+        case .everything: await rouse.onScreen(.everything)
+        }
+        await rouse.scene(.active)
+        stage.phone.isInFront(rouse)
+        var edited = Stage.message(1, body: "better")
+        (edited.seq, edited.version) = (20, 20)
+        if case .message(var state) = edited.body {
+            state.editedMs = 5
+            edited.body = .message(state)
+        }
+        stage.server.publish(edited, unread: 1)
+        #expect(await rouse.woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.screen == [1])
+        #expect(stage.phone.notices.map(\.body) == ["1", "better"])
+        #expect(stage.phone.banners.isEmpty)
+        // Its own of another message has a banner where nobody sees the conversation.
+        stage.server.publish(Stage.message(20, body: "new"), unread: 2)
+        #expect(await rouse.woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.banners == (place == .elsewhere ? ["new"] : []))
     }
 
     @Test("before first unlock the wake fails, and the next one brings everything")

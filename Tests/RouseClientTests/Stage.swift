@@ -70,6 +70,9 @@ final class FakePhone: RousePhone {
         var notices: [AppNotice] = []
         /// Looks at the screen that the system still answers at once.
         var looks: Int
+        /// The app that is in front.
+        var front: Rouse?
+        var banners: [String] = []
     }
 
     private let state: Mutex<State>
@@ -93,6 +96,12 @@ final class FakePhone: RousePhone {
     var log: [String] { state.withLock { $0.log } }
     /// Everything that was shown.
     var notices: [AppNotice] { state.withLock { $0.notices } }
+
+    /// The bodies of what was shown in front with banner and sound.
+    var banners: [String] { state.withLock { $0.banners } }
+
+    /// From now on this app is asked what to show.
+    func isInFront(_ rouse: Rouse?) { state.withLock { $0.front = rouse } }
 
     /// The server has alerted of it.
     func alert(_ entry: Entry) {
@@ -125,12 +134,13 @@ final class FakePhone: RousePhone {
             for await _ in gate {}
             return
         }
+        let shown = DeliveredNotification(notice)
+        let presentation = await state.withLock(\.front)?.presents(shown) ?? .all
         state.withLock { state in
-            state.screen.removeAll { $0.object == notice.object }
-            state.screen.append(
-                DeliveredNotification(
-                    identifier: notice.identifier, object: notice.object,
-                    conversation: notice.conversation))
+            state.screen.removeAll { $0.identifier == shown.identifier }
+            guard presentation != .nothing else { return }
+            state.screen.append(shown)
+            if presentation == .all, state.front != nil { state.banners.append(notice.body) }
             state.log.append("show \(notice.title): \(notice.body)")
             state.notices.append(notice)
         }
@@ -148,6 +158,18 @@ final class FakePhone: RousePhone {
             state.icon = count
             state.log.append("badge \(count)")
         }
+    }
+}
+
+extension DeliveredNotification {
+    /// As the system gives it back: what it knows is the identifier and the `userInfo`.
+    init(_ notice: AppNotice) {
+        let subject = notice.userInfo["rouse"] as? [String: Any]
+        self.init(
+            identifier: notice.identifier,
+            object: (subject?["o"] as? String).flatMap { MessageID(text: $0) },
+            conversation: (subject?["c"] as? String).flatMap { ConversationID(text: $0) },
+            isQuiet: subject?["q"] as? Bool ?? false)
     }
 }
 
@@ -210,6 +232,12 @@ struct Stage {
                 MessageState(
                     position: number, sender: "ben",
                     push: PushText(title: "Ben", body: body ?? "\(number)"))))
+    }
+
+    static func muted(seq: UInt64) -> Entry {
+        Entry(
+            seq: seq, conversation: room, object: room.bytes, version: seq,
+            body: .conversationSettings(ConversationSettings(muted: true)))
     }
 
     static func readMark(through: UInt64, seq: UInt64) -> Entry {

@@ -259,19 +259,23 @@ extension AppLife {
         if !settled.isEmpty { actions.append(.settle(settled)) }
     }
 
-    /// Whether the system shows a notification that comes while the app is in front, whoever has
+    /// What the system does with a notification that comes while the app is in front, whoever has
     /// sent it: an alert that was under way when the app was opened is told by nobody else, since
     /// the feed says that the server alerted it.
     ///
     /// - Parameters:
     ///   - conversation: of what it is about; `nil`: none.
     ///   - standing: of what it is about, as far as the store knows.
+    ///   - isQuiet: the app has it take the place of one that stands (`AppNotice.isQuiet`).
     public func presents(
-        _ conversation: ConversationID?, standing: NotificationStanding
-    ) -> Bool {
+        _ conversation: ConversationID?, standing: NotificationStanding, isQuiet: Bool = false
+    ) -> Presentation {
         switch standing {
-        case .over, .muted: false
-        case .shows, .missing, .unknown: !sees(conversation)
+        case .over: return .nothing
+        // Were it not put into the list, the text that was taken back would stay there.
+        case _ where isQuiet: return .list
+        case .muted: return .nothing
+        case .shows, .missing, .unknown: return sees(conversation) ? .nothing : .all
         }
     }
 

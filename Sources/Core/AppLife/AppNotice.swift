@@ -14,7 +14,7 @@ public struct AppNotice: Equatable, Sendable {
     public var body: String
     /// What else the backend said of the push.
     public var hints: PushHints
-    /// It takes the place of one that stands, and adds no sound.
+    /// It takes the place of one that stands: without sound, and in front without banner.
     public var isQuiet: Bool
 
     public init(
@@ -63,6 +63,17 @@ public enum NoticeSound: Equatable, Sendable {
     case named(String)
     /// A file of the app, heard although the device is muted; `volume` from 0 to 1.
     case critical(name: String, volume: Double)
+}
+
+/// What the system does with a notification that comes while the app is in front.
+public enum Presentation: Equatable, Sendable {
+    /// Neither shown nor put into the list.
+    case nothing
+    /// It goes into the list, where it takes the place of the one with its identifier; there is no
+    /// banner and no sound.
+    case list
+    /// As behind the front: banner, list and sound.
+    case all
 }
 
 /// What an app sees when it looks at the system's list of its notifications and into its store.

@@ -301,10 +301,11 @@ final class WeekDevice {
         guard let shown = phone.content(of: handle), !shown.text.isEmpty, let process else {
             return
         }
-        let isShown = await process.rouse.presents(
-            DeliveredNotification(
-                identifier: shown.identifier, object: shown.object,
-                conversation: shown.conversation))
+        let isShown =
+            await process.rouse.presents(
+                DeliveredNotification(
+                    identifier: shown.identifier, object: shown.object,
+                    conversation: shown.conversation)) == .all
         week.reached.count(isShown ? "an alert shown in front" : "an alert in front not shown")
         if isShown { phone.present(handle, shown) }
     }
