@@ -99,6 +99,16 @@ import Wire
         }
     }
 
+    @Test("no screen tells of what is not in the feed: it is shown, also over all of the app")
+    func whatIsNotInTheFeedIsPresented() {
+        var system = System()
+        system.give(.launched, .becameActive, .onScreen(.everything))
+        #expect(system.life.presents(nil, standing: .unknown) == .all)
+        // An announcement that is here, and a message that comes.
+        #expect(system.life.presents(nil, standing: .shows) == .nothing)
+        #expect(system.life.presents(System.room, standing: .missing) == .nothing)
+    }
+
     @Test("in front nothing is shown of what is on the screen, and everything else is")
     func inFrontOnlyWhatIsNotOnTheScreen() {
         var system = System()

@@ -230,6 +230,17 @@ import Wire
         #expect(stage.phone.banners == (place == .elsewhere ? ["new"] : []))
     }
 
+    @Test("a campaign's push is shown in front, also where the app shows everything itself")
+    func aCampaignInFront() async throws {
+        let rouse = try Stage().process()
+        await rouse.scene(.active)
+        await rouse.onScreen(.everything)
+        let campaign = DeliveredNotification(identifier: "c", object: MessageID(high: 8, low: 8))
+        #expect(await rouse.woken(by: nil, within: 30_000) == .noData)
+        #expect(await rouse.presents(campaign) == .all)
+        #expect(await rouse.presents(DeliveredNotification(identifier: "own")) == .all)
+    }
+
     @Test("before first unlock the wake fails, and the next one brings everything")
     func locked() async throws {
         let stage = try Stage()

@@ -275,6 +275,8 @@ extension AppLife {
         // Were it not put into the list, the text that was taken back would stay there.
         case _ where isQuiet: return .list
         case .muted: return .nothing
+        // A campaign's, or the app's own: nothing on the screen tells of what is not in the feed.
+        case .unknown where conversation == nil: return .all
         case .shows, .missing, .unknown: return sees(conversation) ? .nothing : .all
         }
     }
