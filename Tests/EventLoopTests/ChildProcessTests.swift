@@ -62,6 +62,18 @@ import Testing
         #expect(yes.waitForEnd() == .signal(SIGPIPE))
     }
 
+    @Test("one that nobody asks after is forgotten when it has ended", arguments: ["0", "0.2"])
+    func forgotten(_ seconds: String) throws {
+        let number = try ChildProcess(["sleep", seconds]).identifier
+        // Until then it is there, be it as a dead one.
+        var looks = 0
+        while kill(number, 0) == 0, looks < 12_000 {
+            WorkThread.sleep(milliseconds: 5)
+            looks += 1
+        }
+        #expect(kill(number, 0) != 0 && errno == ESRCH)
+    }
+
     @Test("a child is the leader of a group of its own")
     func group() throws {
         let child = try ChildProcess(["sleep", "1000"])

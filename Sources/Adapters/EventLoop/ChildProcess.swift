@@ -81,9 +81,13 @@ public final class ChildProcess: @unchecked Sendable {
         (inputEnd, outputEnd) = streams.takeOurEnds()
     }
 
+    /// It goes on, if it runs; the system forgets it when it has ended.
     deinit {
         closeInput()
         closeOutput()
+        guard reap(waiting: false) == nil else { return }
+        let identifier = identifier
+        WorkThread.start("reap") { while waitpid(identifier, nil, 0) < 0, errno == EINTR {} }
     }
 
     /// This program's end of the child's standard input. -1: it is no pipe, or was closed.
