@@ -30,6 +30,15 @@ import Wire
                     push: hasText ? PushText(title: "Ben", body: "\(number)") : nil)))
     }
 
+    private func edited(_ number: UInt64, at seq: UInt64) -> Entry {
+        var entry = message(number)
+        (entry.seq, entry.version) = (seq, seq + 100)
+        guard case .message(var state) = entry.body else { return entry }
+        state.editedMs = seq
+        entry.body = .message(state)
+        return entry
+    }
+
     private func object(_ number: UInt64) -> MessageID { MessageID(high: 2, low: number) }
 
     private func change(_ entries: [Entry], history: UInt64? = nil) -> LocalChange {
@@ -88,6 +97,22 @@ import Wire
             try local.settle([object(4)])
             _ = try local.apply(change([message(3), message(4)]))
             #expect(try owed(local) == [3])
+        }
+    }
+
+    @Test("an edit of what was told is told by what stands alone", arguments: engines)
+    func anEditOfWhatWasTold(_ engine: EngineFactory) throws {
+        try withLocal(engine) { _, local in
+            _ = try local.apply(change([message(1), message(2), message(3, hasText: false)]))
+            try local.settle([object(1)])
+            _ = try local.apply(
+                change([edited(1, at: 4), edited(2, at: 5), edited(3, at: 6), edited(7, at: 7)]))
+            // The second is owed still, the third has its first text, the last came with the edit.
+            #expect(try owed(local) == [1, 2, 3, 7])
+            #expect(try local.owed().map(\.wasAlerted) == [true, false, false, false])
+            try local.settle([object(2)])
+            _ = try local.applyHistory(HistoryChange(entries: [edited(2, at: 8)]))
+            #expect(try local.owed().last?.wasAlerted == true)
         }
     }
 

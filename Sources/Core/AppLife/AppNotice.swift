@@ -96,8 +96,8 @@ public struct AppScreen: Equatable, Sendable {
         public var standing: NotificationStanding
         /// Its text is not the one that it came with.
         public var isEdited: Bool
-        /// The server alerted of it before it was edited: if that does not stand, the person has
-        /// done with it.
+        /// The server alerted of it, or an app showed it, before it was edited: if that does not
+        /// stand, the person has done with it.
         public var wasAlerted: Bool
 
         public init(

@@ -6,8 +6,9 @@ extension TableLocalStore {
     public func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
         try write { transaction throws(StoreError) in
             let round = try Self.fact(Fact.round, transaction)?.number ?? 0
+            let told = keepsOwed ? try Self.told(change.entries, transaction) : []
             let applied = try Self.keep(change.entries, round, transaction)
-            if keepsOwed { try Self.owe(applied, above: nil, transaction) }
+            if keepsOwed { try Self.owe(applied, told: told, above: nil, transaction) }
             if let complete = change.complete {
                 let stale = try Self.staleMessages(
                     of: complete.conversation, from: complete.first, through: complete.last,

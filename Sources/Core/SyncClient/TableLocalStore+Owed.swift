@@ -8,8 +8,8 @@ public struct OwedEntry: Equatable, Sendable {
     public var conversation: ConversationID?
     /// As it is stored now; `nil`: it is gone.
     public var entry: Entry?
-    /// The server alerted of it, and it was edited since: what stands takes the new text, and
-    /// nothing is shown anew.
+    /// The server alerted of it, or an earlier text of it was here and is owed no more, and it was
+    /// edited since: what stands takes the new text, and nothing is shown anew (MSG-33).
     public var wasAlerted = false
 }
 
@@ -54,9 +54,29 @@ extension TableLocalStore {
         }
     }
 
-    /// - Parameter history: up to here the feed came with a first sync or a reset (PSH-8).
+    /// Edited messages that were here with a text before these entries are kept: their user was
+    /// told of them, or did not need to be.
+    static func told(
+        _ entries: [Entry], _ transaction: any StoreTransaction
+    ) throws(StoreError) -> Set<[UInt8]> {
+        var told: Set<[UInt8]> = []
+        for entry in entries {
+            guard case .message(let message) = entry.body, message.editedMs > 0,
+                let row = LocalEntryRecord(entry, round: 0),
+                let known = try transaction.record(LocalEntryRecord.self, row.key)
+            else { continue }
+            let before: Entry = try decoded(known.entry)
+            if before.mayNotify { told.insert(entry.object) }
+        }
+        return told
+    }
+
+    /// - Parameters:
+    ///   - told: as `told` has said before they were kept.
+    ///   - history: up to here the feed came with a first sync or a reset (PSH-8).
     static func owe(
-        _ applied: [Entry], above history: UInt64?, _ transaction: any StoreTransaction
+        _ applied: [Entry], told: Set<[UInt8]>, above history: UInt64?,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) {
         guard applied.contains(where: { $0.mayNotify }) else { return }
         let user = String(decoding: try fact(Fact.user, transaction)?.bytes ?? [], as: UTF8.self)
@@ -73,13 +93,13 @@ extension TableLocalStore {
         var keys = try owedKeys(transaction)
         for entry in news {
             guard let object = MessageID(entry.object) else { continue }
-            // Owed already, it was not alerted when it came: it is told as new.
+            // Owed still, it was not told when it came: it is told as new.
             let isOwed = keys.contains { $0.object == object && !$0.wasAlerted }
             keys.removeAll { $0.object == object }
             keys.append(
                 OwedKey(
                     object: object, conversation: entry.conversation,
-                    wasAlerted: entry.alerted && !isOwed))
+                    wasAlerted: (entry.alerted || told.contains(entry.object)) && !isOwed))
         }
         try putOwed(Array(keys.suffix(owedMax)), transaction)
     }

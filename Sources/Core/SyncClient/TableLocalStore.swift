@@ -94,8 +94,11 @@ public final class TableLocalStore: LocalStore {
                 round += 1
                 try transaction.put(LocalStateRecord(name: Fact.round, number: round))
             }
+            let told = keepsOwed ? try Self.told(change.entries, transaction) : []
             let applied = try Self.keep(change.entries, round, transaction)
-            if keepsOwed { try Self.owe(applied, above: change.historyThrough, transaction) }
+            if keepsOwed {
+                try Self.owe(applied, told: told, above: change.historyThrough, transaction)
+            }
             if change.sweeps {
                 try Self.sweep(before: round, transaction)
                 try Self.dropSent(transaction)
