@@ -35,11 +35,17 @@ final class Week: SimulatedWorld {
     /// Events so far.
     private(set) var events = 0
     private(set) var judged = 0
-    /// When each message was published, and which may be late or gone.
-    var published: [MessageID: (at: Instant, conversation: ConversationID)] = [:]
-    /// "device message": its alert never came.
-    private(set) var lost: Set<String> = []
-    private var sent: [String: (MessageID?, Bool)] = [:]
+    struct Published {
+        let at: Instant
+        let conversation: ConversationID
+        /// Without, nobody is alerted of it, whatever an edit gives it later.
+        let hasText: Bool
+    }
+
+    var published: [MessageID: Published] = [:]
+    /// When something was counted on the icon that wakes and alerts nobody: a text that an edit
+    /// gave to a message without one (MSG-33), a mute that was taken back.
+    var raised: Instant?
     /// When each conversation was last muted, or not; left, or joined.
     private(set) var changed: [ConversationID: Instant] = [:]
     private var calls: [() async throws -> Void] = []
@@ -114,6 +120,13 @@ final class Week: SimulatedWorld {
     /// To be done at this moment, by what runs beside the clockwork.
     func call(_ call: @escaping () async throws -> Void) { calls.append(call) }
 
+    /// What the server's calendar said then.
+    func wall(at moment: Instant) -> Timestamp { clock.wall - clock.now.since(moment) }
+
+    func isMuted(_ message: MessageID, _ mutes: WeekMutes) -> Bool {
+        published[message].map { mutes.lasts(in: $0.conversation) } ?? false
+    }
+
     func head() throws -> UInt64 {
         try rows(UserRecord.self).first { $0.user.name == user }?.head ?? 0
     }
@@ -133,9 +146,12 @@ final class Week: SimulatedWorld {
         reached.count("a push: \(request.pushType.rawValue)")
         clock.after(50) { answer(.answered(status: 200, reason: "", timestamp: nil)) }
         let badge = hasBadge(request)
+        note("the server pushes \(request.pushType) \(request.collapseID ?? "") to \(device.name)")
+        noteSummary(request, device)
         switch Int.random(in: 0..<40, using: &chance) {
         case 0, 1:
             reached.count("a push lost")
+            note("  it is lost")
             device.oracle.lost(request, hasBadge: badge)
         case 2, 3:
             reached.count("a push delayed")
@@ -146,6 +162,15 @@ final class Week: SimulatedWorld {
             deliver(request, badge, to: device, after: chance.upTo(60_000))
         default: deliver(request, badge, to: device, after: 20 + chance.upTo(800))
         }
+    }
+
+    /// One alert for several: those that have none of their own.
+    private func noteSummary(_ request: PushRequest, _ device: WeekDevice) {
+        guard String(decoding: request.payload, as: UTF8.self).contains(" more)"),
+            let alerts = try? rows(AlertRecord.self)
+        else { return }
+        reached.count("an alert for several")
+        device.oracle.summed(alerts.filter { $0.device == device.id }.map(\.message))
     }
 
     private func hasBadge(_ request: PushRequest) -> Bool {
@@ -166,9 +191,11 @@ final class Week: SimulatedWorld {
                 let before = device.phone.screen
                 let events = try device.phone.receive(
                     request, sentAt: sentAt, now: self.clock.now, wall: self.clock.wall)
+                let mutes = try WeekMutes(self)
                 device.oracle.received(
                     request, hasBadge: hasBadge, sentAt: sentAt, events, before,
-                    isTidySince: device.tidyHead == nil ? nil : device.tidyAt)
+                    isTidySince: device.tidyHead == nil ? nil : device.tidyAt
+                ) { self.isMuted($0, mutes) }
                 try await device.happen(events)
             }
         }
@@ -260,7 +287,7 @@ final class Week: SimulatedWorld {
         let id: MessageID = fresh()
         let friend = chance.one(of: Self.friends) ?? ""
         let text = hasText ? PushText(title: friend, body: "text \(ids)") : nil
-        note("\(friend) writes \(id) in \(conversation)")
+        note("\(friend) writes \(id) in \(conversation)\(hasText ? "" : ", without a text")")
         server.ask(
             .publish(
                 app: app,
@@ -273,7 +300,8 @@ final class Week: SimulatedWorld {
             guard case .success(let outcome) = result, case .published = outcome.answer else {
                 return
             }
-            self.published[id] = (self.clock.now, conversation)
+            self.published[id] = Published(
+                at: self.clock.now, conversation: conversation, hasText: hasText)
             self.reached.count("a message")
         }
     }

@@ -121,7 +121,9 @@ final class WeekDevice {
     private var leavesUntil = Instant(milliseconds: 0)
     private var views: [(since: Instant, view: View)] = []
     /// The calendar of this device is wrong by so much, in milliseconds.
-    var skew: Int64 = 0
+    var skew: Int64 = 0 { didSet { slowest = min(slowest, skew) } }
+    /// How far it was behind at most.
+    private(set) var slowest: Int64 = 0
     /// How far the feed was here when the app was last done with all of it; its screen is right
     /// for that.
     private(set) var tidyHead: UInt64?
@@ -245,6 +247,7 @@ final class WeekDevice {
 
     func happen(_ events: [PhoneEvent]) async throws {
         for event in events { week.note("  \(name): \(event)") }
+        try takeCleared()
         for event in events { try await happen(event) }
         noteView()
         isDirty = true
@@ -435,6 +438,7 @@ final class WeekDevice {
         }) {
             week.note("  \(name): the app \(words)")
         }
+        try takeCleared()
         for end in ended {
             week.note("  \(name): \(end.result)")
             week.reached.count("completed: \(end.result.rawValue)")
@@ -447,6 +451,10 @@ final class WeekDevice {
             guard cursor >= end.turn.head || !isEarly else {
                 throw Violation(
                     "\(name): \(end.result) at \(cursor), and the feed went to \(end.turn.head)")
+            }
+            // SYN-27.1: a sync brings the number, also where it brings no entry.
+            guard phone.use(\.numberAt) >= end.turn.began || !isEarly else {
+                throw Violation("\(name): \(end.result) without a number for the icon")
             }
             let owed = try stored.owed()
             guard owed.isEmpty || !isEarly else {
@@ -466,6 +474,14 @@ final class WeekDevice {
             return
         }
         isTidy()
+    }
+
+    private func takeCleared() throws {
+        let cleared = phone.use { state in
+            defer { state.cleared = [] }
+            return state.cleared
+        }
+        if !cleared.isEmpty { try oracleSawCleared(cleared) }
     }
 
     private func connect(_ process: WeekProcess) {

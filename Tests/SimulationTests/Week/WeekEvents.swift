@@ -42,6 +42,7 @@ extension Week {
 
     private func edit() throws {
         guard let message = try anyMessage() else { return }
+        if (message.pushTitle + message.pushBody).isEmpty { raised = clock.now }
         let text = nextText()
         reached.count("an edit")
         ask(
@@ -189,6 +190,7 @@ extension WeekDevice {
         week.note("\(name) mutes \(conversation): \(isMuted) for \(time)")
         week.reached.count("a conversation muted or not")
         week.hasChanged(conversation)
+        if !isMuted { week.raised = week.clock.now }
         isDirty = true
         try await mayFail(process) {
             _ = try await process.rouse.send(

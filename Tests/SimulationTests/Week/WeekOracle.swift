@@ -17,6 +17,10 @@ struct WeekOracle {
     fileprivate var decided: Set<MessageID> = []
     /// Alerts that never came.
     fileprivate var lostAlerts: Set<MessageID> = []
+    /// Alerts that left for one message.
+    private var alerted: Set<MessageID> = []
+    /// Told by the alert of another: the feed says that they were alerted, and none of them stands.
+    fileprivate var counted: Set<MessageID> = []
     /// A push was lost, or a number came behind a newer one, since the app was last done.
     fileprivate var isDoubtful = false
     /// Pushes on their way.
@@ -32,9 +36,17 @@ struct WeekOracle {
 
     mutating func sent(_ request: PushRequest, hasBadge: Bool, at moment: Instant) {
         flying += 1
+        if let object = Self.object(request) {
+            alerted.insert(object)
+            counted.remove(object)
+        }
         if !sentOnce.insert(request.id).inserted, let object = Self.object(request) {
             doubled.insert(object)
         }
+    }
+
+    mutating func summed(_ objects: [MessageID]) {
+        counted.formUnion(objects.filter { !alerted.contains($0) })
     }
 
     mutating func lost(_ request: PushRequest, hasBadge: Bool) {
@@ -50,15 +62,16 @@ struct WeekOracle {
 
     mutating func received(
         _ request: PushRequest, hasBadge: Bool, sentAt: Instant, _ events: [PhoneEvent],
-        _ before: [WeekPhone.Shown], isTidySince tidy: Instant?
+        _ before: [WeekPhone.Shown], isTidySince tidy: Instant?, isMuted: (MessageID) -> Bool
     ) {
         flying -= 1
         guard hasBadge else { return }
         let isStale = sentAt < newest || tidy.map { sentAt < $0 } ?? false
         newest = max(newest, sentAt)
         if isStale { isDoubtful = true }
-        guard isStale, events.contains(.cleared) else { return }
-        must.subtract(before.compactMap(\.object))
+        guard events.contains(.cleared) else { return }
+        let gone = before.compactMap(\.object)
+        cleared(Set(isStale ? gone : gone.filter(isMuted)))
     }
 
     mutating func tapped(_ object: MessageID) {
@@ -66,11 +79,21 @@ struct WeekOracle {
         decided.insert(object)
     }
 
+    /// With the icon's change to 0 the system took all of it off the screen. What is not muted was
+    /// counted in that number: if it is unread, it must stand all the same.
+    fileprivate mutating func cleared(_ gone: Set<MessageID>) {
+        must.subtract(gone)
+        decided.formUnion(gone)
+    }
+
     /// The app has done all of it: what was doubtful before is so no more.
     fileprivate mutating func tidied() { isDoubtful = false }
 }
 
 extension WeekDevice {
+    /// A number that the app sets, or a push brings, was counted so long before at most.
+    private static var onItsWay: Milliseconds { 5_000 }
+
     /// What stands on its screen is what its owner ought to see.
     func judge() throws {
         guard isOnline,
@@ -78,18 +101,13 @@ extension WeekDevice {
         else { return }
         let truth = try UnreadTruth(week)
         let unread = truth.unread(of: week.user)
-        let settings = try week.rows(SettingsRecord.self)
-        let muted = Set(
-            settings.filter { setting in
-                setting.user.name == week.user && setting.isMuted
-                    && (setting.mutedUntil.map { week.clock.wall < $0 } ?? true)
-            }.map(\.conversation))
+        let mutes = try WeekMutes(week)
         let head = try week.head()
         if tidyHead == head, row.applied == head {
-            try judgeTidy(unread, muted)
+            try judgeTidy(unread, mutes)
             try judgeLists(truth)
         } else {
-            try judgeTold(row, truth, unread, muted)
+            try judgeTold(row, truth, unread, mutes)
         }
         try judgeRings()
     }
@@ -99,7 +117,7 @@ extension WeekDevice {
     // MARK: The app was done with everything
 
     private func judgeTidy(
-        _ unread: [MessageRecord], _ muted: Set<ConversationID>
+        _ unread: [MessageRecord], _ mutes: WeekMutes
     ) throws {
         let byID = Dictionary(uniqueKeysWithValues: unread.map { ($0.message, $0) })
         let screen = phone.screen
@@ -116,10 +134,10 @@ extension WeekDevice {
             }
             week.reached.count("a notification judged")
         }
-        decide(unread, muted)
+        decide(unread, mutes)
         oracle.must.formIntersection(byID.keys)
         for object in oracle.must.sorted() {
-            guard let message = byID[object], !muted.contains(message.conversation) else {
+            guard let message = byID[object], !mutes.lasts(in: message.conversation) else {
                 continue
             }
             guard standing.contains(object) else {
@@ -127,27 +145,32 @@ extension WeekDevice {
             }
             week.reached.count("a notification that must stand")
         }
-        try judgeIcon()
+        try judgeIcon(mutes)
         week.reached.count("a tidy screen judged, the app \(phone.appState.rawValue)")
     }
 
     /// What came while its owner did not see the app must stand.
-    private func decide(_ unread: [MessageRecord], _ muted: Set<ConversationID>) {
+    private func decide(_ unread: [MessageRecord], _ mutes: WeekMutes) {
         for message in unread where !oracle.decided.contains(message.message) {
             guard let known = week.published[message.message], known.at < tidyAt else { continue }
             oracle.decided.insert(message.message)
             let hasChanged = week.changed[known.conversation].map { $0 >= known.at } ?? false
             let isSeen = views(since: known.at).contains { $0.sees(known.conversation) }
             // The feed says that it was alerted: the app leaves it to the alert.
-            let isLost = oracle.lostAlerts.contains(message.message)
-            if !isSeen, !hasChanged, !isLost, !muted.contains(known.conversation) {
+            let isLost =
+                oracle.lostAlerts.contains(message.message)
+                || oracle.counted.contains(message.message)
+            if !isSeen, !hasChanged, !isLost, !cameQuietly(message, mutes) {
                 oracle.must.insert(message.message)
             }
         }
     }
 
-    private func judgeIcon() throws {
-        if oracle.isDoubtful { return }
+    /// A mute with an end ends without an entry: nobody tells the phone before it syncs again, so
+    /// that its number may be one that was right while the mute lasted.
+    private func judgeIcon(_ mutes: WeekMutes) throws {
+        let counted = week.wall(at: phone.use(\.numberAt)) - Self.onItsWay
+        if oracle.isDoubtful || mutes.ended(since: counted) { return }
         let icon = try week.shown(to: UserID(week.user))
         guard UInt64(phone.icon) == icon else {
             throw broken("the icon shows \(phone.icon), not \(icon)")
@@ -193,15 +216,15 @@ extension WeekDevice {
 
     private func judgeTold(
         _ row: DeviceRecord, _ truth: UnreadTruth, _ unread: [MessageRecord],
-        _ muted: Set<ConversationID>
+        _ mutes: WeekMutes
     ) throws {
         guard oracle.flying == 0, phone.appState != .foreground, row.pushToken == token else {
             return
         }
         let came = unread.filter { message in
             guard let known = week.published[message.message] else { return false }
-            return truth.seq(of: message, week.user) > row.applied
-                && !muted.contains(message.conversation)
+            return truth.seq(of: message, week.user) > row.applied && known.hasText
+                && !cameQuietly(message, mutes)
                 && !views(since: known.at).contains { $0 != .behind }
                 && !(week.changed[known.conversation].map { $0 >= known.at } ?? false)
         }
@@ -217,7 +240,8 @@ extension WeekDevice {
                     + "\(phone.screen)")
         }
         week.reached.count("an alert judged, the app \(phone.appState.rawValue)")
-        if row.wasAlerted { try judgeIcon() }
+        let hasRisen = week.raised.map { $0 >= phone.use(\.numberAt) } ?? false
+        if row.wasAlerted, !hasRisen { try judgeIcon(mutes) }
     }
 
     // MARK: Once
@@ -234,6 +258,19 @@ extension WeekDevice {
             if let sentAt = second.sentAt, sentAt <= first.at + 2_000 { continue }
             throw broken("\(object) rang twice: \(heard)")
         }
+    }
+
+    /// Came while its conversation was muted, by the server's calendar or by the device's: nobody
+    /// alerts it, and the app that looks at it then shows nothing of it for ever.
+    private func cameQuietly(_ message: MessageRecord, _ mutes: WeekMutes) -> Bool {
+        guard let known = week.published[message.message] else { return false }
+        let slow = UInt64(-slowest)
+        return mutes.lasts(in: known.conversation, at: week.wall(at: known.at) - slow)
+    }
+
+    func oracleSawCleared(_ objects: Set<MessageID>) throws {
+        let mutes = try WeekMutes(week)
+        oracle.cleared(objects.filter { week.isMuted($0, mutes) })
     }
 
     /// Its app was just done with everything.

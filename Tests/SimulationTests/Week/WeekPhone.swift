@@ -36,6 +36,11 @@ final class WeekPhone: Sendable {
         var view = WeekDevice.View.behind
         /// By the app while it did not run.
         var misdeeds: [String] = []
+        /// Until when the icon's number is known to count: when the app last set it, or when the
+        /// last push that carried one left the server.
+        var numberAt = Instant(milliseconds: 0)
+        /// What went off the screen when the icon went to 0, since it was taken last.
+        var cleared: Set<MessageID> = []
         /// What the app did to the screen, since it was taken last.
         var words: [String] = []
 
@@ -83,7 +88,10 @@ final class WeekPhone: Sendable {
     func does(_ body: (inout Phone, inout [PhoneEvent]) -> Void) -> [PhoneEvent] {
         state.withLock { state in
             var events: [PhoneEvent] = []
+            let standing = state.screen.compactMap(\.object)
             body(&state.model, &events)
+            // A push that APNs had kept.
+            if events.contains(.cleared) { state.cleared.formUnion(standing) }
             return events
         }
     }
@@ -124,6 +132,10 @@ final class WeekPhone: Sendable {
             let isShown = events.contains { event in
                 if case .shown(handle, _) = event { true } else { false }
             }
+            let isReceived = events.contains { event in
+                if case .received = event { true } else { false }
+            }
+            if isReceived, aps["badge"] != nil { state.numberAt = sentAt }
             if rings, isShown, let object = shown.object {
                 state.heard[object, default: []].append(Heard(at: now, sentAt: sentAt))
             }
@@ -187,12 +199,16 @@ struct MortalPhone: RousePhone {
 
     func setBadge(_ count: UInt32) async {
         guard lifeline.passes() else { return }
+        let now = clock.now
         phone.use { state in
             var events: [PhoneEvent] = []
             state.words.append("icon \(count)")
+            let standing = state.screen.compactMap(\.object)
             if !state.model.setBadge(count, into: &events) {
                 state.misdeeds.append("sets the icon to \(count) and does not run")
             }
+            state.numberAt = now
+            if events.contains(.cleared) { state.cleared.formUnion(standing) }
         }
     }
 }
