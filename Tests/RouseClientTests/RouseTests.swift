@@ -98,7 +98,7 @@ import Wire
 
     @Test(
         "its time is over while the system does not answer: good-bye, and the handler is called",
-        .timeLimit(.minutes(1)),
+        .timeLimit(.minutes(60)),
         arguments: [FakePhone.Call.show, .delivered])
     func suspendedBehindAHungCall(_ call: FakePhone.Call) async throws {
         let (gate, opened) = AsyncStream<Void>.makeStream()
@@ -122,7 +122,7 @@ import Wire
 
     @Test(
         "a wake that comes behind a call that does not return is answered in time",
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(60)))
     func wokenBehindAHungCall() async throws {
         let (gate, opened) = AsyncStream<Void>.makeStream()
         let stage = try Stage(phone: FakePhone(gate: gate))
