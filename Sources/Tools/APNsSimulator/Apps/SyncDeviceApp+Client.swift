@@ -45,6 +45,10 @@ extension SyncDeviceApp {
             told.reason = "\(reason)"
             hooks.tell(told)
         case .loginRefused(let code), .refused(let code, _):
+            // A store that is away for a while is no fault of the server's: the client asks again.
+            guard code != Code.unavailable.rawValue, code != Code.storageBusy.rawValue else {
+                break
+            }
             var told = SimulatorEvent(.failed)
             told.code = code
             told.text = "refused by the server"
