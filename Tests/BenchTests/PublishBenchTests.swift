@@ -17,10 +17,14 @@ import Testing
 
     static let kinds = ["login", "closed", "open", "fan-out", "storm", "idle"]
 
+    static func keepsFeeds(_ target: String) -> Bool {
+        target == "rouse" || target.hasSuffix("on postgres")
+    }
+
     /// Every row says what was done, in an order that holds whatever the machine does.
     static func check(_ rows: [PublishRow], of target: String) throws {
         let own = rows.filter { $0.target == target }
-        #expect(own.map(\.kind) == kinds + (target == "rouse" ? ["behind"] : []))
+        #expect(own.map(\.kind) == kinds + (keepsFeeds(target) ? ["behind"] : []))
         for row in own {
             guard row.kind != "idle" else {
                 // A second of each, in which nothing may have cost anything that is seen.
@@ -133,11 +137,32 @@ import Testing
         }
     }
 
+    @Test("nodes on PostgreSQL beside it, whose share is told; or that it is not there")
+    func besideNodes() throws {
+        let run = try StoreBenchTests.bench(
+            Self.smallest + ["--nodes", "1,2"], command: "publish")
+        #expect(run.status == 0, "\(run.complaint)")
+        let report = try Self.report(run)
+        guard report.peersMissing.isEmpty else {
+            #expect(report.peersMissing == ["PostgreSQL is not installed"])
+            try Test.cancel("PostgreSQL is not installed")
+        }
+        for target in ["rouse", "1 on postgres", "2 on postgres"] {
+            try Self.check(report.rows, of: target)
+            for row in report.rows where row.target == target && row.kind == "closed" {
+                // It does nothing of what is committed to SQLite.
+                let share = row.threads["postgres"] ?? 0
+                #expect(target == "rouse" ? share == 0 : share > 0, "\(row.threads)")
+                #expect(try #require(row.rowsWritten) >= 5 && #require(row.commits) > 0)
+            }
+        }
+    }
+
     @Test("numbers that cannot be, and a floor that is not there")
     func refused() throws {
         for arguments in [
             ["--rate", "fast"], ["--rate", "0"], ["--in-flight", "449"], ["--floor", "none.c"],
-            ["--behind", "0"], ["--server", "none"],
+            ["--behind", "0"], ["--nodes", "0"], ["--nodes", "17"], ["--server", "none"],
         ] {
             let run = try StoreBenchTests.bench(arguments, command: "publish")
             #expect(run.status == 64 && run.complaint.contains(arguments[0]))

@@ -14,6 +14,8 @@ final class ServerProcess {
     let logFile: URL
     /// Seconds a drain may take.
     var drainSeconds = 30
+    /// Settings beside those that every such server has, which they replace.
+    var settings: [String: String] = [:]
 
     struct Addresses: Decodable {
         let devicePort: UInt16
@@ -40,8 +42,8 @@ final class ServerProcess {
             ("tls.certificate_file", folder.appendingPathComponent("server.pem").path),
             ("tls.key_file", folder.appendingPathComponent("server.key").path),
             ("listen.port", "\(devicePort)"), ("api.port", "\(apiPort)"),
-            ("timers.drain", "\(drainSeconds)"),
-        ] {
+            ("timers.drain", "\(drainSeconds)"), ("admin.socket", adminSocket),
+        ] + self.settings.sorted(by: { $0.key < $1.key }) {
             arguments += ["--set", "\(key)=\(value)"]
         }
         let program = try ChildProgram(

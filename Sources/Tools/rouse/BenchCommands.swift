@@ -76,6 +76,8 @@ extension Rouse {
                         "floor", "FILE", "a bare server to measure beside: C source, or a program"),
                     CommandOption("peers", "mosquitto and redis beside, where installed"),
                     CommandOption(
+                        "nodes", "N[,N]", "so many nodes on PostgreSQL beside, each in turn"),
+                    CommandOption(
                         "behind", "N[,N]", "entries that devices lack (default 1000)"),
                     CommandOption(
                         "server", "FILE", "the rouse to measure, such as an older one"),
@@ -86,6 +88,7 @@ extension Rouse {
                     "rouse bench publish",
                     "rouse bench publish --devices 10000 --rate 500,2000 --json",
                     "rouse bench publish --floor Tests/floor/floor.c --peers",
+                    "rouse bench publish --nodes 1,2,3 --rate 500",
                 ],
                 notes: """
                     It starts a server of its own, with free ports and a temporary folder, and logs
@@ -116,6 +119,13 @@ extension Rouse {
                     packages likewise: mosquitto with quality of service 1, which puts nothing on
                     disk, and redis with `appendfsync always`, a stream and a channel for each
                     device. They have no feeds to be behind in.
+
+                    --nodes starts a PostgreSQL in the folder, where its package is installed, which
+                    syncs what it commits, and that many nodes on it; of 1,2,3 each on tables of its
+                    own. Devices and the backend's connections go to the nodes in turn, without a
+                    balancer. Figures are of all nodes and PostgreSQL together; its share of the
+                    processor is told as the thread `postgres`, and its shared memory counts in RSS
+                    as often as it has processes.
 
                     The server's processor time, memory and writing are read from /proc, commits and
                     rows from its metrics, all until the last device has its message; what follows
@@ -186,6 +196,7 @@ extension Rouse {
             throw UsageError("--floor: there is no \(floor)")
         }
         options.hasPeers = arguments.has("peers")
+        options.nodes = try benchNumbers("nodes", in: 1...16, arguments) ?? options.nodes
         options.keepsFolder = arguments.has("keep")
         options.executable = try arguments.string("server") ?? ownExecutable()
         guard FileManager.default.isExecutableFile(atPath: options.executable) else {
@@ -202,10 +213,14 @@ extension Rouse {
         return report.isWhole ? ExitStatus.success : ExitStatus.failure
     }
 
-    private static func benchNumbers(_ name: String, _ arguments: Arguments) throws -> [Int]? {
+    private static func benchNumbers(
+        _ name: String, in range: ClosedRange<Int> = 1...100_000, _ arguments: Arguments
+    ) throws -> [Int]? {
         try arguments.string(name)?.split(separator: ",").map { text in
-            guard let number = Int(text), (1...100_000).contains(number) else {
-                throw UsageError("--\(name) must be numbers from 1 to 100000, not `\(text)`")
+            guard let number = Int(text), range.contains(number) else {
+                throw UsageError(
+                    "--\(name) must be numbers from \(range.lowerBound) to "
+                        + "\(range.upperBound), not `\(text)`")
             }
             return number
         }

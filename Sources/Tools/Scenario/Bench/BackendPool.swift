@@ -6,7 +6,8 @@ final class BackendPool {
     typealias Completion = (Result<HTTPCall.Answer, ScenarioError>) -> Void
 
     private let loop: Loop
-    private let port: UInt16
+    private let ports: [UInt16]
+    private var dialled = 0
     private let dialect: BackendDialect
     private let limit: Int
     private var free: [BackendChannel] = []
@@ -18,10 +19,13 @@ final class BackendPool {
     private var isClosed = false
     private var opened: (count: Int, then: () -> Void)?
 
-    /// - Parameter limit: connections at most.
-    init(loop: Loop, port: UInt16, dialect: BackendDialect = .http, limit: Int) {
+    /// - Parameters:
+    ///   - ports: of each node one, which connections go to in turn; never none.
+    ///   - limit: connections at most.
+    init(loop: Loop, ports: [UInt16], dialect: BackendDialect = .http, limit: Int) {
+        precondition(!ports.isEmpty, "a pool without a server")
         self.loop = loop
-        self.port = port
+        self.ports = ports
         self.dialect = dialect
         self.limit = limit
     }
@@ -53,6 +57,8 @@ final class BackendPool {
     private func dial() {
         guard !isClosed, all.count + dialling.count < limit else { return }
         var key: ObjectIdentifier?
+        let port = ports[dialled % ports.count]
+        dialled += 1
         let dialing = EventLoop.Stream.connect(loop: loop, host: "127.0.0.1", port: port) {
             [weak self] result in
             guard let self, !self.isClosed else {
@@ -128,7 +134,7 @@ final class BackendPool {
 
     private func failNext(_ why: String) {
         guard let next = takeWaiting() else { return }
-        next.completion(.failure(ScenarioError("the server at port \(port): \(why)")))
+        next.completion(.failure(ScenarioError("the server at \(ports): \(why)")))
     }
 }
 

@@ -80,7 +80,8 @@ final class FloorTarget: PublishTarget {
         }
     }
 
-    var process: Int32? { child.identifier }
+    var processes: [Int32]? { child.identifier.map { [$0] } }
+    var apiPorts: [UInt16] { [apiPort] }
 
     func lastLogLines() -> String {
         (try? String(contentsOf: logFile, encoding: .utf8)) ?? ""

@@ -10,7 +10,7 @@ final class MosquittoTarget: PublishTarget {
     static let programName = "mosquitto"
     let name = "mosquitto"
     let tellsMetrics = false
-    let apiPort: UInt16
+    private let apiPort: UInt16
     let dialect = BackendDialect(greeting: MQTTPacket.connect("")) {
         bytes throws(ScenarioError) in
         guard let (packet, length) = try MQTTPacket.first(of: bytes) else { return nil }
@@ -56,7 +56,8 @@ final class MosquittoTarget: PublishTarget {
             program, arguments: ["-c", file.path], folder: folder, ports: [apiPort, devicePort])
     }
 
-    var process: Int32? { program.process }
+    var processes: [Int32]? { program.process.map { [$0] } }
+    var apiPorts: [UInt16] { [apiPort] }
     func lastLogLines() -> String { program.lastLogLines() }
     func stop() { program.stop() }
     func preparation(for recipient: Recipient) -> [[UInt8]] { [] }

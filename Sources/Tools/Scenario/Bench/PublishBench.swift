@@ -19,6 +19,8 @@ public struct PublishBenchOptions: Sendable {
     public var floor: String?
     /// mosquitto and redis beside, where they are installed.
     public var hasPeers = false
+    /// Nodes on a PostgreSQL of its own beside, where that is installed: this many at a time.
+    public var nodes: [Int] = []
     /// Entries that devices lack when they come back.
     public var behind = [1_000]
     public var keepsFolder = false
@@ -50,6 +52,7 @@ public final class PublishBench {
     private let loop: Loop
     private let folder: URL
     private var targets: [any PublishTarget] = []
+    private var database: PostgresProgram?
     /// By target.
     private var devices: [String: [Int: any TargetDevice]] = [:]
     /// What was asked for and is not there, and why.
@@ -62,7 +65,8 @@ public final class PublishBench {
     public static func run(_ options: PublishBenchOptions) throws -> PublishBenchReport {
         let descriptors = Descriptors.raiseLimit()
         // The server keeps 256 for other things (`limits.connections`).
-        let servers = (options.floor == nil ? 1 : 2) + (options.hasPeers ? 2 : 0)
+        let servers =
+            (options.floor == nil ? 1 : 2) + (options.hasPeers ? 2 : 0) + options.nodes.count
         guard options.devices * servers + options.inFlight + 256 <= descriptors else {
             throw ScenarioError(
                 "\(options.devices) devices do not fit the descriptor limit of \(descriptors); "
@@ -85,6 +89,7 @@ public final class PublishBench {
         isTidying = true
         for device in devices.values.flatMap(\.values) { device.vanish() }
         for target in targets { target.stop() }
+        database?.stop()
         loop.close()
         if options.keepsFolder {
             options.progress("kept \(folder.path)")
@@ -105,6 +110,7 @@ public final class PublishBench {
         targets.append(
             try RouseTarget(
                 loop: loop, executable: options.executable, folder: folder, tls: tls))
+        try startNodes(tls)
         let floorMissing = try startFloor(tls)
         if options.hasPeers { try startPeers(certificate: made.authorityPEM) }
         var rows: [PublishRow] = []
@@ -128,6 +134,23 @@ public final class PublishBench {
         return PublishBenchReport(
             devices: options.devices, seconds: Double(options.seconds), rows: rows,
             floorMissing: floorMissing, peersMissing: missing)
+    }
+
+    /// One PostgreSQL holds the stores of all.
+    private func startNodes(_ tls: TLSContext) throws {
+        guard !options.nodes.isEmpty else { return }
+        guard let programs = PostgresProgram.find() else {
+            missing.append("PostgreSQL is not installed")
+            return options.progress("left out: PostgreSQL is not installed")
+        }
+        let database = try PostgresProgram(programs, folder: folder)
+        self.database = database
+        for count in options.nodes {
+            targets.append(
+                try RouseTarget(
+                    loop: loop, executable: options.executable, folder: folder, tls: tls,
+                    database: database, nodes: count))
+        }
     }
 
     /// Those that are installed.
@@ -273,7 +296,7 @@ public final class PublishBench {
         _ count: Int, to recipient: Recipient, of target: any PublishTarget
     ) throws {
         let pool = BackendPool(
-            loop: loop, port: target.apiPort, dialect: target.dialect, limit: options.inFlight)
+            loop: loop, ports: target.apiPorts, dialect: target.dialect, limit: options.inFlight)
         defer { pool.close() }
         let requests = (0..<count).map { index in
             let number = lastNumber + 1 + UInt64(index)
@@ -298,7 +321,7 @@ public final class PublishBench {
         _ target: any PublishTarget, _ arrivals: Arrivals, _ seconds: Double, group: Int? = nil
     ) throws -> PublishMeasure {
         let pool = BackendPool(
-            loop: loop, port: target.apiPort, dialect: target.dialect, limit: options.inFlight)
+            loop: loop, ports: target.apiPorts, dialect: target.dialect, limit: options.inFlight)
         defer { pool.close() }
         pool.open { [loop] in loop.stop() }
         loop.run()
@@ -318,10 +341,7 @@ public final class PublishBench {
     private func measure(
         _ target: any PublishTarget, _ body: () throws -> PublishDrive.Outcome
     ) throws -> PublishMeasure {
-        let pool = BackendPool(
-            loop: loop, port: target.apiPort, dialect: target.dialect, limit: 1)
-        defer { pool.close() }
-        let metricsBefore = try metrics(target, pool)
+        let metricsBefore = try metrics(target)
         let before = try use(target)
         let own = ownProcessorNanoseconds()
         let outcome = try body()
@@ -333,7 +353,7 @@ public final class PublishBench {
         var measure = PublishMeasure(
             outcome: outcome, use: after.since(before), toolNanoseconds: ownAfter - own,
             residentGrowth: after.residentBytes - before.residentBytes)
-        let metricsAfter = try metrics(target, pool)
+        let metricsAfter = try metrics(target)
         for name in PublishMeasure.metricNames {
             measure.metrics[name] = metricsAfter.change(name, since: metricsBefore)
         }
@@ -341,18 +361,21 @@ public final class PublishBench {
     }
 
     private func use(_ target: any PublishTarget) throws(ScenarioError) -> ProcessUse {
-        guard let process = target.process, let use = ProcessUse(of: process) else {
+        guard let processes = target.processes else {
             throw ScenarioError("\(target.name) has ended:\n\(target.lastLogLines())")
         }
-        return use
+        return ProcessUse(of: processes)
     }
 
-    private func metrics(
-        _ target: any PublishTarget, _ pool: BackendPool
-    ) throws(ScenarioError) -> ServerMetrics {
+    /// Those of all nodes, added up.
+    private func metrics(_ target: any PublishTarget) throws(ScenarioError) -> ServerMetrics {
         guard target.tellsMetrics else { return ServerMetrics() }
         var text = ""
-        try exchange([BackendRequest.get("/metrics")], pool) { text = $0 }
+        for port in target.apiPorts {
+            let node = BackendPool(loop: loop, ports: [port], dialect: target.dialect, limit: 1)
+            defer { node.close() }
+            try exchange([BackendRequest.get("/metrics")], node) { text += $0 }
+        }
         return ServerMetrics(text)
     }
 
@@ -391,7 +414,7 @@ public final class PublishBench {
         guard !requests.isEmpty else { return }
         options.progress("\(target.name): making \(requests.count) conversations")
         let pool = BackendPool(
-            loop: loop, port: target.apiPort, dialect: target.dialect, limit: 32)
+            loop: loop, ports: target.apiPorts, dialect: target.dialect, limit: 32)
         defer { pool.close() }
         try exchange(requests, pool) { _ in }
         for members in Set([group, min(Self.awayDevices, options.devices)]) {
@@ -405,13 +428,10 @@ public final class PublishBench {
     /// in every figure.
     private func waitUntilQuiet(_ target: any PublishTarget) throws(ScenarioError) {
         guard target.tellsMetrics else { return }
-        let pool = BackendPool(
-            loop: loop, port: target.apiPort, dialect: target.dialect, limit: 1)
-        defer { pool.close() }
         for _ in 0..<Self.quietLooks {
-            let before = try metrics(target, pool)
+            let before = try metrics(target)
             pass(Self.settleTime)
-            let after = try metrics(target, pool)
+            let after = try metrics(target)
             let written = after.change("rouse_store_rows_written_total", since: before) ?? 0
             if written < Self.quietRows { return }
         }

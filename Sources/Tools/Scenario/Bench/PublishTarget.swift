@@ -29,10 +29,10 @@ enum Recipient {
 /// A server that is measured: what is its own in a run that is else the same for each.
 protocol PublishTarget: AnyObject {
     var name: String { get }
-    /// Its process; `nil`: it has ended.
-    var process: Int32? { get }
-    /// Where a backend publishes, and what it speaks there.
-    var apiPort: UInt16 { get }
+    /// Its processes, with those of the database it needs; `nil`: one of them has ended.
+    var processes: [Int32]? { get }
+    /// Where a backend publishes, of each node one, and what it speaks there.
+    var apiPorts: [UInt16] { get }
     var dialect: BackendDialect { get }
     /// The requests that make the conversation for the messages, each once the one before it is
     /// answered.
@@ -83,17 +83,22 @@ enum BackendRequest {
 }
 
 /// `rouse serve`, the same program as a child, with an app and a conversation for each device,
-/// which the backend alone writes to.
+/// which the backend alone writes to: one on SQLite, or so many nodes on PostgreSQL, to which
+/// devices and backend connections go in turn.
 final class RouseTarget: PublishTarget {
     static let app = "bench"
     static let keyID = "bench"
+    /// By it a node is seen to know the app.
+    private static let firstConversation = "0190a1b2-c3d4-7123-8458-000000000000"
     /// The backend API takes no more.
     private static let usersPerRequest = 256
-    let name = "rouse"
+    let name: String
     let tellsMetrics = true
     let keepsFeeds = true
     private let loop: Loop
-    private let server: ServerProcess
+    /// Never none.
+    private let nodes: [ServerProcess]
+    private let database: PostgresProgram?
     private let tls: TLSContext
     private let issuer: IdentityIssuer
     private let apiKey: String
@@ -102,29 +107,67 @@ final class RouseTarget: PublishTarget {
     /// The part of idempotency keys that differs from run to run.
     private let run = UUID().uuidString.lowercased()
 
-    /// - Parameter folder: holds `server.pem` and `server.key`; the store comes into it.
-    init(loop: Loop, executable: String, folder: URL, tls: TLSContext) throws {
+    /// - Parameters:
+    ///   - folder: holds `server.pem` and `server.key`; the store comes into it.
+    ///   - database: where the store is instead.
+    ///   - nodes: how many share it, above 0; without a database 1.
+    init(
+        loop: Loop, executable: String, folder: URL, tls: TLSContext,
+        database: PostgresProgram? = nil, nodes count: Int = 1
+    ) throws {
+        precondition(count > 0 && (count == 1 || database != nil), "\(count) nodes")
         self.loop = loop
         self.tls = tls
+        self.database = database
+        name = database == nil ? "rouse" : "\(count) on postgres"
         let key = PrivateKey.generate(.p256)
         issuer = IdentityIssuer(
             issuer: "rouse-scenario", keyID: Self.keyID, key: key, app: Self.app)
-        server = ServerProcess(executable: URL(fileURLWithPath: executable), folder: folder)
+        nodes = try (1...count).map { number in
+            let place = database == nil ? folder : try Self.place("\(count)-\(number)", in: folder)
+            return ServerProcess(executable: URL(fileURLWithPath: executable), folder: place)
+        }
         do {
-            try server.start()
-            let backend = AppBackend(loop: loop, app: Self.app, server: server)
+            for (index, node) in nodes.enumerated() {
+                if let database {
+                    node.settings = database.settings(schema: "bench_\(count)")
+                    node.settings["node.name"] = "bench-\(index + 1)"
+                }
+                try node.start()
+            }
+            let backend = AppBackend(loop: loop, app: Self.app, server: nodes[0])
             try backend.setUp(issuer: key.publicKey, issuerKeyID: Self.keyID)
             apiKey = backend.apiKey
+            try backend.createConversation(Self.firstConversation, participants: ["nobody"])
+            try backend.wait(
+                untilKnownAt: nodes.map { .tcp(host: "127.0.0.1", port: $0.apiPort) },
+                Self.firstConversation)
         } catch {
-            server.kill()
+            for node in nodes { node.kill() }
             throw error
         }
     }
 
-    var process: Int32? { server.identifier }
-    var apiPort: UInt16 { server.apiPort }
-    func lastLogLines() -> String { server.lastLogLines() }
-    func stop() { server.kill() }
+    /// A node's folder: its admin socket and its log are its own, the certificate is everybody's.
+    private static func place(_ name: String, in folder: URL) throws -> URL {
+        let place = folder.appendingPathComponent("node-\(name)")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        for file in ["server.pem", "server.key"] {
+            try FileManager.default.copyItem(
+                at: folder.appendingPathComponent(file), to: place.appendingPathComponent(file))
+        }
+        return place
+    }
+
+    var processes: [Int32]? {
+        let running = nodes.compactMap(\.identifier)
+        guard running.count == nodes.count else { return nil }
+        guard let database else { return running }
+        return database.processes.map { running + $0 }
+    }
+    var apiPorts: [UInt16] { nodes.map(\.apiPort) }
+    func lastLogLines() -> String { nodes.map { $0.lastLogLines() }.joined(separator: "\n") }
+    func stop() { for node in nodes { node.kill() } }
 
     private func user(_ device: Int) -> String { "device-\(device)" }
 
@@ -172,7 +215,8 @@ final class RouseTarget: PublishTarget {
         _ device: Int, from source: String, handler: @escaping (TargetEvent) -> Void
     ) -> any TargetDevice {
         let connected = LoadDevice(
-            loop: loop, port: server.devicePort, source: source, tls: tls, app: Self.app,
+            loop: loop, port: nodes[device % nodes.count].devicePort, source: source, tls: tls,
+            app: Self.app,
             user: user(device), issuer: issuer, standing: last[device]?.standing
         ) { event in
             switch event {

@@ -9,7 +9,7 @@ final class RedisTarget: PublishTarget {
     static let programName = "redis-server"
     let name = "redis"
     let tellsMetrics = false
-    let apiPort: UInt16
+    private let apiPort: UInt16
     let dialect = BackendDialect(greeting: nil) { bytes throws(ScenarioError) in
         // MULTI, two commands that are queued, and what EXEC came to.
         var at = 0
@@ -52,7 +52,8 @@ final class RedisTarget: PublishTarget {
             program, arguments: arguments, folder: folder, ports: [apiPort, devicePort])
     }
 
-    var process: Int32? { program.process }
+    var processes: [Int32]? { program.process.map { [$0] } }
+    var apiPorts: [UInt16] { [apiPort] }
     func lastLogLines() -> String { program.lastLogLines() }
     func stop() { program.stop() }
     func preparation(for recipient: Recipient) -> [[UInt8]] { [] }

@@ -13,6 +13,15 @@ struct ProcessUse {
 
     init() {}
 
+    /// All together; one that has ended meanwhile, as a database's helper may, is not in it.
+    init(of processes: [Int32]) {
+        for use in processes.compactMap({ ProcessUse(of: $0) }) {
+            threads.merge(use.threads) { $0 + $1 }
+            residentBytes += use.residentBytes
+            diskBytes += use.diskBytes
+        }
+    }
+
     /// `nil`: there is no such process.
     init?(of process: Int32) {
         let folder = "/proc/\(process)"
@@ -30,6 +39,19 @@ struct ProcessUse {
         diskBytes = line.flatMap { UInt64($0.dropFirst(13)) } ?? 0
     }
 
+    /// The process that started it; `nil`: there is no such process.
+    static func parent(of process: Int32) -> Int32? {
+        fields(of: "/proc/\(process)").flatMap { $0.count > 1 ? Int32($0[1]) : nil }
+    }
+
+    /// The fields of `stat` from the third on: the name before them may hold blanks and brackets.
+    private static func fields(of place: String) -> [Substring]? {
+        guard let stat = text("\(place)/stat"), let bracket = stat.lastIndex(of: ")") else {
+            return nil
+        }
+        return stat[stat.index(after: bracket)...].split(separator: " ")
+    }
+
     /// A kernel without scheduling statistics has clock ticks only, 100 a second.
     private static func processor(_ task: String) -> UInt64? {
         if let word = text("\(task)/schedstat")?.split(separator: " ").first,
@@ -37,12 +59,8 @@ struct ProcessUse {
         {
             return nanoseconds
         }
-        // The name may hold blanks and brackets; behind its last bracket are the fields from 3 on.
-        guard let stat = text("\(task)/stat"), let bracket = stat.lastIndex(of: ")") else {
-            return nil
-        }
-        let fields = stat[stat.index(after: bracket)...].split(separator: " ")
-        guard fields.count > 12, let user = UInt64(fields[11]), let kernel = UInt64(fields[12])
+        guard let fields = fields(of: task), fields.count > 12, let user = UInt64(fields[11]),
+            let kernel = UInt64(fields[12])
         else { return nil }
         return (user + kernel) * 10_000_000
     }
