@@ -104,6 +104,10 @@ final class PostgresConnection {
     /// Queues a statement whose rows nobody needs; what is wrong with it shows when something is
     /// waited for.
     func run(_ sql: String, _ values: [ColumnValue] = []) throws(StoreError) {
+        try run(sql, bound: BoundValues(values))
+    }
+
+    func run(_ sql: String, bound values: BoundValues) throws(StoreError) {
         try queue(sql, values)
         expected.append(.effect)
     }
@@ -120,6 +124,10 @@ final class PostgresConnection {
     func ask(
         _ sql: String, _ values: [ColumnValue] = [], columns: [Column]
     ) throws(StoreError) {
+        try ask(sql, bound: BoundValues(values), columns: columns)
+    }
+
+    func ask(_ sql: String, bound values: BoundValues, columns: [Column]) throws(StoreError) {
         try queue(sql, values)
         expected.append(.rows(columns))
     }
@@ -141,24 +149,18 @@ final class PostgresConnection {
         while try flush() { try wait(for: Int16(POLLIN | POLLOUT)) }
     }
 
-    private func queue(_ sql: String, _ values: [ColumnValue]) throws(StoreError) {
+    private func queue(_ sql: String, _ values: BoundValues) throws(StoreError) {
         let handle = try usable()
         let name = try prepare(sql, on: handle)
         statementsRun += 1
-        let bytes = values.map(Self.bytes)
-        var storage: [UInt8] = []
-        var starts: [Int?] = []
-        for value in bytes {
-            starts.append(value.map { _ in storage.count })
-            // One more, so that an empty value has an address of its own and is not null.
-            storage += (value ?? []) + [0]
-        }
-        let lengths = bytes.map { Int32($0?.count ?? 0) }
+        let lengths = values.places.map { Int32($0?.length ?? 0) }
         let formats = [Int32](repeating: 1, count: values.count)
-        let isSent = storage.withUnsafeBytes { storage in
-            let places = starts.map { start in
-                start.flatMap {
-                    storage.baseAddress?.advanced(by: $0).assumingMemoryBound(to: CChar.self)
+        // An empty value has an address, too: without one it would be null.
+        let isSent = (values.storage + [0]).withUnsafeBytes { storage in
+            let places = values.places.map { place in
+                place.flatMap {
+                    storage.baseAddress?.advanced(by: $0.start)
+                        .assumingMemoryBound(to: CChar.self)
                 }
             }
             return PQsendQueryPrepared(
@@ -182,23 +184,16 @@ final class PostgresConnection {
         return name
     }
 
-    private static func bytes(_ value: ColumnValue) -> [UInt8]? {
-        switch value {
-        case .null: nil
-        case .integer(let number):
-            (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
-        case .text(let text): Array(text.utf8)
-        case .blob(let blob): blob
-        }
-    }
-
     // MARK: Receiving
 
     private func receive() throws(StoreError) -> [[[ColumnValue]]] {
         var failure: StoreError?
         var rows: [[[ColumnValue]]] = []
-        while !expected.isEmpty {
-            let next = expected.removeFirst()
+        var position = 0
+        // A connection that is lost expects nothing.
+        while position < expected.count {
+            let next = expected[position]
+            position += 1
             guard let result = try result() else { throw lost() }
             defer { PQclear(result) }
             switch (PQresultStatus(result), next) {
@@ -222,6 +217,7 @@ final class PostgresConnection {
                 throw lost()
             }
         }
+        expected.removeAll(keepingCapacity: true)
         // The server may have skipped what would have prepared a statement: it gets a new name.
         if failure != nil { for sql in unconfirmed { prepared[sql] = nil } }
         unconfirmed = []

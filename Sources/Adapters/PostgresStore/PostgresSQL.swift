@@ -72,17 +72,35 @@ struct PostgresSQL {
     }
 
     /// Places: the row's columns.
-    var put: String {
-        let values = table.columns.indices[table.keyCount...]
-        let update = values.map { "\(name($0)) = excluded.\(name($0))" }.joined(separator: ", ")
-        return insert + " ON CONFLICT (\(names(0..<table.keyCount))) "
-            + (values.isEmpty ? "DO NOTHING" : "DO UPDATE SET \(update)")
-    }
+    var put: String { insert + orUpdate }
 
     /// Places: the row's columns.
     var insert: String {
         "INSERT INTO \(quoted) (\(names(table.columns.indices))) "
             + "VALUES (\(Self.places(table.columns.indices)))"
+    }
+
+    /// Places: of each column the array of its values.
+    var putMany: String { insertMany + orUpdate }
+
+    /// Places: of each column the array of its values.
+    var insertMany: String {
+        "INSERT INTO \(quoted) (\(names(table.columns.indices))) "
+            + "SELECT * FROM \(arrays(table.columns.indices))"
+    }
+
+    private var orUpdate: String {
+        let values = table.columns.indices[table.keyCount...]
+        let update = values.map { "\(name($0)) = excluded.\(name($0))" }.joined(separator: ", ")
+        return " ON CONFLICT (\(names(0..<table.keyCount))) "
+            + (values.isEmpty ? "DO NOTHING" : "DO UPDATE SET \(update)")
+    }
+
+    private func arrays(_ positions: Range<Int>) -> String {
+        let places = positions.enumerated().map { place, position in
+            "$\(place + 1)::\(Self.type(table.columns[position].type))[]"
+        }
+        return "unnest(\(places.joined(separator: ", ")))"
     }
 
     /// Places: these columns, then the key's. Where there is no such row, the statement fails with
@@ -102,6 +120,21 @@ struct PostgresSQL {
     func row(_ lock: RowLock) -> String {
         "SELECT \(names(table.columns.indices)) FROM \(quoted) WHERE \(keyIsEqual(from: 0))"
             + Self.clause(lock)
+    }
+
+    /// Those rows that there are, each behind the number of its key from 1 on. Keys are looked up,
+    /// and rows locked, in their order: a query for each key cannot become part of a plan that
+    /// reads the table first, whatever the planner takes for its size.
+    ///
+    /// Places: of each column of the key the array of its values.
+    func rows(_ lock: RowLock) -> String {
+        let keys = (0..<table.keyCount)
+        let wanted = keys.map { "k\($0)" }.joined(separator: ", ")
+        let equal = keys.map { "\(name($0)) = keys.k\($0)" }.joined(separator: " AND ")
+        return "SELECT keys.number, found.* "
+            + "FROM \(arrays(keys)) WITH ORDINALITY AS keys(\(wanted), number) "
+            + "CROSS JOIN LATERAL (SELECT \(names(table.columns.indices)) FROM \(quoted) "
+            + "WHERE \(equal) LIMIT 1\(Self.clause(lock))) AS found"
     }
 
     /// Places: the prefix's values that are not null, `after`, `through`, the limit.

@@ -85,6 +85,7 @@ public final class PostgresStore: DistantStore {
             defer { transaction.end() }
             try body(transaction)
             if let failure = transaction.failure { throw failure }
+            try transaction.writePending()
             try mark.write(on: connection)
         } catch {
             rollBack(connection)

@@ -7,8 +7,11 @@ final class PostgresTables {
         private let sql: PostgresSQL
         let put: String
         let insert: String
+        let putMany: String
+        let insertMany: String
         let delete: String
         private var rows: [RowLock: String] = [:]
+        private var rowsByKey: [RowLock: String] = [:]
         private var freeRows: [RowLock: String] = [:]
         private var updates: [[Int]: String] = [:]
         private var scans: [Shape: String] = [:]
@@ -40,10 +43,14 @@ final class PostgresTables {
             sql = PostgresSQL(table: table)
             put = sql.put
             insert = sql.insert
+            putMany = sql.putMany
+            insertMany = sql.insertMany
             delete = sql.delete
         }
 
         func row(_ lock: RowLock) -> String { kept(&rows, lock) { sql.row(lock) } }
+        /// The rows of many keys.
+        func rows(_ lock: RowLock) -> String { kept(&rowsByKey, lock) { sql.rows(lock) } }
         /// The row if nobody else holds it.
         func freeRow(_ lock: RowLock) -> String {
             kept(&freeRows, lock) { sql.row(lock) + " SKIP LOCKED" }

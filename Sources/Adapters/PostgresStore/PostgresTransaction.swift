@@ -61,49 +61,137 @@ final class PostgresTransaction: FetchingTransaction {
         try answers(reads, waits: false)
     }
 
-    /// All in one round trip.
+    /// All in one round trip. Rows that are found by their keys, which follow each other in the
+    /// order of locks and are of one table, are asked for by one statement.
     ///
     /// - Parameter waits: Also for a lock below what is held: the server finds out where two
     ///   transactions wait for each other.
     private func answers(_ reads: [Read], waits: Bool) throws(StoreError) -> [ReadAnswer] {
-        let order = reads.indices.sorted { place(reads[$0]) < place(reads[$1]) }
-        var asked: [(position: Int, question: Question)] = []
+        let places = reads.map(place)
+        let order = reads.indices.sorted { places[$0] < places[$1] }
         return try run { () throws(StoreError) in
-            for position in order {
-                asked.append((position, try ask(reads[position], waits: waits)))
+            try writePending()
+            var asked: [(positions: ArraySlice<Int>, question: Question)] = []
+            var next = order.startIndex
+            while next < order.endIndex {
+                let end = endOfAlike(order, from: next, reads, places, waits: waits)
+                if end - next > 1 {
+                    try askRows(order[next..<end].map { reads[$0] }, last: places[order[end - 1]])
+                    asked.append((order[next..<end], .rowsByKey))
+                } else {
+                    let position = order[next]
+                    asked.append(
+                        (
+                            order[next..<end],
+                            try ask(reads[position], at: places[position], waits: waits)
+                        ))
+                }
+                next = end
             }
             var rows = try connection.synchronize()[...]
             var answers = Array(repeating: ReadAnswer.busy, count: reads.count)
-            for (position, question) in asked {
-                answers[position] = question.answer(&rows)
+            for (positions, question) in asked {
+                for (position, answer) in zip(positions, question.answers(positions.count, &rows)) {
+                    answers[position] = answer
+                }
             }
             return answers
         }
     }
 
-    /// The statements that were sent for one read, and so the rows that answer it.
+    /// Keys that one statement looks for.
+    private static let keysMax = 512
+
+    /// The end of the reads from there on that one statement answers.
+    private func endOfAlike(
+        _ order: [Int], from start: Int, _ reads: [Read], _ places: [Place], waits: Bool
+    ) -> Int {
+        guard case .row(let table, _, let lock) = reads[order[start]],
+            !lock.isOfKey || mayWait(places[order[start]], waits)
+        else { return start + 1 }
+        var end = start + 1
+        while end < order.count, end - start < Self.keysMax,
+            case .row(let other, _, lock) = reads[order[end]], other.name == table.name
+        {
+            end += 1
+        }
+        return end
+    }
+
+    /// Above everything held, or where the server finds out.
+    private func mayWait(_ place: Place, _ waits: Bool) -> Bool {
+        waits || highest.map { $0 < place } ?? true
+    }
+
+    /// - Parameters:
+    ///   - reads: Rows of one table with one lock, in the order of their keys.
+    ///   - last: The place of the last one.
+    private func askRows(_ reads: [Read], last: Place) throws(StoreError) {
+        guard case .row(let table, _, let lock)? = reads.first else { return }
+        precondition(isWriting || lock == .none, "a snapshot takes no locks")
+        let keys = reads.compactMap { read -> [ColumnValue]? in
+            guard case .row(_, let key, _) = read else { return nil }
+            if let problem = table.problem(key: key) { preconditionFailure(problem) }
+            return key
+        }
+        if lock.isOfKey {
+            // One after the other, as the array has them.
+            var hashes = BoundValues()
+            hashes.append(array: keys.map { tables.hash(of: $0, in: table) }, of: .integer)
+            highest = max(highest ?? last, last)
+            try connection.run(
+                "SELECT pg_advisory_xact_lock\(lock.suffix)(hash) "
+                    + "FROM unnest($1::bigint[]) AS hash", bound: hashes)
+        }
+        var bound = BoundValues()
+        for column in 0..<table.keyCount {
+            bound.append(array: keys.map { $0[column] }, of: table.columns[column].type)
+        }
+        let statements = tables[table]
+        try connection.ask(
+            statements.rows(lock), bound: bound,
+            columns: [Column("number", .integer)] + statements.columns)
+    }
+
+    /// The statements that were sent for one read, or for many rows, and so what answers them.
     private enum Question {
         case nothing
         case row
+        /// Each row that there is, behind the number of its key.
+        case rowsByKey
         /// Whether the key was free, the row if that was free, and whether there is one.
         case freeRow
         case rows
 
-        func answer(_ rows: inout ArraySlice<[[ColumnValue]]>) -> ReadAnswer {
+        /// - Parameter count: The number of reads that it is for.
+        func answers(
+            _ count: Int, _ rows: inout ArraySlice<[[ColumnValue]]>
+        ) -> [ReadAnswer] {
             func next() -> [[ColumnValue]] { rows.popFirst() ?? [] }
             switch self {
-            case .nothing: return .rows([])
-            case .row: return .row(next().first)
-            case .rows: return .rows(next())
+            case .nothing: return [.rows([])]
+            case .row: return [.row(next().first)]
+            case .rows: return [.rows(next())]
             case .freeRow:
                 let (key, row, there) = (next(), next(), next())
-                guard key.first == [.integer(1)], row.count == there.count else { return .busy }
-                return .row(row.first)
+                guard key.first == [.integer(1)], row.count == there.count else { return [.busy] }
+                return [.row(row.first)]
+            case .rowsByKey:
+                var answers = Array(repeating: ReadAnswer.row(nil), count: count)
+                for row in next() {
+                    guard case .integer(let number)? = row.first,
+                        answers.indices.contains(Int(number) - 1)
+                    else { preconditionFailure("a row of no key that was asked for") }
+                    answers[Int(number) - 1] = .row(Array(row.dropFirst()))
+                }
+                return answers
             }
         }
     }
 
-    private func ask(_ read: Read, waits: Bool) throws(StoreError) -> Question {
+    private func ask(
+        _ read: Read, at place: Place, waits: Bool
+    ) throws(StoreError) -> Question {
         precondition(isWriting || read.lock == .none, "a snapshot takes no locks")
         let statements = tables[read.table]
         switch read {
@@ -115,17 +203,15 @@ final class PostgresTransaction: FetchingTransaction {
             return .rows
         case .row(let table, let key, let lock):
             if let problem = table.problem(key: key) { preconditionFailure(problem) }
-            guard lock == .wait || lock == .share else {
+            guard lock.isOfKey else {
                 try connection.ask(statements.row(lock), key, columns: statements.columns)
                 return .row
             }
             // The key is held beside the row, which may not be there.
-            let suffix = lock == .share ? "_shared" : ""
             let hash = tables.hash(of: key, in: table)
-            let place = self.place(read)
-            guard waits || highest.map({ $0 < place }) ?? true else {
+            guard mayWait(place, waits) else {
                 try connection.ask(
-                    "SELECT pg_try_advisory_xact_lock\(suffix)($1)::int::bigint", [hash],
+                    "SELECT pg_try_advisory_xact_lock\(lock.suffix)($1)::int::bigint", [hash],
                     columns: [Column("free", .integer)])
                 try connection.ask(
                     statements.freeRow(lock), key, columns: statements.columns)
@@ -133,7 +219,7 @@ final class PostgresTransaction: FetchingTransaction {
                 return .freeRow
             }
             highest = max(highest ?? place, place)
-            try connection.run("SELECT pg_advisory_xact_lock\(suffix)($1)", [hash])
+            try connection.run("SELECT pg_advisory_xact_lock\(lock.suffix)($1)", [hash])
             try connection.ask(statements.row(lock), key, columns: statements.columns)
             return .row
         }
@@ -170,18 +256,69 @@ final class PostgresTransaction: FetchingTransaction {
 
     func put(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         try write(to: table, row: row) { () throws(StoreError) in
-            try connection.run(tables[table].put, row)
+            try hold(row, of: table, isInsert: false)
         }
     }
 
     func insert(_ table: Table, _ row: [ColumnValue]) throws(StoreError) {
         try write(to: table, row: row) { () throws(StoreError) in
-            try connection.run(tables[table].insert, row)
+            try hold(row, of: table, isInsert: true)
         }
+    }
+
+    /// Rows that follow each other into one table, which one statement writes. Anything else that
+    /// is sent comes behind them.
+    private struct Pending {
+        let table: Table
+        let isInsert: Bool
+        var rows: [[ColumnValue]]
+        /// No statement may write a row twice.
+        var keys: Set<SortKey>
+    }
+
+    private var pending: Pending?
+
+    /// Rows that one statement writes, and so what waits here.
+    private static let rowsMax = 512
+
+    private func hold(
+        _ row: [ColumnValue], of table: Table, isInsert: Bool
+    ) throws(StoreError) {
+        let key = SortKey(row[..<table.keyCount])
+        if let held = pending {
+            let isAlike = held.table.name == table.name && held.isInsert == isInsert
+            if !isAlike || held.rows.count >= Self.rowsMax || held.keys.contains(key) {
+                try writePending()
+            }
+        }
+        guard pending != nil else {
+            pending = Pending(table: table, isInsert: isInsert, rows: [row], keys: [key])
+            return
+        }
+        pending?.rows.append(row)
+        pending?.keys.insert(key)
+    }
+
+    /// Queues what is held back. To be done before COMMIT.
+    func writePending() throws(StoreError) {
+        guard let held = pending else { return }
+        pending = nil
+        let statements = tables[held.table]
+        guard held.rows.count > 1 else {
+            return try connection.run(
+                held.isInsert ? statements.insert : statements.put, held.rows[0])
+        }
+        var bound = BoundValues()
+        for (position, column) in held.table.columns.enumerated() {
+            bound.append(array: held.rows.map { $0[position] }, of: column.type)
+        }
+        try connection.run(
+            held.isInsert ? statements.insertMany : statements.putMany, bound: bound)
     }
 
     func update(_ table: Table, _ row: [ColumnValue], columns: [Int]) throws(StoreError) {
         try write(to: table, row: row) { () throws(StoreError) in
+            try writePending()
             try connection.run(
                 tables[table].update(columns), columns.map { row[$0] } + row[..<table.keyCount])
         }
@@ -190,7 +327,10 @@ final class PostgresTransaction: FetchingTransaction {
     func delete(_ table: Table, key: [ColumnValue]) throws(StoreError) {
         precondition(isWriting, "a snapshot is read only")
         if let problem = table.problem(key: key) { preconditionFailure(problem) }
-        try run { () throws(StoreError) in try connection.run(tables[table].delete, key) }
+        try run { () throws(StoreError) in
+            try writePending()
+            try connection.run(tables[table].delete, key)
+        }
     }
 
     private func write(
@@ -210,6 +350,7 @@ final class PostgresTransaction: FetchingTransaction {
         let name = "s\(depth)"
         // Rolling back to it undoes all that was queued behind it, and nothing before.
         try run { () throws(StoreError) in
+            try writePending()
             try connection.run("SAVEPOINT \(name)")
             try connection.synchronize()
         }
@@ -217,8 +358,12 @@ final class PostgresTransaction: FetchingTransaction {
         defer { depth -= 1 }
         do throws(StoreError) {
             try body()
-            try run { () throws(StoreError) in try connection.synchronize() }
+            try run { () throws(StoreError) in
+                try writePending()
+                try connection.synchronize()
+            }
         } catch {
+            pending = nil
             try undo(to: name, after: error)
             throw error
         }
@@ -242,4 +387,12 @@ final class PostgresTransaction: FetchingTransaction {
             }
         }
     }
+}
+
+extension RowLock {
+    /// Whether the key is held beside the row.
+    fileprivate var isOfKey: Bool { self == .wait || self == .share }
+
+    /// Of the functions that take advisory locks.
+    fileprivate var suffix: String { self == .share ? "_shared" : "" }
 }

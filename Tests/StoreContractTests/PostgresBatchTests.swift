@@ -1,0 +1,139 @@
+import Model
+import PostgresPeer
+import Testing
+
+@testable import PostgresStore
+
+/// Rows that one statement reads, locks or writes: what came of them is as if each had one.
+@Suite(.enabled(if: PostgresPeer.isInstalled, "PostgreSQL 15 is not installed"))
+struct PostgresBatchTests {
+    private static let thing = Table(
+        "thing", key: [Column("place", .integer), Column("name", .text)],
+        values: [
+            Column("note", .text, optional: true), Column("blob", .blob, optional: true),
+            Column("number", .integer),
+        ])
+
+    private static func open(_ schema: String) throws -> PostgresStore {
+        var options = PostgresOptions(address: try PostgresPeer.shared().address)
+        options.schema = schema
+        return try PostgresStore(tables: [thing.guarded(by: thing)], options: options)
+    }
+
+    private static func key(_ number: Int) -> [ColumnValue] {
+        [.integer(Int64(number)), .text("n\(number % 7)\u{0}")]
+    }
+
+    private static func row(_ number: Int) -> [ColumnValue] {
+        key(number) + [
+            number % 3 == 0 ? .null : .text(number % 5 == 0 ? "" : "note \(number)"),
+            number % 4 == 0 ? .null : .blob(number % 5 == 0 ? [] : [0, UInt8(number % 256)]),
+            .integer(Int64(-number)),
+        ]
+    }
+
+    /// More than two statements' worth, every third of them is no row, in no order.
+    private static let numbers = (0..<1_300).map { ($0 * 7) % 1_300 }
+
+    @Test("each answer is its key's, also of keys without a row, whatever the lock")
+    func answers() throws {
+        let store = try Self.open("batch_answers")
+        defer { store.close() }
+        let there = Self.numbers.filter { $0 % 3 != 1 }
+        try store.write { transaction throws(StoreError) in
+            for number in there { try transaction.insert(Self.thing, Self.row(number)) }
+        }
+        for lock in [RowLock.none, .wait, .share, .skip] {
+            let before = store.effort.statements
+            try store.writeFetching { transaction throws(StoreError) in
+                let answers = try transaction.fetch(
+                    Self.numbers.map { .row(Self.thing, key: Self.key($0), lock: lock) })
+                for (number, answer) in zip(Self.numbers, answers) {
+                    let row = number % 3 == 1 ? nil : Self.row(number)
+                    #expect(answer == .row(row), "\(number) with \(lock)")
+                }
+            }
+            // Not one for each of 1,300 keys.
+            #expect(store.effort.statements - before < 20, "\(lock)")
+        }
+    }
+
+    @Test("reads of several kinds and locks in one fetch keep their places")
+    func mixed() throws {
+        let store = try Self.open("batch_mixed")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for number in 0..<20 { try transaction.put(Self.thing, Self.row(number)) }
+        }
+        try store.writeFetching { transaction throws(StoreError) in
+            let answers = try transaction.fetch([
+                .row(Self.thing, key: Self.key(9), lock: .none),
+                .rows(Self.thing, Scan(limit: 2)),
+                .row(Self.thing, key: Self.key(3), lock: .wait),
+                .row(Self.thing, key: Self.key(99), lock: .none),
+                .row(Self.thing, key: Self.key(4), lock: .share),
+                .row(Self.thing, key: Self.key(5), lock: .wait),
+                .rows(Self.thing, Scan(limit: 0)),
+            ])
+            #expect(
+                answers == [
+                    .row(Self.row(9)), .rows([Self.row(0), Self.row(1)]), .row(Self.row(3)),
+                    .row(nil), .row(Self.row(4)), .row(Self.row(5)), .rows([]),
+                ])
+            // Below what is held, and free.
+            #expect(
+                try transaction.fetch([
+                    .row(Self.thing, key: Self.key(1), lock: .wait),
+                    .row(Self.thing, key: Self.key(2), lock: .wait),
+                ]) == [.row(Self.row(1)), .row(Self.row(2))])
+        }
+    }
+
+    @Test("the last of several writes of one row counts, and reads see what was written")
+    func written() throws {
+        let store = try Self.open("batch_written")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for number in Self.numbers { try transaction.put(Self.thing, Self.row(number)) }
+            var changed = Self.row(5)
+            changed[4] = .integer(1)
+            try transaction.put(Self.thing, changed)
+            #expect(try transaction.row(Self.thing, key: Self.key(5), lock: .none) == changed)
+            changed[4] = .integer(2)
+            try transaction.put(Self.thing, Self.row(6))
+            try transaction.put(Self.thing, changed)
+            try transaction.delete(Self.thing, key: Self.key(7))
+            try transaction.insert(Self.thing, Self.row(7))
+            try transaction.insert(Self.thing, Self.row(2_000))
+        }
+        var rows: [[ColumnValue]] = []
+        try store.read { view throws(StoreError) in
+            rows = try view.rows(Self.thing, Scan(limit: 2_000))
+        }
+        var expected = (0..<1_300).map(Self.row) + [Self.row(2_000)]
+        expected[5][4] = .integer(2)
+        #expect(rows == expected)
+    }
+
+    @Test("a row that is there already undoes all of its savepoint, and nothing before it")
+    func undone() throws {
+        let store = try Self.open("batch_undone")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for number in 0..<3 { try transaction.insert(Self.thing, Self.row(number)) }
+            #expect(throws: StoreError.self) {
+                try transaction.savepoint { () throws(StoreError) in
+                    for number in [10, 11, 2, 12] {
+                        try transaction.insert(Self.thing, Self.row(number))
+                    }
+                }
+            }
+            try transaction.insert(Self.thing, Self.row(20))
+        }
+        var rows: [[ColumnValue]] = []
+        try store.read { view throws(StoreError) in
+            rows = try view.rows(Self.thing, Scan(limit: 100))
+        }
+        #expect(rows == [0, 1, 2, 20].map(Self.row))
+    }
+}
