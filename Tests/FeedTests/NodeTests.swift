@@ -166,6 +166,52 @@ import Testing
         #expect(try world.all(NodeRecord.self).map(\.name) == ["two"])
     }
 
+    @Test("the order to a node that is gone ends when a later process has its name")
+    func forgetsOrdersOfTheReplaced() throws {
+        try start(first)
+        try start(second)
+        _ = try order(.drain(name: "one"))
+        _ = try order(.drain(name: "two"))
+        let third = NodeBeat(boot: BootID(high: 9, low: 12), name: "three")
+        func wait(_ node: NodeBeat) throws {
+            for _ in 0..<20 {
+                world.pass(2_000)
+                try world.ask(.beat(node))
+            }
+        }
+        try wait(third)
+        #expect(try world.all(NodeRecord.self).map(\.name).sorted() == ["one", "three", "two"])
+        try wait(NodeBeat(boot: BootID(high: 9, low: 13), name: "one"))
+        #expect(
+            try world.all(NodeRecord.self).filter { $0.name == "one" }.map(\.boot)
+                == [BootID(high: 9, low: 13)])
+        #expect(try world.all(NodeRecord.self).contains { $0.name == "two" })
+    }
+
+    @Test("however many drained nodes have gone, the next one is missed, and others are seen")
+    func manyGone() throws {
+        try start(first)
+        for number in 0..<300 {
+            var row = NodeRecord(
+                boot: BootID(high: 1, low: UInt64(number)), name: "old\(number)",
+                startedAt: world.now, thereSince: world.now,
+                until: world.now + 1_000 + Milliseconds(number), connections: 0, version: "1",
+                drains: true)
+            row.goneAt = row.until
+            try world.tamper { transaction throws(StoreError) in try transaction.put(row) }
+        }
+        world.pass(5_000)
+        #expect(try standing(second) != nil)
+        #expect(try standing(first)?.hasOthers == true)
+        #expect(try order(.drain(name: "one")).count == 1)
+        for _ in 0..<100 {
+            world.pass(2_000)
+            try world.ask(.beat(first))
+        }
+        #expect(try !world.all(NodeRecord.self).contains { $0.name == "two" })
+        #expect(try world.all(NodeRecord.self).count == 65)
+    }
+
     @Test("a node of a version that does not look for orders is not told to drain")
     func tellsOld() throws {
         try standing(first)

@@ -16,33 +16,54 @@ extension Work {
     /// may go on after hours.
     private static let orderLifetime: Milliseconds = 86_400_000
 
+    /// Of more nodes that were taken for gone the orders to the oldest are dropped: these rows
+    /// come first where late ones are looked for, and must leave room for others.
+    private static let ordersMax = 64
+
     func beat(_ node: NodeBeat) throws(RuleFailure) -> StoreAnswer {
         guard node.phase != .over else {
             try end(node)
             return .done
         }
-        let thereSince = try step { () throws(RuleFailure) in try self.say(node) }
-        let others = try records(NodeRecord.self, Scan(limit: Self.nodesMax)).contains {
+        let own = try step { () throws(RuleFailure) in try self.say(node) }
+        let others = try nodesThere().contains {
             $0.boot != node.boot && $0.takesDevices(at: now)
         }
         effects.node?.hasOthers = others
         // Where the store was away nobody could say anything: whoever comes back first leaves the
         // others the time of a lease to do the same.
-        guard now >= thereSince + limits.nodeLease else { return .done }
-        // Those kept for their orders come first by their time.
-        let late = try records(
-            NodeRecord.self,
-            Scan(index: "node_by_until", through: [.timestamp(now)], limit: Self.nodesMax)
-        ).filter { $0.boot != node.boot && isLate($0) }
-        for other in late.prefix(Self.goneAtOnce) {
-            try step { () throws(RuleFailure) in try self.takeForGone(other.boot, seenBy: node) }
+        guard now >= own.thereSince + limits.nodeLease else { return .done }
+        let past = try nodesPast().filter { $0.boot != node.boot }
+        let kept = past.filter(\.isGone)
+        let surplus = kept.prefix(max(0, kept.count - Self.ordersMax))
+        let over = kept.filter { isOver($0, besides: own) || surplus.contains($0) }
+        for other in (past.filter { !$0.isGone } + over).prefix(Self.goneAtOnce) {
+            try step { () throws(RuleFailure) in
+                try self.takeForGone(other, seenBy: own)
+            }
         }
         return .done
     }
 
-    /// Something is to be done with its row.
-    private func isLate(_ node: NodeRecord) -> Bool {
-        node.until <= now && (!node.isGone || now >= node.until + Self.orderLifetime)
+    /// Apart from those that have gone: whatever is kept of these hides nobody.
+    private func nodesThere() throws(RuleFailure) -> [NodeRecord] {
+        try records(
+            NodeRecord.self,
+            Scan(index: "node_by_until", after: [.timestamp(now)], limit: Self.nodesMax))
+    }
+
+    /// Those that are silent, and those that were taken for gone, which come first by their time.
+    private func nodesPast() throws(RuleFailure) -> [NodeRecord] {
+        try records(
+            NodeRecord.self,
+            Scan(index: "node_by_until", through: [.timestamp(now)], limit: Self.nodesMax))
+    }
+
+    /// Nobody waits for the order in the row of a node that was taken for gone: it is a day old,
+    /// or a later process has its name.
+    private func isOver(_ gone: NodeRecord, besides own: NodeRecord) -> Bool {
+        now >= gone.until + Self.orderLifetime
+            || gone.name.isExactly(own.name) && gone.startedAt < own.startedAt
     }
 
     /// The process ends in order: its devices need not wait for the end of its lease.
@@ -53,26 +74,29 @@ extension Work {
         try endSessionsOfGone(besides: .blank)
     }
 
-    /// - Returns: since when the node has been there without a gap.
-    private func say(_ node: NodeBeat) throws(RuleFailure) -> Timestamp {
+    /// - Returns: the node's row.
+    private func say(_ node: NodeBeat) throws(RuleFailure) -> NodeRecord {
         let known = try record(NodeRecord.self, [.identifier(node.boot)], lock: .wait)
         let wasThere = known.map { $0.until > now } ?? false
         let since = wasThere ? known?.thereSince ?? now : now
-        try put(
-            NodeRecord(
-                boot: node.boot, name: node.name, startedAt: known?.startedAt ?? now,
-                thereSince: since, until: now + limits.nodeLease,
-                connections: UInt64(node.connections), version: node.version,
-                drains: known?.drains, ends: node.phase == .ending ? true : nil))
+        let own = NodeRecord(
+            boot: node.boot, name: node.name, startedAt: known?.startedAt ?? now,
+            thereSince: since, until: now + limits.nodeLease,
+            connections: UInt64(node.connections), version: node.version,
+            drains: known?.drains, ends: node.phase == .ending ? true : nil)
+        try put(own)
         effects.node = NodeStanding(
             drains: known?.drains ?? false, surplus: Int(min(known?.surplus ?? 0, Self.surplusMax)))
-        return since
+        return own
     }
 
     /// Writes down what nodes are to do; nobody waits for it.
     func order(_ order: NodeOrder) throws(RuleFailure) -> StoreAnswer {
-        let all = try records(NodeRecord.self, Scan(limit: Self.nodesMax))
-        let there = all.filter { $0.until > now }
+        let there = try nodesThere()
+        // Rows are waited for in the order of their keys.
+        let all = (there + (try nodesPast())).sorted {
+            ($0.boot.high, $0.boot.low) < ($1.boot.high, $1.boot.low)
+        }
         let surplus = Self.surplus(there)
         var concerned: [NodeRecord] = []
         // One that is silent may be told otherwise, too.
@@ -116,21 +140,22 @@ extension Work {
             uniqueKeysWithValues: counts.filter { $0.1 > mean }.map { ($0.0, $0.1 - mean) })
     }
 
-    private func takeForGone(_ boot: BootID, seenBy node: NodeBeat) throws(RuleFailure) {
-        let key: [ColumnValue] = [.identifier(boot)]
+    private func takeForGone(
+        _ found: NodeRecord, seenBy own: NodeRecord
+    ) throws(RuleFailure) {
         // It may have come back, or another node may be at it, since it was found.
-        guard var other = try record(NodeRecord.self, key, lock: .skip), isLate(other) else {
-            return
-        }
+        guard var other = try record(NodeRecord.self, found.rowKey, lock: .skip),
+            other.until == found.until, other.goneAt == found.goneAt
+        else { return }
         let hadGone = other.isGone
-        if other.drains == true, !hadGone {
+        if other.drains == true, !hadGone, !isOver(other, besides: own) {
             // Its process may only stand still, and goes on with what it was told.
             other.goneAt = other.until
             try put(other)
         } else {
-            try delete(NodeRecord.self, key)
+            try delete(NodeRecord.self, other.rowKey)
         }
-        if !hadGone { try endSessionsOfGone(besides: node.boot) }
+        if !hadGone { try endSessionsOfGone(besides: own.boot) }
     }
 
     private func endSessionsOfGone(besides boot: BootID) throws(RuleFailure) {
