@@ -110,10 +110,17 @@ import Wire
         world.pass(1)
         try world.ask(.enforceRetention(rows: 10))
         #expect(try world.all(AuditRecord.self).isEmpty)
-        for _ in 0..<AuditRecord.countMax + 3 { _ = try note("POST") }
+        for _ in 0..<AuditRecord.countMax + 3 {
+            try world.expectDone(.settleAudit(try note("POST"), status: 200))
+        }
         let kept = try world.all(AuditRecord.self).map(\.number)
         #expect(kept.count == Int(AuditRecord.countMax))
         #expect(kept.max() == AuditRecord.countMax + 4)
+        // Of those that nobody settles the newest, too.
+        for _ in 0..<AuditRecord.pendingMax + 3 { _ = try note("DELETE") }
+        let open = try world.all(AuditRecord.self).filter { $0.status == 0 }.map(\.number)
+        #expect(open.count == Int(AuditRecord.pendingMax))
+        #expect(open.max() == AuditRecord.countMax + 4 + AuditRecord.pendingMax + 3)
     }
 
     @Test("changes that are refused push out each other, and nothing that was carried out")
@@ -131,7 +138,7 @@ import Wire
         #expect(rows.filter { $0.status == 403 }.count == Int(AuditRecord.refusedMax))
         #expect(rows.filter { $0.status == 401 }.isEmpty)
         #expect(rows.map(\.number).contains(1), "what was carried out has gone")
-        _ = open
+        #expect(rows.map(\.number).contains(open), "what nobody settled has gone")
         for _ in 0..<AuditRecord.countMax { try change(200) }
         let later = try world.all(AuditRecord.self)
         #expect(later.filter { $0.status == 200 }.count == Int(AuditRecord.countMax))

@@ -55,10 +55,13 @@ extension ConsoleTokenRecord {
 
 /// A change that an operator asked for, written down before it is carried out: there is none
 /// without its row. 90 days, and of more than `countMax` the newest; those that were refused are
-/// bounded apart, so that nobody who may do nothing can push out what was done.
+/// bounded apart, so that nobody who may do nothing can push out what was done, and so are those of
+/// which nobody knows what came.
 public struct AuditRecord: Record, Equatable {
     public static let countMax: UInt64 = 10_000
     public static let refusedMax: UInt64 = 1_000
+    /// Under way, or left so by servers that ended meanwhile.
+    public static let pendingMax: UInt64 = 256
     static let lifetime: Milliseconds = 90 * 86_400_000
 
     /// Rises in the order of the requests.

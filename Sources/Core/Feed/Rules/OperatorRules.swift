@@ -45,10 +45,14 @@ extension Work {
             return .audited(number: number)
         }
         row.pending = number
-        // What a server that ended left.
-        try put(
-            row, isNew: true,
-            droppingOf: try rowsBeyond(number, AuditRecord.countMax, in: "audit_by_pending"))
+        // Counted by those that are still open: what was settled since, however much of it was
+        // refused, pushes none of them out.
+        let most = Int(AuditRecord.pendingMax)
+        let open = try records(
+            AuditRecord.self,
+            Scan(index: "audit_by_pending", limit: most + Self.auditDropped - 1))
+        let old = Array(open.prefix(max(0, open.count + 1 - most)))
+        try put(row, isNew: true, droppingOf: old)
         return .audited(number: number)
     }
 
