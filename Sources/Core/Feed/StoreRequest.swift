@@ -564,6 +564,21 @@ public enum NodeOrder: Equatable, Sendable {
     case resume(name: String)
     /// Nodes with more connections than the mean send their surplus away.
     case rebalance
+
+    /// Why an order is not carried out.
+    public enum Refusal: Equatable, Sendable {
+        /// No node of the name is there.
+        case nobody
+        /// One of the name is of a version that does not look for orders.
+        case tooOld
+    }
+
+    /// - Parameter nodes: those that were found concerned.
+    public func refusal(of nodes: [NodeRecord]) -> Refusal? {
+        guard self != .rebalance else { return nil }
+        if nodes.isEmpty { return .nobody }
+        return nodes.contains { $0.version == nil } ? .tooOld : nil
+    }
 }
 
 /// How a node stands among the others, as its beat finds it.

@@ -25,16 +25,25 @@ public enum NewEpoch {
             let store = try place.asItIs.open(isPatient: true)
             defer { store.close() }
             try StoreCopy.refuseNodes(of: store, place)
-            let note = AuditNote(actor: "command on the store", action: "POST /epoch", status: 200)
-            var drawn = Drawn(users: 0, tokens: 0)
-            for outcome in try store.commit([
-                .restore(epochHalf: Server.drawnHalf()), .administer(.noteAudit(note)),
-            ]) {
-                if case .restored(let users, let tokens) = try outcome.get().answer {
-                    drawn = Drawn(users: users, tokens: tokens)
-                }
+            // Written down before it is done, and what came of it after: there is no new epoch
+            // without its row, and no row that says more than what was done.
+            let note = AuditNote(actor: "command on the store", action: "POST /epoch")
+            guard
+                case .audited(let number) = try store.commit([.administer(.noteAudit(note))])
+                    .first?.get().answer
+            else { throw .unavailable("the audit log does not answer") }
+            do throws(StoreError) {
+                let request = StoreRequest.restore(epochHalf: Server.drawnHalf())
+                guard
+                    case .restored(let users, let tokens) = try store.commit([request])
+                        .first?.get().answer
+                else { throw .unavailable("the store refuses a new epoch") }
+                _ = try? store.commit([.administer(.settleAudit(number, status: 200))])
+                return Drawn(users: users, tokens: tokens)
+            } catch {
+                _ = try? store.commit([.administer(.settleAudit(number, status: 503))])
+                throw error
             }
-            return drawn
         } catch {
             throw StoreCopy.Refusal(error.words)
         }

@@ -75,34 +75,39 @@ public struct NodeList: Codable, Equatable, Sendable {
         let store = try place.asItIs.open()
         defer { store.close() }
         let note = AuditNote(actor: "command on the store", action: order.action)
-        var (number, rows): (UInt64?, [NodeRecord]) = (nil, [])
+        var number: UInt64?
+        var result: Result<[NodeRecord], StoreError> = .success([])
         for outcome in try store.commit([
             .administer(.noteAudit(note)), .order(order.request),
         ]) {
-            switch try outcome.get().answer {
-            case .audited(let written): number = written
-            case .ordered(let concerned): rows = concerned
-            default: break
+            switch outcome.map(\.answer) {
+            case .success(.audited(let written)): number = written
+            case .success(.ordered(let concerned)): result = .success(concerned)
+            case .success: break
+            case .failure(let error): result = .failure(error)
             }
         }
-        let refusal = refusal(of: order, rows)
+        let refusal = (try? result.get()).flatMap { order.request.refusal(of: $0) }
         if let number {
-            let status: UInt64 = refusal == nil ? 200 : rows.isEmpty ? 404 : 409
-            _ = try store.commit([.administer(.settleAudit(number, status: status))])
+            let status: UInt64 =
+                switch (result, refusal) {
+                case (.failure, _): 503
+                case (_, .nobody): 404
+                case (_, .tooOld): 409
+                case (_, nil): 200
+                }
+            // What was ordered stands whether or not this was written.
+            _ = try? store.commit([.administer(.settleAudit(number, status: status))])
         }
-        return (rows, refusal)
+        return (try result.get(), refusal.map { words(of: $0, order) })
     }
 
-    /// Why what was asked is not done; `nil`: it is.
-    private static func refusal(of order: Order, _ rows: [NodeRecord]) -> String? {
-        switch order {
-        case .drain(let name), .resume(let name):
-            guard !rows.isEmpty else {
-                return "no node \(name) is there; `rouse node list` tells the names"
-            }
-            guard rows.contains(where: { $0.version == nil }) else { return nil }
-            return "\(name) is of a version that takes no such order: stop its process instead"
-        case .rebalance: return nil
+    private static func words(of refusal: NodeOrder.Refusal, _ order: Order) -> String {
+        let name = order.name ?? ""
+        return switch refusal {
+        case .nobody: "no node \(name) is there; `rouse node list` tells the names"
+        case .tooOld:
+            "\(name) is of a version that takes no such order: stop its process instead"
         }
     }
 
@@ -117,6 +122,13 @@ public struct NodeList: Codable, Equatable, Sendable {
             case .drain(let name): .drain(name: name)
             case .resume(let name): .resume(name: name)
             case .rebalance: .rebalance
+            }
+        }
+
+        fileprivate var name: String? {
+            switch self {
+            case .drain(let name), .resume(let name): name
+            case .rebalance: nil
             }
         }
 
