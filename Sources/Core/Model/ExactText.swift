@@ -67,3 +67,13 @@ extension Sequence<String> {
     @inlinable
     public func containsExactly(_ text: String) -> Bool { contains { $0.isExactly(text) } }
 }
+
+extension StringProtocol {
+    /// Without the spaces and tabs at its ends.
+    public var withoutSpaces: String {
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        let text = drop(while: isSpace)
+        guard let last = text.lastIndex(where: { !isSpace($0) }) else { return "" }
+        return String(text[...last])
+    }
+}

@@ -88,14 +88,3 @@ extension Problem {
     static let foreignSite = Problem(
         .forbidden, "the request was not sent by the console's own page", name: "foreign_site")
 }
-
-extension Substring {
-    /// Without the spaces and tabs at its ends.
-    fileprivate var withoutSpaces: String {
-        func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" }
-        let start = drop(while: isSpace)
-        return String(
-            start[
-                ..<(start.lastIndex { !isSpace($0) }.map(start.index(after:)) ?? start.startIndex)])
-    }
-}

@@ -69,11 +69,7 @@ struct Call {
 
     /// The body, strictly read: nothing unknown, nothing of another type.
     func body<Body: Decodable>(_ type: Body.Type) throws(Problem) -> Body {
-        let media = request.headers["content-type"]?.split(separator: ";").first ?? ""
-        let isSpace = { (character: Character) in character == " " || character == "\t" }
-        var name = media.drop(while: isSpace)
-        while let last = name.last, isSpace(last) { name.removeLast() }
-        guard name.lowercased() == "application/json" else {
+        guard request.isJSON else {
             throw Problem(
                 .malformed, "send the body as content-type: application/json",
                 name: "unsupported_media_type", status: 415)

@@ -1,5 +1,6 @@
 import Fleet
 import JSONTree
+import Model
 import RouseServer
 
 /// The numbers of an app's policy as options, and `rouse app policy`.
@@ -184,10 +185,7 @@ extension Rouse {
         if let kinds = arguments.string("event-kinds") {
             let names = kinds.split(separator: ",", omittingEmptySubsequences: !kinds.contains(","))
             // `order, chat` is written as people write lists.
-            let trimmed = names.map { name in
-                String(name.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-            }
-            fields["event_kinds"] = .list(trimmed.map(JSONValue.text))
+            fields["event_kinds"] = .list(names.map { JSONValue.text($0.withoutSpaces) })
         }
         return fields
     }
