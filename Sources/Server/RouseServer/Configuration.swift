@@ -28,6 +28,9 @@ public struct Configuration: Equatable, Sendable {
     /// `nil`: there is no console. 0: a free port, told in the log.
     public var consolePort: UInt16?
 
+    /// Apps with series of their own in `/metrics`.
+    public var metricsApps = Metrics.appsDefault
+
     public var storePath = "rouse.db"
     /// The address of a PostgreSQL server, as libpq takes it; empty: the file is the store.
     public var postgres = ""
@@ -141,6 +144,9 @@ public struct Configuration: Equatable, Sendable {
                 configuration.consolePort = port
                 return nil
             }, show: { $0.consolePort.map { String($0) } ?? "off" }),
+        integer(
+            "metrics.apps", "apps with series of their own in /metrics; all others share one",
+            \.metricsApps, Metrics.appsRange),
         path("store.path", "the SQLite file", \.storePath),
         Field(
             key: "store.postgres",

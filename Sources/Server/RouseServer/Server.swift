@@ -69,7 +69,7 @@ public final class Server: Sendable {
         let descriptors = Descriptors.raiseLimit()
         self.descriptors = descriptors
         let tls = try Self.material(configuration)
-        let metrics = Metrics()
+        let metrics = Metrics(appsMax: configuration.metricsApps)
         let boot = Self.drawnBoot()
         let doorbell = SyncService.Doorbell()
         let pushes = PushGateway.Doorbell()

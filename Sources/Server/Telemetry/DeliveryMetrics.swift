@@ -3,8 +3,7 @@ import EventLoop
 /// How long it took from a publish until a device was told, and until it had it: by app, as long as
 /// these are few.
 public final class DeliveryMetrics: Sendable {
-    /// Apps with series of their own; those that come after them share `other`.
-    public static let appsMax = 24
+    /// The name that all apps share that have no series of their own.
     private static let others = "other"
 
     /// The histograms of one app. Whoever observes often keeps them.
@@ -24,27 +23,31 @@ public final class DeliveryMetrics: Sendable {
         }
     }
 
+    private let metrics: Metrics
     private let told: HistogramFamily
     private let applied: HistogramFamily
     private let lock = Lock()
     private nonisolated(unsafe) var apps: [[UInt8]: App] = [:]  // guarded by `lock`
 
     public init(_ metrics: Metrics) {
+        self.metrics = metrics
         told = metrics.histograms(
             "rouse_publish_told_seconds",
             "From the commit of a message until a device was told: the frame handed to a "
-                + "connection, or the answer of APNs to a push.", labels: ["app", "by"])
+                + "connection, or the answer of APNs to a push. The first apps have series of "
+                + "their own (metrics.apps), and all others share other.", labels: ["app", "by"])
         applied = metrics.histograms(
             "rouse_publish_applied_seconds",
             "From the commit of a message until a connected device acknowledged it; of each "
-                + "connection one at a time.", labels: ["app"])
+                + "connection one at a time. Apps as in rouse_publish_told_seconds.",
+            labels: ["app"])
     }
 
-    /// Those of this app; beyond `appsMax` the ones that all further apps share.
+    /// Those of this app; without series of its own, the ones that all such apps share.
     public subscript(_ app: String) -> App {
         lock.withLock {
             if let known = apps[Array(app.utf8)] { return known }
-            let name = apps.count < Self.appsMax ? app : Self.others
+            let name = metrics.hasOwnSeries(app) ? app : Self.others
             if let known = apps[Array(name.utf8)] { return known }
             let made = App(
                 byFrame: told[name, "frame"], byWake: told[name, "wake"],

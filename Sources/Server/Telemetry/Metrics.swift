@@ -99,8 +99,29 @@ public final class Metrics: Sendable {
 
     private let lock = Lock()
     private nonisolated(unsafe) var entries: [Entry] = []  // guarded by `lock`
+    private nonisolated(unsafe) var apps: Set<[UInt8]> = []  // guarded by `lock`
+    private let appsMax: Int
 
-    public init() {}
+    /// Apps that may have series of their own: with three of one histogram each, 300 stay below
+    /// `CounterFamily.seriesMax`.
+    public static let appsRange = 0...300
+    public static let appsDefault = 24
+
+    /// - Parameter appsMax: apps with series of their own; those that come after them share some.
+    public init(appsMax: Int = Metrics.appsDefault) {
+        self.appsMax = min(max(appsMax, Self.appsRange.lowerBound), Self.appsRange.upperBound)
+    }
+
+    /// Whether the app has series of its own: those that come first do, in all metrics.
+    func hasOwnSeries(_ app: String) -> Bool {
+        lock.withLock {
+            let name = Array(app.utf8)
+            guard !apps.contains(name) else { return true }
+            guard apps.count < appsMax else { return false }
+            apps.insert(name)
+            return true
+        }
+    }
 
     public func counter(_ name: String, _ help: String) -> Counter {
         let counter = Counter()
