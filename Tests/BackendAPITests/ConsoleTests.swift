@@ -221,7 +221,7 @@ extension TestServer {
             ).status == 200)
     }
 
-    @Test("who guesses waits")
+    @Test("who guesses waits, and keeps nobody out who has a token")
     func guessing() throws {
         defer { server.stop() }
         let token = try server.consoleToken("admin").secret
@@ -229,12 +229,13 @@ extension TestServer {
         // One that is right clears the slate.
         #expect(try nobody.login(token).status == 200)
         for _ in 0..<10 { #expect(try nobody.login("rct_guess").status == 401) }
-        for attempt in ["rct_guess", token] {
-            let answer = try nobody.login(attempt)
+        for _ in 0..<3 {
+            let answer = try nobody.login("rct_guess")
             #expect(answer.status == 429)
             let wait = try #require(answer.headers["retry-after"].flatMap { Int($0) })
             #expect((1...60).contains(wait))
         }
+        #expect(try nobody.login(token).status == 200)
     }
 
     @Test("every change is in the audit log before it is made, without secrets")

@@ -161,18 +161,10 @@ final class ConsoleDesk: Desk {
     ) throws(Problem) {
         try request.check(["POST"])
         try request.checkOrigin()
-        let now = SystemClock.monotonicMilliseconds()
-        if let wait = gate.wait(of: request.peerAddress, now: now) {
-            throw Problem(
-                .rateLimited, "too many wrong tokens; try again in \((wait + 999) / 1_000) s"
-            ).with("retry-after", String((wait + 999) / 1_000))
-        }
         guard request.body.count <= Self.loginBytesMax, request.isJSON else {
             throw .malformed("send {\"token\": \"\(ConsoleTokenRecord.secretPrefix)...\"} as JSON")
         }
         let secret = try StrictJSON.read(LoginBody.self, request.body).token
-        // Counted until it is known to be right: many at once are no way around the gate.
-        gate.note(request.peerAddress, now: now)
         find(hash: Digest.sha256(Array(secret.utf8))) { [unowned self] result in
             do throws(Problem) {
                 switch result {
@@ -205,6 +197,13 @@ final class ConsoleDesk: Desk {
 
     private func wrongToken(_ request: HTTPRequest) -> Problem {
         log.limited(.warning, "console.refused", [LogField("address", request.peerAddress)])
+        let now = SystemClock.monotonicMilliseconds()
+        if let wait = gate.note(request.peerAddress, now: now) {
+            let seconds = (wait + 999) / 1_000
+            return Problem(
+                .rateLimited, "this token is wrong, as many before it; try again in \(seconds) s"
+            ).with("retry-after", String(seconds))
+        }
         return Problem(.tokenInvalid, "this token is unknown, was revoked, or is over")
     }
 

@@ -80,25 +80,31 @@ struct ConsoleSessions {
     private static func key(_ cookie: String) -> [UInt8] { Digest.sha256(Array(cookie.utf8)) }
 }
 
-/// How many wrong tokens are taken: ten a minute of one address, and a hundred of all.
+/// How many wrong tokens are looked at as such: ten a minute of one address, and a hundred of all.
+/// Above that, a wrong one is told to wait; a right one is let in all the same. A token has 256
+/// bits of chance, so that nobody guesses it, and whoever sends wrong ones keeps no operator out.
 struct LoginGate {
     static let perAddress = 10
     static let ofAll = 100
     private static let window: UInt64 = 60_000
 
+    /// At most `ofAll`.
     private var failures: [(address: String, at: UInt64)] = []
 
-    /// How long to wait, in milliseconds; `nil`: not at all.
-    mutating func wait(of address: String, now: UInt64) -> UInt64? {
+    /// Counts a wrong token.
+    ///
+    /// - Returns: how long to wait, in milliseconds, if it is one too many, which does not count;
+    ///   else `nil`.
+    mutating func note(_ address: String, now: UInt64) -> UInt64? {
         failures.removeAll { $0.at + Self.window <= now }
         let own = failures.filter { $0.address == address }
         let first =
             own.count >= Self.perAddress
             ? own.first : failures.count >= Self.ofAll ? failures.first : nil
-        return first.map { $0.at + Self.window - now }
+        if let first { return first.at + Self.window - now }
+        failures.append((address, now))
+        return nil
     }
-
-    mutating func note(_ address: String, now: UInt64) { failures.append((address, now)) }
 
     /// One who had a right token is no guesser.
     mutating func forgive(_ address: String) { failures.removeAll { $0.address == address } }
