@@ -35,12 +35,14 @@ final class TestServer {
     /// - Parameters:
     ///   - wakes: rows the store begins with.
     ///   - hold: called on the thread of the backend API for each `/readyz`.
+    ///   - examine: the doctor of push credentials; `nil`: nobody is there to look at them.
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
         hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none,
         appCallsMax: Int? = nil,
-        holding hold: (@Sendable () -> Void)? = nil
+        holding hold: (@Sendable () -> Void)? = nil,
+        examining examine: CredentialExamination? = nil
     ) throws {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-api-\(UUID().uuidString)")
@@ -67,7 +69,7 @@ final class TestServer {
             notReady: { [reasons] in
                 hold?()
                 return reasons.all
-            }, metrics: Metrics(),
+            }, examine: examine, metrics: Metrics(),
             log: logger)
     }
 

@@ -47,6 +47,8 @@ final class CallDesk: Desk {
         var app: AppID?
         /// The change's row in the audit log.
         var audit: UInt64?
+        /// The next call of a desk that carries out one at a time waits for the end of this one.
+        var hasTurn = true
         let respond: (HTTPResponse) -> Void
     }
 
@@ -117,11 +119,11 @@ final class CallDesk: Desk {
                 begin(call, route, ticket)
             }
         } catch {
+            // It has no turn: that of another call goes on.
             let ticket = Ticket(
                 method: "other", template: "other", request: name, started: started,
-                trace: request.trace, respond: respond)
-            // It had no turn: that of another call goes on.
-            finish(ticket, error.response, endsTurn: false)
+                trace: request.trace, hasTurn: false, respond: respond)
+            finish(ticket, error.response)
         }
     }
 
@@ -216,7 +218,12 @@ final class CallDesk: Desk {
         guard let client else { return finish(ticket, Self.stopping.response) }
         switch step {
         case .answer(let response): finish(ticket, response)
-        case .work(let work): worker.carryOut(work) { [unowned self] in finish(ticket, $0) }
+        case .work(let work):
+            // It writes nothing, and may wait for the network: others go on meanwhile.
+            var ticket = ticket
+            ticket.hasTurn = false
+            worker.carryOut(work) { [unowned self, ticket] in finish(ticket, $0) }
+            passTurn()
         case .commit(let request, let then):
             waiting[client.commit(request)] = Waiting(ticket: ticket, then: .commit(then))
         case .read(let query, let then):
@@ -271,10 +278,7 @@ final class CallDesk: Desk {
         }
     }
 
-    /// - Parameter endsTurn: the next call of a desk that carries out one at a time may begin.
-    private func finish(
-        _ ticket: Ticket, _ response: HTTPResponse, endsTurn: Bool = true
-    ) {
+    private func finish(_ ticket: Ticket, _ response: HTTPResponse) {
         if let number = ticket.audit, client != nil {
             var ticket = ticket
             ticket.audit = nil
@@ -301,7 +305,11 @@ final class CallDesk: Desk {
                     LogField("bytes", response.body.count), LogField("ms", elapsed),
                 ] + (ticket.trace.map { [LogField("trace", $0.id)] } ?? []))
         ticket.respond(response.named(ticket.request))
-        guard endsTurn else { return }
+        if ticket.hasTurn { passTurn() }
+    }
+
+    /// The next call of a desk that carries out one at a time may begin.
+    private func passTurn() {
         isBusy = false
         if isOneAtATime, !queue.isEmpty {
             let (call, route, next) = queue.removeFirst()
