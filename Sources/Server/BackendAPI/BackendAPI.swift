@@ -185,7 +185,7 @@ public final class BackendAPI: Sendable {
     static let operatorRoutes = RouteTable(
         routes: AppRoutes.all + KeyRoutes.all + PushRoutes.all + AdminDeviceRoutes.all
             + AdminAccessRoutes.all + WebhookRoutes.admin + CampaignRoutes.admin
-            + OperatorRoutes.all)
+            + AdminUserRoutes.all + NodeRoutes.all + OperatorRoutes.all)
     static let adminRoutes = RouteTable(
         routes: operatorRoutes.routes + [OperatorRoutes.socketOnly])
 

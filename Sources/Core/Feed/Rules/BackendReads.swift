@@ -162,7 +162,7 @@ extension PageReader {
             read: receipt?.read ?? 0)
     }
 
-    private func view(
+    func view(
         of user: UserID, _ app: AppID, _ limits: RuleLimits
     ) throws(StoreError) -> UserView? {
         let key: [ColumnValue] = [.app(app), .user(user)]

@@ -136,8 +136,78 @@ extension PageReader {
                     limit: limit + 1))
             let next = rows.count > limit ? rows[limit - 1].number : nil
             return .audit(Array(rows.prefix(limit)), next: next)
-        case .nodes:
-            return .nodes(try snapshot.records(NodeRecord.self, Scan(limit: limits.listRows)))
+        case .nodes: return .nodes(try nodes(limits))
+        case .users(let app, let prefix, let after, let limit):
+            let limit = max(1, min(limit, limits.listRows))
+            return try users(of: app, prefix: prefix, after: after, limit)
+        case .user(let app, let user): return .user(try person(user, app, limits))
         }
+    }
+
+    /// Sessions that are counted, of all nodes together.
+    private static let sessionsMax = 20_000
+
+    /// Nodes that are there come first, so that those kept for their orders hide none.
+    private func nodes(_ limits: RuleLimits) throws(StoreError) -> [NodeView] {
+        let index = "node_by_until"
+        let rows = try snapshot.records(
+            NodeRecord.self, Scan(index: index, descending: true, limit: limits.listRows))
+        var left = Self.sessionsMax
+        var views: [NodeView] = []
+        for row in rows {
+            let found = try snapshot.records(
+                SessionRecord.self,
+                Scan(index: "session_by_boot", prefix: [.identifier(row.boot)], limit: left + 1))
+            views.append(
+                NodeView(
+                    node: row, sessions: min(found.count, left),
+                    hasMoreSessions: found.count > left))
+            left -= min(found.count, left)
+        }
+        return views
+    }
+
+    private func users(
+        of app: AppID, prefix: String, after: UserID?, _ limit: Int
+    ) throws(StoreError) -> OperatorReading {
+        var rows: [UserRecord] = []
+        // A bound leaves its own name out: the user who is called like the prefix comes first.
+        let exact = UserID(prefix)
+        if after == nil, !prefix.isEmpty,
+            let user = try snapshot.record(UserRecord.self, [.app(app), .user(exact)])
+        {
+            rows.append(user)
+        }
+        let bound = after ?? (prefix.isEmpty ? nil : exact)
+        rows += try snapshot.records(
+            UserRecord.self,
+            Scan(
+                prefix: [.app(app)], after: bound.map { [.user($0)] },
+                limit: limit + 1 - rows.count))
+        let fitting = Array(rows.prefix { $0.user.name.utf8.starts(with: prefix.utf8) })
+        let next = fitting.count > limit ? fitting[limit - 1].user : nil
+        return .users(
+            fitting.prefix(limit).filter { $0.deletingSince == nil }, next: next)
+    }
+
+    private func person(
+        _ user: UserID, _ app: AppID, _ limits: RuleLimits
+    ) throws(StoreError) -> PersonView? {
+        guard let view = try view(of: user, app, limits) else { return nil }
+        let most = limits.listRows
+        let key: [ColumnValue] = [.app(app), .user(user)]
+        let conversations = try snapshot.records(
+            ParticipantRecord.self,
+            Scan(index: "participant_by_user", prefix: key, limit: most))
+        let settings = try snapshot.records(SettingsRecord.self, Scan(prefix: key, limit: most))
+        let blocks = try snapshot.records(BlockRecord.self, Scan(prefix: key, limit: most))
+        let here = conversations.filter { $0.leftRevision == nil }
+        let muted = settings.filter { $0.isMuted && $0.mutedUntil.map { $0 > now } != false }
+        let mutedIDs = Set(muted.map(\.conversation))
+        return PersonView(
+            user: view, conversations: here.count,
+            muted: here.count { mutedIDs.contains($0.conversation) },
+            blocked: blocks.count { $0.isBlocked },
+            isCut: [conversations.count, settings.count, blocks.count].contains(most))
     }
 }

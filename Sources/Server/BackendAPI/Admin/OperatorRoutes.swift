@@ -63,7 +63,7 @@ public struct ExaminedCredential: Encodable, Equatable, Sendable {
 public typealias CredentialExamination =
     @Sendable (_ app: String, _ environment: String, _ name: String) throws -> [ExaminedCredential]
 
-/// Console tokens, the audit log, nodes, and the doctor of push credentials.
+/// Console tokens, the audit log, and the doctor of push credentials.
 enum OperatorRoutes {
     /// Only on the machine itself: who has stolen a session must not make one that lasts longer.
     static let socketOnly = Route("POST", "/console/tokens", .open(createToken))
@@ -72,7 +72,6 @@ enum OperatorRoutes {
         Route("GET", "/console/tokens", .open(listTokens)),
         Route("DELETE", "/console/tokens/{token}", .open(revokeToken)),
         Route("GET", "/audit", query: ["cursor", "limit"], .open(listAudit)),
-        Route("GET", "/nodes", .open(listNodes)),
         Route("POST", "/apps/{app}/push/{environment}/{name}/check", .open(check)),
     ]
 
@@ -140,17 +139,6 @@ enum OperatorRoutes {
             let body = AuditListBody(
                 changes: rows.map { AuditBody($0) },
                 next: next.map { PageCursor(.audit, position: $0).text })
-            return .answer(.json(200, body))
-        }
-    }
-
-    private static func listNodes(_ call: Call) throws(Problem) -> Step {
-        let about = call.surroundings.about
-        let now = call.now
-        return .read(.operators(.nodes)) { reading throws(Problem) in
-            guard case .operators(.nodes(let rows)) = reading else { throw .unexpected(reading) }
-            let body = NodeListBody(
-                server: ServerBody(about), nodes: rows.map { NodeBody($0, now: now) })
             return .answer(.json(200, body))
         }
     }
@@ -239,47 +227,6 @@ struct AuditBody: Encodable {
         action = record.action
         detail = record.detail.isEmpty ? nil : record.detail
         status = record.status == 0 ? nil : record.status
-    }
-}
-
-struct NodeListBody: Encodable {
-    let server: ServerBody
-    /// Of a store in PostgreSQL; empty where one server has the file.
-    let nodes: [NodeBody]
-}
-
-/// The server that answers.
-struct ServerBody: Encodable {
-    let name: String
-    let boot: String
-    let store: String
-    let isShared: Bool
-    let startedAt: String?
-
-    init(_ about: ServerFacts) {
-        name = about.name
-        boot = about.boot
-        store = about.store
-        isShared = about.isShared
-        startedAt = about.startedAt?.text
-    }
-}
-
-struct NodeBody: Encodable {
-    let name: String
-    let boot: String
-    let startedAt: String
-    let thereSince: String
-    let until: String
-    let isThere: Bool
-
-    init(_ record: NodeRecord, now: Timestamp) {
-        name = record.name
-        boot = record.boot.description
-        startedAt = record.startedAt.text
-        thereSince = record.thereSince.text
-        until = record.until.text
-        isThere = record.until > now
     }
 }
 

@@ -17,6 +17,7 @@ struct PageCursor: Equatable {
         case schedule = 6
         case campaigns = 7
         case audit = 8
+        case users = 9
     }
 
     let list: List
