@@ -81,7 +81,7 @@ extension TestServer {
             try nobody.send("GET", "/console/files/\(name)").body
                 .matches(of: #/from "\./([a-z.]+)"/#).map { String($0.1) }
         }
-        #expect(scripts.count == 10)
+        #expect(scripts.count == 11)
         for file in files + scripts {
             let answer = try nobody.send("GET", "/console/files/\(file)")
             #expect(answer.status == 200 && !answer.body.isEmpty, "\(file)")

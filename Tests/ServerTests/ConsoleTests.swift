@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import PostgresPeer
 import Testing
 
 @testable import Scenario
@@ -48,14 +49,15 @@ import Testing
             [
                 "--console", "\(server.consolePort)", "--admin-token", tokens[0],
                 "--reader-token", tokens[1], "--message", words[0], "--device", words[1],
-                "--user", "carol",
+                "--user", "carol", "--push-key", server.path("push.pem"), "--push-port",
+                "\(simulator.port)", "--push-trust", server.path("ca.pem"),
             ] + (pictures.map { ["--pictures", $0] } ?? [])
                 + (Self.axe.map { ["--axe", $0] } ?? []))
         #expect(
             visit.status == 0 && visit.output.contains("the console: ok"),
             "\(visit.output)\n\(server.log.suffix(3000))")
-        // Twelve pages: on a desk and a phone as either role, and in the dark.
-        let looked = Self.axe == nil ? 0 : 60
+        // Fourteen pages: on a desk and a phone as either role, and in the dark.
+        let looked = Self.axe == nil ? 0 : 70
         #expect(visit.output.contains("looked at \(looked) pages"), "\(visit.output)")
         let audit = try server.rouse(["console", "audit"])
         #expect(audit.contains("PATCH /apps/chat") && audit.contains("(anna)"), "\(audit)")
@@ -65,5 +67,38 @@ import Testing
         let id = try #require(list.split(separator: "\n").last?.split(separator: " ").first)
         _ = try server.rouse(["console", "token", "revoke", String(id)])
         #expect(try !server.rouse(["console", "token", "list"]).contains(id))
+    }
+
+    @Test(
+        "several nodes are watched, drained and set to work again from one node's console",
+        .enabled(if: PostgresPeer.isInstalled, "PostgreSQL 15 is not installed"),
+        .enabled(if: hasBrowser, "chromium is not installed"),
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func nodes() throws {
+        let settings = [
+            "store.postgres=\(try PostgresPeer.shared().address)", "store.schema=console_nodes",
+        ]
+        let first = try RealServer(settings: settings + ["node.name=one", "console.port=0"])
+        let second = try RealServer(settings: settings + ["node.name=two"], besides: first)
+        defer { second.stop() }
+        let tokens = try ["admin", "read-only"].map {
+            try first.rouse(["console", "token", "--role", $0, "--expires", "1h"])
+        }
+        let pictures = ProcessInfo.processInfo.environment["CONSOLE_PICTURES"]
+        let visit = try first.runPeer(
+            "console_nodes.py",
+            [
+                "--console", "\(first.consolePort)", "--admin-token", tokens[0],
+                "--reader-token", tokens[1], "--second", "\(second.identifier)",
+                "--apis", "\(first.apiPort),\(second.apiPort)",
+            ] + (pictures.map { ["--pictures", $0] } ?? [])
+                + (Self.axe.map { ["--axe", $0] } ?? []))
+        #expect(
+            visit.status == 0 && visit.output.contains("the console of nodes: ok"),
+            "\(visit.output)\n\(first.log.suffix(3000))")
+        let audit = try first.rouse(["console", "audit"])
+        for change in ["POST /nodes/two/drain", "POST /nodes/two/resume", "POST /nodes/rebalance"] {
+            #expect(audit.contains(change), "\(audit)")
+        }
     }
 }

@@ -3,7 +3,8 @@
 keyboards and screen readers meet it, and changes that the server then knows of.
 
 usage: console.py --console PORT --admin-token T --reader-token T --app APP --user USER
-    --message ID --device ID [--pictures DIR] [--axe FILE]
+    --message ID --device ID --push-key FILE --push-port PORT --push-trust FILE
+    [--pictures DIR] [--axe FILE]
 """
 import argparse
 import datetime
@@ -77,9 +78,23 @@ WIDE = """(() => [...document.querySelectorAll("main *")].filter((one) =>
   .map((one) => one.tagName + "." + one.className).slice(0, 5))()"""
 
 
+def pages_of(given):
+    """Where each page is, after the #/ of the address."""
+    app = given.app
+    return {
+        "overview": "", "apps": "apps", "app": f"apps/{app}", "devices": "devices",
+        "user": f"devices/{app}/user/{given.user}",
+        "device": f"devices/{app}/device/{given.device}",
+        "message": f"devices/{app}/message/{given.message}",
+        "campaigns": f"campaigns/{app}", "push": "push", "webhooks": f"webhooks/{app}",
+        "nodes": "nodes", "audit": "audit",
+        "users": f"users/{app}", "person": f"users/{app}/user/{given.user}",
+    }
+
+
 class Visit:
-    def __init__(self, browser, given):
-        self.browser, self.given = browser, given
+    def __init__(self, browser, given, pages):
+        self.browser, self.given, self.pages = browser, given, pages
         self.origin = f"http://127.0.0.1:{given.console}"
         self.axe, self.looked = None, 0
         # What was to be refused: Chromium complains of each.
@@ -87,15 +102,6 @@ class Visit:
         if given.axe:
             with open(given.axe, encoding="utf-8") as file:
                 self.axe = file.read()
-        app = given.app
-        self.pages = {
-            "overview": "", "apps": "apps", "app": f"apps/{app}", "devices": "devices",
-            "user": f"devices/{app}/user/{given.user}",
-            "device": f"devices/{app}/device/{given.device}",
-            "message": f"devices/{app}/message/{given.message}",
-            "campaigns": f"campaigns/{app}", "push": "push", "webhooks": f"webhooks/{app}",
-            "nodes": "nodes", "audit": "audit",
-        }
 
     def picture(self, name, whole=True):
         if self.given.pictures:
@@ -258,7 +264,9 @@ class Visit:
         browser = self.browser
         browser.size(*DESK)
         for name, word in (("apps", "Make the app"), ("app", "Make an API key"),
-                           ("campaigns", "New campaign"), ("webhooks", "Add the webhook")):
+                           ("campaigns", "New campaign"), ("webhooks", "Add the webhook"),
+                           ("push", "Add a push credential"), ("push", "Remove"),
+                           ("person", "Suspend"), ("person", "Log out everywhere")):
             self.show(name)
             self.expect(word not in browser.evaluate("document.body.innerText"),
                         f"{name}: a reader is offered to {word}")
@@ -430,10 +438,91 @@ class Visit:
         self.says("The doctor finds it")
         self.picture("push-doctor-desk")
 
+    def credential(self):
+        """A key is pasted, looked at by the doctor at once, and removed."""
+        browser, given = self.browser, self.given
+        with open(given.push_key, encoding="utf-8") as file:
+            key = file.read()
+        with open(given.push_trust, encoding="utf-8") as file:
+            trust = file.read()
+        self.show("push")
+        self.click("Add a push credential")
+        self.picture("push-form-desk")
+        browser.size(*PHONE, is_phone=True)
+        found = browser.evaluate(WIDE) + browser.evaluate(CONTRAST) + browser.evaluate(STRUCTURE)
+        self.expect(not found, f"the form of a credential: {found}")
+        self.picture("push-form-phone")
+        browser.size(*DESK)
+        # What is no key is refused where it was pasted.
+        for name, value in (("app", given.app), ("name", "second"), ("key_id", "ABC1234567"), ("team", "TEAM123456"),
+                            ("topics", "org.example.chat"), ("private_key_pem", "-----BEGIN")):
+            self.fill(name, value)
+        self.click("Add the credential")
+        browser.wait("document.querySelector('[role=alert]')?.innerText.includes('P-256')",
+                     "why it is no key")
+        self.expect(browser.evaluate("document.activeElement.getAttribute('role') === 'alert'"),
+                    "the refusal has no focus")
+        self.refused.append(
+            f"400 (Bad Request) {self.origin}/console/api/apps/{given.app}/push/production/second")
+        self.fill("private_key_pem", key)
+        self.click("Another address than Apple\u2019s")
+        for name, value in (("host", "localhost"), ("port", given.push_port),
+                            ("trusted_certificates_pem", trust)):
+            self.fill(name, value)
+        self.click("Add the credential")
+        self.says("Added: " + f"{given.app}, production, second")
+        self.says("The doctor finds it")
+        self.expect(browser.evaluate("document.activeElement.className === 'told'"),
+                    "what was done has no focus")
+        self.expect("PRIVATE KEY-----" not in browser.evaluate(
+            "[...document.querySelectorAll('textarea')].map((one) => one.value).join()"),
+                    "the key stays in the page")
+        self.picture("push-added-desk")
+        name = f"{given.app}, production, second"
+        browser.evaluate(f"document.querySelector('[aria-label=\"Remove {name}\"]').click()")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Remove it", "document.querySelector('dialog')")
+        self.says("Removed: " + name)
+        self.expect(not browser.evaluate(
+            f"document.querySelector('[aria-label=\"Remove {name}\"]')"), "it is there still")
+
+    def people(self):
+        """A user is found, looked at, suspended, and resumed; the way to the device is there."""
+        browser, given = self.browser, self.given
+        self.show("users")
+        self.fill("prefix", given.user[:2])
+        browser.key("Enter", 13, "\r")
+        self.says("Users whose names begin with " + given.user[:2])
+        self.click(given.user)
+        browser.wait(f"document.querySelector('main h1')?.innerText === {given.user!r}", "the user")
+        self.says("Conversations")
+        for word, state, after in (("Suspend", "suspended", "Resume"),
+                                   ("Resume", "active", "Suspend")):
+            self.click(word)
+            if word == "Suspend":
+                browser.wait("document.querySelector('dialog[open]')", "a question")
+                self.click("Suspend the user", "document.querySelector('dialog')")
+            browser.wait(f"document.querySelector('.head .badge')?.innerText === {state!r}", state)
+            self.expect(browser.evaluate(
+                "[...document.querySelectorAll('.head button')].map((one) => one.innerText)[0]")
+                == after, f"{after} is not offered")
+        self.click(given.device)
+        browser.wait("document.querySelector('main h1')?.innerText === 'Device'", "the device")
+        self.click(f"User {given.user}")
+        browser.wait(f"document.querySelector('main h1')?.innerText === {given.user!r}", "the user")
+        browser.evaluate(f"location.hash = '#/users/{given.app}/user/nobody'")
+        browser.wait("document.querySelector('[role=alert]')?.innerText.includes('no such user')",
+                     "that there is none")
+        self.refused.append(f"404 (Not Found) {self.origin}/console/api/apps/{given.app}/users/nobody")
+        self.sound("the users")
+
     def audit(self):
         self.show("audit")
-        for action in ("PATCH /apps/", "/api-keys", "/campaigns/", "/webhooks", "/check"):
+        for action in ("PATCH /apps/", "/api-keys", "/campaigns/", "/webhooks", "/check",
+                       "/push/production/second", "/suspend"):
             self.says(action)
+        self.expect("PRIVATE KEY" not in self.browser.evaluate("document.body.innerText"),
+                    "a key is in the audit log")
         self.expect("(yours)" in self.browser.evaluate("document.body.innerText"),
                     "the own token is not told")
 
@@ -454,14 +543,15 @@ class Visit:
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("console", "admin-token", "reader-token", "app", "user", "message", "device"):
+    for name in ("console", "admin-token", "reader-token", "app", "user", "message", "device",
+                 "push-key", "push-port", "push-trust"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--pictures")
     parser.add_argument("--axe", help="axe.min.js, which looks at every page then")
     given, _ = parser.parse_known_args()
     browser = Browser()
     try:
-        visit = Visit(browser, given)
+        visit = Visit(browser, given, pages_of(given))
         visit.entry()
         visit.keyboard()
         visit.everything("reader")
@@ -476,6 +566,8 @@ def main():
         visit.another()
         visit.webhook()
         visit.doctor()
+        visit.credential()
+        visit.people()
         visit.audit()
         visit.everything("admin")
         visit.schemes()

@@ -59,6 +59,10 @@ static const uint8_t push_js[] = {
 #embed "pages/push.js"
 };
 
+static const uint8_t users_js[] = {
+#embed "pages/users.js"
+};
+
 static const uint8_t webhooks_js[] = {
 #embed "pages/webhooks.js"
 };
@@ -82,6 +86,7 @@ static const struct {
     {"nodes.js", nodes_js, sizeof nodes_js},
     {"overview.js", overview_js, sizeof overview_js},
     {"push.js", push_js, sizeof push_js},
+    {"users.js", users_js, sizeof users_js},
     {"webhooks.js", webhooks_js, sizeof webhooks_js},
 };
 

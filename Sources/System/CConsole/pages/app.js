@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { h, into, say, note, carryOut, badge } from "./dom.js";
 import * as overview from "./overview.js";
 import * as apps from "./apps.js";
+import * as users from "./users.js";
 import * as device from "./device.js";
 import * as campaigns from "./campaigns.js";
 import * as push from "./push.js";
@@ -14,6 +15,7 @@ import * as audit from "./audit.js";
 const pages = [
   { name: "", title: "Overview", show: overview.show },
   { name: "apps", title: "Apps", show: apps.show },
+  { name: "users", title: "Users", show: users.show },
   { name: "devices", title: "Devices", show: device.show },
   { name: "campaigns", title: "Campaigns", show: campaigns.show },
   { name: "push", title: "Push credentials", show: push.show },

@@ -143,12 +143,13 @@ function credentials(app) {
     { name: "Environment", of: (one) => badge(one.environment) },
     { name: "Kind", of: (one) => one.kind },
     { name: "Topics", of: (one) => one.topics.join(", ") },
-  ], app.push, "None: no push leaves."), h("p", {}, h("a", { href: "#/push" }, "How they do")));
+  ], app.push, "None: no push leaves."), h("p", {}, h("a", { href: "#/push" }, "How they do, and how to change them")));
 }
 
 function links(app) {
   const name = encodeURIComponent(app.app);
   return sheet("More", h("p", {},
+    h("a", { href: `#/users/${name}` }, "Users"), " · ",
     h("a", { href: `#/devices/${name}` }, "Devices"), " · ",
     h("a", { href: `#/campaigns/${name}` }, "Campaigns"), " · ",
     h("a", { href: `#/webhooks/${name}` }, "Webhooks")));

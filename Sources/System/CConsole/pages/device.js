@@ -102,7 +102,7 @@ async function device(target, app, id) {
   }, "Remove");
   into(target,
     h("div", { class: "head" },
-      h("div", { class: "crumb" }, h("a", { href: `#/devices/${name}/user/${encodeURIComponent(one.user)}` }, `Devices of ${one.user}`)),
+      h("div", { class: "crumb" }, h("a", { href: `#/users/${name}/user/${encodeURIComponent(one.user)}` }, `User ${one.user}`)),
       h("h1", {}, "Device"), badge(one.reachability), one.is_presumed_gone && badge("gone"),
       api.mayChange() && h("div", { class: "push" }, remove)),
     answer,

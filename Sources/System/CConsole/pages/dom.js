@@ -54,8 +54,8 @@ export function duration(seconds) {
 }
 
 const tones = {
-  good: ["active", "sending", "online", "done", "finished", "wakeable", "synced", "running", "ok", "accepted", "on", "here"],
-  warn: ["paused", "waiting", "waking", "canary", "holding", "held", "unreachable", "off", "scheduled", "late"],
+  good: ["active", "serving", "sending", "online", "done", "finished", "wakeable", "synced", "running", "ok", "accepted", "on", "here"],
+  warn: ["paused", "waiting", "waking", "canary", "holding", "held", "unreachable", "off", "scheduled", "late", "draining", "ending", "silent"],
   bad: ["no-show", "tripped", "deactivated", "rejected", "failed", "suspended", "wrong", "expired", "gone"],
   calm: ["production", "development", "key", "certificate", "admin", "read-only"],
 };

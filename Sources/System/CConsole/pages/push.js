@@ -1,17 +1,25 @@
-// Push credentials: how they do now, and what the doctor says of them.
+// Push credentials: how they do now, what the doctor says of them, and how they change.
 
 import * as api from "./api.js";
-import { h, into, table, sheet, facts, badge, note, carryOut, duration, number, say, time } from "./dom.js";
+import { h, into, table, sheet, facts, field, values, badge, note, carryOut, confirm, duration, number, say, time } from "./dom.js";
 
-export async function show(target) {
+export const show = (target) => draw(target);
+
+/** @param said: what was done, on the page that is drawn anew. */
+async function draw(target, said) {
   const [{ apps }, { credentials }] = await Promise.all([api.get(["apps"]), api.get(["push"])]);
   const all = apps.flatMap((app) => app.push.map((one) => ({
     ...one, app: app.app,
     now: credentials.find((status) => status.app === app.app && status.environment === one.environment && status.name === one.name),
   })));
+  const again = (box) => draw(target, box);
   into(target,
     h("div", { class: "head" }, h("h1", {}, "Push credentials")),
-    all.length ? h("div", { class: "grid" }, all.map(card)) : sheet(null, h("p", { class: "empty" }, "No app has one: no push leaves. ", h("code", {}, "rouse app push set"), " adds one.")));
+    said,
+    all.length ? h("div", { class: "grid" }, all.map((one) => card(one, again)))
+      : sheet(null, h("p", { class: "empty" }, "No app has one: no push leaves.")),
+    api.mayChange() && apps.length > 0 && add(apps, all, again));
+  said?.focus();
 }
 
 const meanings = {
@@ -20,7 +28,20 @@ const meanings = {
   unreachable: "No connection to APNs comes about.",
 };
 
-function card(one) {
+const place = (one) => ["apps", one.app, "push", one.environment, one.name];
+
+/** What the doctor found, as a note. */
+async function examined(one) {
+  const { credentials } = await api.post([...place(one), "check"]);
+  const [found] = credentials;
+  const words = found.is_good ? "The doctor finds it good" : "The doctor finds it wrong";
+  say(words);
+  return note(found.is_good ? "good" : "bad", h("h3", {}, words),
+    facts(found.findings.map((finding) => [
+      h("span", {}, badge(finding.is_good ? "ok" : "wrong"), ` ${finding.check}`), finding.text])));
+}
+
+function card(one, again) {
   const answer = h("div", { "aria-live": "polite" });
   const name = `${one.app}, ${one.environment}, ${one.name}`;
   const examine = h("button", {
@@ -28,16 +49,21 @@ function card(one) {
       into(answer, h("p", { class: "soft" }, "The doctor signs, connects and sends a push to a token that cannot exist …"));
       const shown = h("div", {});
       carryOut(shown, examine, async () => {
-        const { credentials } = await api.post(["apps", one.app, "push", one.environment, one.name, "check"]);
-        const [found] = credentials;
-        into(shown, note(found.is_good ? "good" : "bad",
-          h("h3", {}, found.is_good ? "The doctor finds it good" : "The doctor finds it wrong"),
-          facts(found.findings.map((finding) => [
-            h("span", {}, badge(finding.is_good ? "ok" : "wrong"), ` ${finding.check}`), finding.text]))));
-        say(found.is_good ? "The doctor finds it good" : "The doctor finds it wrong");
+        into(shown, await examined(one));
       }).then(() => into(answer, shown));
     },
   }, "Ask the doctor");
+  const remove = h("button", {
+    type: "button", class: "bad", "aria-label": `Remove ${name}`, onclick: async () => {
+      if (!await confirm(`Remove the credential ${one.name}?`,
+        `No push leaves with it to ${one.environment} devices of ${one.app} any more; those that no other credential fits get none.`, "Remove it")) return;
+      await carryOut(answer, remove, async () => {
+        await api.remove(place(one));
+        await again(note("good", `Removed: ${name}.`));
+        say("Removed");
+      });
+    },
+  }, "Remove");
   const now = one.now;
   return h("section", { class: "sheet" }, h("h2", {}, one.app, " ", badge(one.environment), " ", badge(now?.state ?? "unknown")),
     now?.reason && note("warn", now.reason, now.paused_seconds ? `, tried again in ${duration(now.paused_seconds)}` : ""),
@@ -54,5 +80,69 @@ function card(one) {
       { name: "Streams", numeric: true, of: (lane) => `${lane.streams_open} of ${lane.streams_allowed}` },
       { name: "Waiting", numeric: true, of: (lane) => lane.waiting },
     ], now.lanes, "It has no connection yet."),
-    answer, api.mayChange() && h("div", { class: "acts-row" }, examine));
+    answer, api.mayChange() && h("div", { class: "acts-row" }, examine, remove));
+}
+
+/** A new credential, or another key under the name of one; the doctor looks at it at once. */
+function add(apps, all, again) {
+  const answer = h("div", {});
+  const button = h("button", { class: "main", type: "submit" }, "Add the credential");
+  const token = h("div", { class: "fields" },
+    field("key_id", "Key id", { hint: "Ten characters: the middle of the file’s name, AuthKey_….p8." }),
+    field("team", "Team id", { hint: "Ten characters, from Apple’s membership page." }));
+  const certificate = h("div", { class: "fields", hidden: true },
+    field("certificate_pem", "Certificate", { lines: 6, wide: true, hint: "In PEM, from -----BEGIN CERTIFICATE----- on." }));
+  const kinds = field("kind", "What it is", { choices: [["key", "a key (.p8)"], ["certificate", "a certificate"]], hint: "A key is for all apps of a team." });
+  kinds.querySelector("select").addEventListener("change", (event) => {
+    token.hidden = event.target.value !== "key";
+    certificate.hidden = !token.hidden;
+  });
+  const form = h("form", {
+    onsubmit: async (event) => {
+      event.preventDefault();
+      const given = values(form);
+      const one = { app: given.app, environment: given.environment, name: given.name.trim() };
+      const name = `${one.app}, ${one.environment}, ${one.name}`;
+      const known = all.some((other) => other.app === one.app && other.environment === one.environment && other.name === one.name);
+      if (known && !await confirm(`Replace the credential ${one.name}?`,
+        `${one.app} has one of this name for ${one.environment} already: pushes leave with the new one from then on.`, "Replace it")) return;
+      await carryOut(answer, button, async () => {
+        await api.put(place(one), body(given));
+        // It stands from here on, whatever the doctor says.
+        let found;
+        try {
+          found = await examined(one);
+        } catch (refusal) {
+          found = note("warn", `The doctor could not look at it: ${refusal.message}`);
+        }
+        await again(h("div", { tabindex: "-1", class: "told" }, note("good", `${known ? "Replaced" : "Added"}: ${name}.`), found));
+      });
+    },
+  },
+  h("div", { class: "fields" },
+    field("app", "App", { choices: apps.map((app) => [app.app, app.app]) }),
+    field("environment", "Environment", { choices: [["production", "production"], ["development", "development"]] }),
+    field("name", "Name", { required: true, value: "default", hint: "Several of an app tell themselves apart by it." }),
+    kinds),
+  token, certificate,
+  h("div", { class: "fields" },
+    field("private_key_pem", "Private key", { lines: 6, wide: true, required: true, hint: "Paste the whole file, from -----BEGIN PRIVATE KEY----- on. It is sent to this server alone, kept out of the audit log, and never shown again." }),
+    field("topics", "Topics", { wide: true, hint: "The apps’ bundle ids, with commas between. A certificate names its own: leave it empty there." })),
+  h("details", {}, h("summary", {}, "Another address than Apple’s"), h("div", { class: "fields" },
+    field("host", "Host"), field("port", "Port", { type: "number", min: 1, max: 65535 }),
+    field("trusted_certificates_pem", "Authorities trusted there", { lines: 4, wide: true, hint: "Certificates in PEM; empty: those of this machine." }))),
+  answer, h("div", { class: "acts-row" }, button));
+  return h("details", { class: "sheet" }, h("summary", {}, "Add a push credential"), form);
+}
+
+function body(given) {
+  const sent = { private_key_pem: given.private_key_pem.trim() + "\n" };
+  if (given.kind === "key") Object.assign(sent, { key_id: given.key_id.trim(), team: given.team.trim() });
+  else sent.certificate_pem = given.certificate_pem.trim() + "\n";
+  const topics = given.topics.split(/[\s,]+/).filter((topic) => topic);
+  if (topics.length || given.kind === "key") sent.topics = topics;
+  if (given.host.trim()) sent.host = given.host.trim();
+  if (given.port) sent.port = Number(given.port);
+  if (given.trusted_certificates_pem.trim()) sent.trusted_certificates_pem = given.trusted_certificates_pem.trim() + "\n";
+  return sent;
 }
