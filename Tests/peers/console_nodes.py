@@ -50,7 +50,8 @@ class Nodes(Visit):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    # `--api`, which every peer is given, is no short form of `--apis`.
+    parser = argparse.ArgumentParser(allow_abbrev=False)
     for name in ("console", "admin-token", "reader-token", "second", "apis"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--pictures")
