@@ -89,6 +89,16 @@
             }
         }
 
+        /// It takes the place of one that stands (`RouseExtension.isRepeat`): nothing is heard, the
+        /// screen stays dark, and in front it goes into the list without a banner.
+        public func quieten() {
+            sound = nil
+            interruptionLevel = .passive
+            var subject = userInfo["rouse"] as? [String: Any] ?? [:]
+            subject["q"] = true
+            userInfo["rouse"] = subject
+        }
+
         private static func text(_ localized: LocalizedText?, or text: String) -> String {
             guard let localized else { return text }
             return NSString.localizedUserNotificationString(

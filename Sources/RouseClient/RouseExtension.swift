@@ -55,6 +55,19 @@ public struct RouseExtension: Sendable {
         self.identity = identity
     }
 
+    /// Whether the person was told already of what an alert is about: a notification with its
+    /// identifier stands, be it the app's own or an earlier alert. Then it takes that one's place
+    /// without a sound. The app's store is not asked: the app has it locked as long as it runs.
+    ///
+    /// - Parameters:
+    ///   - identifier: of the alert, which is its collapse id (PSH-4).
+    ///   - standing: the system's list of the app's notifications, read before the alert joins it.
+    public static func isRepeat(
+        _ identifier: String, among standing: [DeliveredNotification]
+    ) -> Bool {
+        standing.contains { ExactText($0.identifier) == ExactText(identifier) }
+    }
+
     /// Looks at what a push is about. One at a time: its store has one user.
     ///
     /// - Parameters:

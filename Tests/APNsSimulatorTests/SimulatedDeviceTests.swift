@@ -85,13 +85,62 @@ struct SimulatedDeviceTests {
     @Test func anAppInFrontIsGivenTheAlertInstead() {
         var device = SimulatedDevice()
         _ = device.open(now: now)
-        let push = alert("a", badge: 2)
+        let push = alert("a", badge: 2, collapse: "m1")
+        let asked = ScreenNotification(
+            identifier: "m1", title: "Anna", body: "Hi", threadID: nil,
+            shownAtMs: now.milliseconds, isLocal: false)
         #expect(
             device.push(push, now: now) == [
                 .received(push, .willPresentAndDidReceiveRemote), .badge(2),
-                .notify(wake: "w2"),
+                .notify(wake: "w2", shows: asked),
             ])
         #expect(device.screen.isEmpty)
+        // The app has answered that it is to be shown.
+        #expect(device.present(asked, now: now) == [.shown(asked)])
+        #expect(device.screen == [asked])
+        _ = device.suspend(now: now)
+        #expect(device.present(asked, now: now) == [])
+        // A silent push shows nothing.
+        _ = device.open(now: now)
+        #expect(device.push(silent(), now: now).last == .notify(wake: "w1"))
+    }
+
+    /// As the server's are: with a sound, and through the extension.
+    func sounding(_ id: String, isMutable: Bool = true) -> PushDelivery {
+        var push = alert(id, collapse: "m1")
+        push.content.mutableContent = isMutable
+        push.content.payload = Array(
+            #"{"aps":{"alert":"Hi","sound":"default"},"rouse":{"o":"m1"}}"#.utf8)
+        return push
+    }
+
+    @Test func whatStandsAlreadyIsReplacedWithoutASound() {
+        func sounds(_ actions: [DeviceAction]) -> [String?] {
+            actions.compactMap { action in
+                guard case .shown(let shown) = action else { return nil }
+                return shown.look.sound?.name ?? "none"
+            }
+        }
+        var device = SimulatedDevice()
+        device.hasExtension = true
+        #expect(sounds(device.push(sounding("a"), now: now)) == ["default"])
+        #expect(sounds(device.push(sounding("b"), now: now)) == ["none"])
+        #expect(device.screen.count == 1)
+        #expect(device.screen.first?.look.interruptionLevel == "passive")
+        #expect(device.screen.first?.look.userInfo == #"{"rouse":{"o":"m1","q":true}}"#)
+        // Without the payload's leave the extension is not asked.
+        #expect(sounds(device.push(sounding("c", isMutable: false), now: now)) == ["default"])
+        // What the person has done with is told anew.
+        _ = device.respond(.dismissed(isTold: false), to: "m1", now: now)
+        #expect(sounds(device.push(sounding("d"), now: now)) == ["default"])
+        // The app's own counts as much.
+        var own = SimulatedDevice()
+        own.hasExtension = true
+        _ = own.push(silent(), now: now)
+        _ = own.showLocal(local("m1", "Anna"), now: now)
+        #expect(sounds(own.push(sounding("e"), now: now)) == ["none"])
+        own.hasExtension = false
+        #expect(sounds(own.push(sounding("f"), now: now)) == ["default"])
     }
 
     @Test func theSameCollapseIDReplaces() {

@@ -113,6 +113,14 @@ import Wire
         #expect(deleted.badge == 0)
     }
 
+    @Test("an alert of what stands already is a repeat, whoever has shown it")
+    func repeats() {
+        let standing = ["m1", "m2"].map { DeliveredNotification(identifier: $0) }
+        #expect(RouseExtension.isRepeat("m2", among: standing))
+        #expect(!RouseExtension.isRepeat("m3", among: standing))
+        #expect(!RouseExtension.isRepeat("m1", among: []))
+    }
+
     @Test("what does not fit into the page is as the push says, the number too")
     func tooOld() async throws {
         let stage = try Stage()

@@ -56,6 +56,16 @@ import Testing
         reset.applied(0, id(2), position: 2)
         reset.completed(0) { _ in false }
         #expect(reset.untold == 1)
+        var cut = ScreenWatch()
+        cut.reset(0)
+        cut.applied(0, id(1), position: 1)
+        cut.completed(0, "failed") { _ in false }
+        cut.applied(0, id(2), position: 2)
+        cut.completed(0, "new_data") { _ in false }
+        #expect(cut.untold == 0)
+        cut.applied(0, id(3), position: 3)
+        cut.completed(0, "new_data") { _ in false }
+        #expect(cut.untold == 1)
     }
 
     @Test("a message is told once by each phone; a place taken without a sound tells nothing")

@@ -329,6 +329,17 @@ extension Phone {
         return true
     }
 
+    /// A push that came in front is shown there, for the app, which runs, was asked and said so.
+    /// False: it does not run.
+    public mutating func present(
+        handle: UInt64, identifier: UInt64, rules: DeviceRules, into events: inout [PhoneEvent]
+    ) -> Bool {
+        guard state.isRunning else { return false }
+        show(
+            Notification(handle: handle, identifier: identifier, isLocal: false), rules, &events)
+        return true
+    }
+
     /// The app, which runs, takes one notification away by its identifier. False: it does not
     /// run, or there is none of that name.
     public mutating func remove(identifier: UInt64, into events: inout [PhoneEvent]) -> Bool {

@@ -40,7 +40,7 @@ enum PhoneSight {
     ///   - isQuiet: without a sound.
     case shown(MessageID, isLocal: Bool, isQuiet: Bool)
     /// The app has told the system that it is done.
-    case completed
+    case completed(result: String)
 }
 
 /// What happened on a device. Times are milliseconds of the machine's monotonic clock.

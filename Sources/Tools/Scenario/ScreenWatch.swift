@@ -1,3 +1,4 @@
+import AppLife
 import Model
 
 /// What each phone showed while a log was replayed, in the order in which it happened: nobody is
@@ -54,9 +55,13 @@ struct ScreenWatch: Sendable {
 
     /// - Parameters:
     ///   - isLocal: the app did, and not an alert.
-    ///   - isQuiet: it took a place on the screen without a sound (PSH-6).
+    ///   - isQuiet: it took a place on the screen without a sound (PSH-6), or that of the same
+    ///     message: the person hears of it once, and sees it stand there once.
     mutating func shown(_ device: Int, _ message: MessageID, isLocal: Bool, isQuiet: Bool) {
-        happened(device, "\(isLocal ? "shown" : "alerted") \(positions[message] ?? 0)")
+        happened(
+            device,
+            "\(isLocal ? "shown" : "alerted") \(positions[message] ?? 0)"
+                + (isQuiet ? " quietly" : ""))
         var now = devices[device, default: Device()]
         let isNew = now.shown.insert(message).inserted
         now.dark[message] = nil
@@ -69,11 +74,14 @@ struct ScreenWatch: Sendable {
 
     /// The app called the system's handler.
     ///
-    /// - Parameter isRead: whether the device's user has read a position by now.
-    mutating func completed(_ device: Int, isRead: (UInt64) -> Bool) {
-        happened(device, "done")
+    /// - Parameters:
+    ///   - result: what it told the system (`FetchResult`).
+    ///   - isRead: whether the device's user has read a position by now.
+    mutating func completed(_ device: Int, _ result: String = "", isRead: (UInt64) -> Bool) {
+        happened(device, result.isEmpty ? "done" : "done (\(result))")
         guard var now = devices[device] else { return }
-        now.isResetting = false
+        // One that did not come to its end goes on in the next wake, and tells of nothing there.
+        if result != FetchResult.failed.rawValue { now.isResetting = false }
         // An alert may come before its message's position is known here.
         let alerted = now.alerted.compactMap { positions[$0] }.max() ?? 0
         let missing = now.dark.filter { $0.value > alerted && !isRead($0.value) }

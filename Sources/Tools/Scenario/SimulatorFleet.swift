@@ -225,7 +225,8 @@ final class SimulatorFleet: DeviceFleet {
             onEvent(
                 .sight(
                     device: device, .shown(message, isLocal: isLocal, isQuiet: isQuiet)))
-        case .completed: onEvent(.sight(device: device, .completed))
+        case .completed:
+            onEvent(.sight(device: device, .completed(result: event.reason ?? "")))
         case .acknowledged:
             guard let message = event.message.flatMap({ MessageID(text: $0) }) else { return }
             onEvent(

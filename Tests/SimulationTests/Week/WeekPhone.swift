@@ -117,8 +117,16 @@ final class WeekPhone: Sendable {
             object: (rouse["o"] as? String).flatMap { MessageID(text: $0) },
             conversation: (rouse["c"] as? String).flatMap { ConversationID(text: $0) },
             title: alert?["title"] as? String ?? "", text: alert?["body"] as? String ?? "", at: now)
-        let rings = alert != nil && aps["sound"] != nil
+        let hasSound = alert != nil && aps["sound"] != nil
+        let hasExtension = aps["mutable-content"] as? Int == 1
         return state.withLock { state in
+            // The extension is asked before the notification joins the list. What APNs keeps comes
+            // later, and is not heard here at all.
+            let standing = state.screen.map { DeliveredNotification(identifier: $0.identifier) }
+            let isRepeat =
+                hasExtension
+                && RouseExtension.isRepeat(shown.identifier, among: standing)
+            let rings = hasSound && !isRepeat
             let handle = state.keep(shown)
             state.wakes[handle] = request.id
             var events: [PhoneEvent] = []

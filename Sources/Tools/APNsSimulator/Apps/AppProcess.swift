@@ -70,15 +70,12 @@ actor PhoneLink: RousePhone {
 
     func delivered() async -> [DeliveredNotification] {
         guard let hooks = await hooks() else { return [] }
-        return hooks.screen().map { shown in
-            DeliveredNotification(
-                identifier: shown.identifier, object: shown.object.flatMap { MessageID(text: $0) },
-                conversation: shown.conversation.flatMap { ConversationID(text: $0) })
-        }
+        return hooks.screen().map { DeliveredNotification($0) }
     }
 
     func show(_ notice: AppNotice) async {
-        await hooks()?.showNotification(ScreenNotification(notice))
+        guard await hooks() != nil else { return }
+        await app?.show(notice, from: process)
     }
 
     func remove(identifier: String) async { await hooks()?.removeNotification(identifier) }

@@ -61,6 +61,8 @@ public struct DeviceAppHooks {
     /// The app needs no more run time.
     public var finished: () -> Void
     public var showNotification: (ScreenNotification) -> Void
+    /// In front the app was asked about a push, and this is shown of it.
+    public var presentNotification: (ScreenNotification) -> Void
     public var removeNotification: (_ identifier: String) -> Void
     /// What stands on the screen of this app, oldest first.
     public var screen: () -> [ScreenNotification]
@@ -73,6 +75,7 @@ public struct DeviceAppHooks {
     public init(
         finished: @escaping () -> Void,
         showNotification: @escaping (ScreenNotification) -> Void,
+        presentNotification: @escaping (ScreenNotification) -> Void = { _ in },
         removeNotification: @escaping (_ identifier: String) -> Void,
         screen: @escaping () -> [ScreenNotification],
         isLocked: @escaping () -> Bool = { false },
@@ -80,6 +83,7 @@ public struct DeviceAppHooks {
     ) {
         self.finished = finished
         self.showNotification = showNotification
+        self.presentNotification = presentNotification
         self.removeNotification = removeNotification
         self.screen = screen
         self.isLocked = isLocked
@@ -93,6 +97,10 @@ public struct DeviceAppHooks {
 public protocol DeviceApp: AnyObject {
     /// A push made it run in the background for so long.
     func run(wake: WakeID?, remainingMilliseconds: Milliseconds)
+    /// It comes with a notification service extension.
+    var hasExtension: Bool { get }
+    /// A push came while it is in front, with something to show: what of it, the app decides.
+    func willPresent(_ notification: ScreenNotification)
     /// A push came while it is in front.
     func notify(wake: WakeID?)
     func enterForeground()
@@ -137,6 +145,8 @@ public protocol DeviceApp: AnyObject {
 }
 
 extension DeviceApp {
+    public var hasExtension: Bool { false }
+    public func willPresent(_ notification: ScreenNotification) {}
     public func resignActive() {}
     public func unlocked() {}
 }

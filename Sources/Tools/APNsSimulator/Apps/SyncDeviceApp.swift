@@ -41,6 +41,8 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     private(set) var store: TableLocalStore?
     private(set) var hasNetwork = true
     private var isHeld = false
+    /// Its user sees it, or what lies over it.
+    private var isInFront = false
     /// The conversation that its user has come to by a tap.
     private(set) var place: ConversationID?
     /// A session is open.
@@ -73,6 +75,44 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
         began(lastTask, in: life, wake: wake, within: remainingMilliseconds)
     }
 
+    var hasExtension: Bool { true }
+
+    func willPresent(_ notification: ScreenNotification) {
+        guard let life else { return }
+        perform(in: life) { [self] rouse in
+            let shown = presented(notification, by: rouse.presents(.init(notification)))
+            guard life.process.state == .running, let shown else { return }
+            hooks.presentNotification(shown)
+        }
+    }
+
+    /// What the system shows of a notification that comes while the app is in front.
+    private func presented(
+        _ notification: ScreenNotification, by presentation: Presentation
+    ) -> ScreenNotification? {
+        switch presentation {
+        case .nothing: return nil
+        case .list:
+            var quiet = notification
+            quiet.look.quieten()
+            return quiet
+        case .all: return notification
+        }
+    }
+
+    /// The app shows one of its own; in front the system asks it about these, too.
+    nonisolated(nonsending) func show(_ notice: AppNotice, from process: AppProcess) async {
+        let notification = ScreenNotification(notice)
+        guard isInFront, let rouse = life?.rouse else {
+            return hooks.showNotification(notification)
+        }
+        let presentation = await rouse.presents(.init(notification))
+        guard process.state == .running,
+            let shown = presented(notification, by: presentation)
+        else { return }
+        hooks.showNotification(shown)
+    }
+
     func notify(wake: WakeID?) {
         guard let life else { return }
         lastTask += 1
@@ -99,6 +139,7 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
 
     func enterForeground() {
         let life = launch()
+        isInFront = true
         woken = []
         place = nil
         perform(in: life) { rouse in
@@ -128,11 +169,13 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     }
 
     func enterBackground(remainingMilliseconds: Milliseconds) {
+        isInFront = false
         guard let life else { return }
         perform(in: life) { await $0.scene(.background(remaining: remainingMilliseconds)) }
     }
 
     func suspend() {
+        isInFront = false
         woken = []
         guard let life, life.process.state == .running else { return }
         life.process.state = .leaving
@@ -143,6 +186,7 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     }
 
     func terminate() {
+        isInFront = false
         woken = []
         guard let life else { return }
         self.life = nil

@@ -10,7 +10,7 @@ final class DeviceHost {
     let topic: String
     let environment: APNsEnvironment
     private(set) var device: SimulatedDevice
-    var app: (any DeviceApp)?
+    var app: (any DeviceApp)? { didSet { device.hasExtension = app?.hasExtension ?? false } }
     private let now: () -> Timestamp
     private let log: (SimulatorEvent) -> Void
     /// The system kills the app as soon as an event of this kind has happened behind the front.
@@ -45,6 +45,9 @@ final class DeviceHost {
             finished: { [weak self] in self?.change { $0.finished(now: $1) } },
             showNotification: { [weak self] notification in
                 self?.change { $0.showLocal(notification, now: $1) }
+            },
+            presentNotification: { [weak self] notification in
+                self?.change { $0.present(notification, now: $1) }
             },
             removeNotification: { [weak self] identifier in
                 self?.change { $0.remove(identifier: identifier, now: $1) }
@@ -130,7 +133,9 @@ final class DeviceHost {
             tell(event)
             app?.run(
                 wake: wake.flatMap { WakeID(text: $0) }, remainingMilliseconds: remaining)
-        case .notify(let wake): app?.notify(wake: wake.flatMap { WakeID(text: $0) })
+        case .notify(let wake, let shows):
+            if let shows { app?.willPresent(shows) }
+            app?.notify(wake: wake.flatMap { WakeID(text: $0) })
         case .enterForeground: app?.enterForeground()
         case .resignActive: app?.resignActive()
         case .responded(let notification, let response, let callback):

@@ -74,11 +74,39 @@ extension NotificationLook {
         userInfo = Self.text(of: info)
     }
 
+    /// As a notification service extension has it, or the app's presentation, of what takes the
+    /// place of one that stands: nothing is heard, and nothing lights up.
+    mutating func quieten() {
+        sound = nil
+        interruptionLevel = "passive"
+        var info = information
+        var own = info["rouse"]?.members ?? [:]
+        own["q"] = .flag(true)
+        info["rouse"] = .object(own)
+        userInfo = Self.text(of: info)
+    }
+
+    fileprivate var isQuiet: Bool { information["rouse"]?["q"] == .flag(true) }
+
+    private var information: [String: JSONValue] {
+        (try? JSONDecoder().decode(JSONValue.self, from: Data(userInfo.utf8)))?.members ?? [:]
+    }
+
     private static func text(of info: [String: JSONValue]) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // What was read as JSON, or made of it, is JSON.
         return (try? encoder.encode(info)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+}
+
+extension DeliveredNotification {
+    /// As the system's list has it.
+    init(_ shown: ScreenNotification) {
+        self.init(
+            identifier: shown.identifier, object: shown.object.flatMap { MessageID(text: $0) },
+            conversation: shown.conversation.flatMap { ConversationID(text: $0) },
+            isQuiet: shown.look.isQuiet)
     }
 }
 

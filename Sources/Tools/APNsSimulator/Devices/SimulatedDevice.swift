@@ -1,5 +1,6 @@
 public import DeviceModel
 public import Model
+internal import RouseClient
 
 /// A notification on a device's screen.
 public struct ScreenNotification: Equatable, Codable, Sendable {
@@ -50,8 +51,9 @@ public enum DeviceAction: Equatable, Sendable {
     case resignActive
     /// What is kept for the apps can be read.
     case unlocked
-    /// A push came while the user sees the app.
-    case notify(wake: String?)
+    /// A push came while the user sees the app, which is asked what to show of it in front; `nil`:
+    /// there is nothing to show.
+    case notify(wake: String?, shows: ScreenNotification? = nil)
     /// The app left the front and may finish what it does.
     case enterBackground(remainingMilliseconds: Milliseconds)
     /// The app stops running and stays in memory.
@@ -78,6 +80,9 @@ public struct SimulatedDevice: Equatable, Sendable {
     public private(set) var phone = Phone()
     /// Budgets and run times.
     public var rules: DeviceRules
+    /// The app has a notification service extension, through which each alert with
+    /// `mutable-content` goes before it is shown.
+    public var hasExtension = false
     /// What the pushes say that the model still keeps, by handle.
     private var pushes: [UInt64: PushDelivery] = [:]
     /// What is on the screen, by the handle that the model has for it.
@@ -233,6 +238,19 @@ public struct SimulatedDevice: Equatable, Sendable {
         }
     }
 
+    /// The app in front has said that this push, which it was asked about, is to be shown.
+    public mutating func present(
+        _ notification: ScreenNotification, now: Timestamp
+    ) -> [DeviceAction] {
+        lastHandle += 1
+        let handle = lastHandle
+        texts[handle] = notification
+        let key = PhonePush.key(notification.identifier)
+        return change(now) {
+            _ = $0.present(handle: handle, identifier: key, rules: $1, into: &$2)
+        }
+    }
+
     /// The app, if it runs, takes one notification away by its identifier.
     public mutating func remove(identifier: String, now: Timestamp) -> [DeviceAction] {
         let key = PhonePush.key(identifier)
@@ -265,7 +283,10 @@ public struct SimulatedDevice: Equatable, Sendable {
             return pushes[handle].map { .received($0, callback, obstacle: obstacle) }
         case .run(let handle, let remaining, _):
             return .run(wake: pushes[handle]?.content.wake, remainingMilliseconds: remaining)
-        case .notify(let handle): return .notify(wake: pushes[handle]?.content.wake)
+        case .notify(let handle):
+            guard let push = pushes[handle] else { return .notify(wake: nil) }
+            let shows = push.content.showsAlert ? notification(push, now) : nil
+            return .notify(wake: push.content.wake, shows: shows)
         case .enterForeground: return .enterForeground
         case .resignActive: return .resignActive
         case .responded(let handle, let response, let callback):
@@ -295,11 +316,19 @@ public struct SimulatedDevice: Equatable, Sendable {
         _ push: PushDelivery, _ now: Timestamp
     ) -> ScreenNotification {
         if push.collapseID == nil { unnamed &+= 1 }
-        return ScreenNotification(
+        var shown = ScreenNotification(
             identifier: push.collapseID ?? "unnamed-\(unnamed)", title: push.content.title ?? "",
             body: push.content.body ?? "", threadID: push.content.threadID,
             shownAtMs: now.milliseconds, isLocal: false, object: push.content.object,
             conversation: push.content.conversation, look: push.content.look)
+        // The model has put it on the screen by now; what stood there is forgotten later.
+        let standing = texts.values.map { DeliveredNotification($0) }
+        if hasExtension, push.content.mutableContent,
+            RouseExtension.isRepeat(shown.identifier, among: standing)
+        {
+            shown.look.quieten()
+        }
+        return shown
     }
 
     /// Keeps what the model still refers to and nothing else, so that it is bounded as the model
