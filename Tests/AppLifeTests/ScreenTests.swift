@@ -73,8 +73,11 @@ import Wire
         for standing in [NotificationStanding.shows, .missing, .unknown] {
             #expect(system.life.presents(other, standing: standing) == .all)
             #expect(system.life.presents(nil, standing: standing) == .all)
-            #expect(system.life.presents(System.room, standing: standing) == .nothing)
         }
+        #expect(system.life.presents(System.room, standing: .shows) == .nothing)
+        // Its person may leave before it is here: then it stands in the list.
+        #expect(system.life.presents(System.room, standing: .missing) == .list)
+        #expect(system.life.presents(System.room, standing: .unknown) == .list)
         #expect(system.life.presents(other, standing: .over) == .nothing)
         #expect(system.life.presents(other, standing: .muted) == .nothing)
         // Covered, nobody sees it.
@@ -106,7 +109,7 @@ import Wire
         #expect(system.life.presents(nil, standing: .unknown) == .all)
         // An announcement that is here, and a message that comes.
         #expect(system.life.presents(nil, standing: .shows) == .nothing)
-        #expect(system.life.presents(System.room, standing: .missing) == .nothing)
+        #expect(system.life.presents(System.room, standing: .missing) == .list)
     }
 
     @Test("in front nothing is shown of what is on the screen, and everything else is")

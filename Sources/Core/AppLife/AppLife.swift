@@ -277,7 +277,9 @@ extension AppLife {
         case .muted: return .nothing
         // A campaign's, or the app's own: nothing on the screen tells of what is not in the feed.
         case .unknown where conversation == nil: return .all
-        case .shows, .missing, .unknown: return sees(conversation) ? .nothing : .all
+        case .shows: return sees(conversation) ? .nothing : .all
+        // Not here yet: who looks at the conversation may leave before it is.
+        case .missing, .unknown: return sees(conversation) ? .list : .all
         }
     }
 

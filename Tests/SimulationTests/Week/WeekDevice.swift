@@ -304,13 +304,16 @@ final class WeekDevice {
         guard let shown = phone.content(of: handle), !shown.text.isEmpty, let process else {
             return
         }
-        let isShown =
-            await process.rouse.presents(
-                DeliveredNotification(
-                    identifier: shown.identifier, object: shown.object,
-                    conversation: shown.conversation)) == .all
-        week.reached.count(isShown ? "an alert shown in front" : "an alert in front not shown")
-        if isShown { phone.present(handle, shown) }
+        let presentation = await process.rouse.presents(
+            DeliveredNotification(
+                identifier: shown.identifier, object: shown.object,
+                conversation: shown.conversation))
+        switch presentation {
+        case .all: week.reached.count("an alert shown in front")
+        case .list: week.reached.count("an alert in front listed")
+        case .nothing: week.reached.count("an alert in front not shown")
+        }
+        if presentation != .nothing { phone.present(handle, shown) }
     }
 
     private func comeToFront() async throws {
