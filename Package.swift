@@ -24,6 +24,11 @@ func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
         providers: [.apt([package])])
 }
 
+/// A library that the program loads itself, with the types of its headers.
+func loaded(_ name: String) -> Target {
+    .target(name: name, dependencies: ["CLibrary"], path: "Sources/System/\(name)")
+}
+
 /// For the client on a device: elsewhere it is not built, nor the C library below it.
 func onApple(_ name: String) -> Target.Dependency {
     .target(name: name, condition: .when(platforms: [.iOS, .macOS]))
@@ -105,10 +110,15 @@ let package = Package(
         system("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         system("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
-        system("CPostgres", pkgConfig: "libpq", apt: "libpq-dev"),
         system("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
-        system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
-        system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+        // Loaded when something needs them: each brings ten libraries more. Their headers are
+        // Debian's libpq-dev, libmicrohttpd-dev and libcurl4-openssl-dev.
+        loaded("CPostgres"),
+        loaded("CMicroHTTPD"),
+        loaded("CCurl"),
+        .target(
+            name: "CLibrary", path: "Sources/System/CLibrary",
+            linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
         // No library: the backend API's description, so that the server can tell it.
         .target(name: "CDescription", path: "Sources/System/CDescription"),
 

@@ -70,6 +70,8 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
     case system(call: String, code: Int32)
     /// The library could not start (no memory or descriptors).
     case library
+    /// libmicrohttpd cannot be loaded, in words.
+    case missing(String)
 
     public var description: String {
         switch self {
@@ -77,6 +79,7 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
         case .unknownHost(let host): "cannot resolve the host \(host)"
         case .system(let call, let code): "\(call) failed: \(String(cString: strerror(code)))"
         case .library: "the HTTP library did not start"
+        case .missing(let words): words
         }
     }
 }

@@ -62,6 +62,7 @@ public final class HTTPServer {
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         try limits.check()
+        try Self.load()
         let listening = try ListeningSocket.open(host: host, port: port)
         try self.init(
             listening: listening.descriptor, port: listening.port, limits: limits,
@@ -76,6 +77,7 @@ public final class HTTPServer {
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         try limits.check()
+        try Self.load()
         try self.init(
             listening: try ListeningSocket.open(path: path), port: 0, limits: limits,
             refusal: refusal, handler: handler)
@@ -89,10 +91,15 @@ public final class HTTPServer {
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         try limits.check()
+        try Self.load()
         let listening = try ListeningSocket.share(inherited)
         try self.init(
             listening: listening.descriptor, port: listening.port, limits: limits,
             refusal: refusal, handler: handler)
+    }
+
+    private static func load() throws(HTTPServerError) {
+        if let problem = rouse_mhd_load() { throw .missing(String(cString: problem)) }
     }
 
     private init(

@@ -25,8 +25,9 @@ public final class HTTPClient {
 
     private static let started: CURLcode = rouse_curl_start()
 
-    /// - Throws: the process has no descriptor or no memory left.
+    /// - Throws: the process has no descriptor or no memory left, or the system no libcurl.
     public init(_ options: HTTPClientOptions) throws(HTTPClientError) {
+        if let problem = rouse_curl_load() { throw .library(String(cString: problem)) }
         self.options = options
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         timerDescriptor = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
@@ -38,11 +39,11 @@ public final class HTTPClient {
         else {
             let code = errno
             closeDescriptors()
-            throw HTTPClientError(call: "epoll_create1 or timerfd_create", code: code)
+            throw .system(call: "epoll_create1 or timerfd_create", code: code)
         }
         guard Self.started == CURLE_OK, let multi = curl_multi_init() else {
             closeDescriptors()
-            throw HTTPClientError(call: "curl_multi_init", code: 0)
+            throw .system(call: "curl_multi_init", code: 0)
         }
         self.multi = multi
         let owner = Unmanaged.passUnretained(self).toOpaque()

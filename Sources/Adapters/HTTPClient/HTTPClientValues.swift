@@ -56,12 +56,19 @@ public enum HTTPPostFailure: String, Error, Equatable, Sendable {
     case answer = "the connection broke off"
 }
 
-/// The client cannot be made: the process has no descriptor or no memory left.
-public struct HTTPClientError: Error, Equatable, Sendable {
-    public let call: String
-    public let code: Int32
+/// Why a client cannot be made.
+public enum HTTPClientError: Error, Equatable, Sendable {
+    /// The process has no descriptor or no memory left; `code` is an errno, or 0.
+    case system(call: String, code: Int32)
+    /// libcurl cannot be loaded, in words.
+    case library(String)
 }
 
 extension HTTPClientError: CustomStringConvertible {
-    public var description: String { "\(call) failed (\(code))" }
+    public var description: String {
+        switch self {
+        case .system(let call, let code): "\(call) failed (\(code))"
+        case .library(let words): words
+        }
+    }
 }

@@ -33,6 +33,9 @@ extension PostgresOptions {
 
     private static func parsed(_ address: String) -> Result<[Keyword], Fault> {
         guard !address.utf8.contains(0) else { return .failure(Fault(text: "holds a zero byte")) }
+        if let problem = rouse_pg_load() {
+            return .failure(Fault(text: "cannot be read: \(String(cString: problem))"))
+        }
         var message: UnsafeMutablePointer<CChar>?
         guard let list = PQconninfoParse(address, &message) else {
             let said = message.map { String(cString: $0) } ?? "out of memory"

@@ -44,10 +44,11 @@ final class PostgresConnection {
     ///   - options: Keywords of libpq (PostgreSQL 15, 34.1.2) with their values; they stand above
     ///     those of `address`.
     ///   - isPatient: Waits for an answer for as long as the server is there.
-    /// - Throws: `.unavailable`: why nobody answers, or refuses.
+    /// - Throws: `.unavailable`: why nobody answers, or refuses, or that there is no libpq.
     init(
         _ address: String, options: [(String, String)], isPatient: Bool = false
     ) throws(StoreError) {
+        if let problem = rouse_pg_load() { throw .unavailable(String(cString: problem)) }
         silence = isPatient ? -1 : Self.silenceMax
         // `dbname` holds the address, which is taken apart; what follows it stands above it.
         let all = [("dbname", address)] + options

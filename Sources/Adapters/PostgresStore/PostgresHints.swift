@@ -89,6 +89,7 @@ public final class PostgresHints: Sendable {
     private var channel: String { "rouse_\(options.schema)" }
 
     private func connect() -> OpaquePointer? {
+        guard rouse_pg_load() == nil else { return nil }
         let keywords = [
             "dbname", "connect_timeout", "application_name", "keepalives_idle",
             "keepalives_interval", "keepalives_count", "tcp_user_timeout",
