@@ -63,12 +63,17 @@ func server(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
         swiftSettings: common)
 }
 
+/// For code that nobody waits for: smaller rather than faster. No target of a product for other
+/// packages may have it, which SwiftPM refuses.
+let small: SwiftSetting = .unsafeFlags(["-Osize"], .when(configuration: .release))
+
 func tool(
-    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [],
+    settings: [SwiftSetting] = [small]
 ) -> Target {
     .target(
         name: name, dependencies: dependencies, path: "Sources/Tools/\(name)", exclude: exclude,
-        swiftSettings: common)
+        swiftSettings: common + settings)
 }
 
 func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -91,6 +96,20 @@ let fuzz: Target =
     : .testTarget(
         name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
         exclude: ["corpus", "Driver", "api.dict"], swiftSettings: common)
+
+/// The released program without what nobody uses: names for libraries to find in it, which the
+/// static standard library asks for; the long form of the addresses in its tables (the short one
+/// needs glibc 2.36, which Debian 12 has); and what slim.ld leaves out. Flags like these forbid the
+/// use of a target in another package, so only the program's own may have them.
+let slim: LinkerSetting = {
+    let words = [
+        "-O2", "--no-export-dynamic", "-z", "pack-relative-relocs", "--no-eh-frame-hdr",
+        "-T", "\(Context.packageDirectory)/Sources/System/slim.ld",
+    ]
+    return .unsafeFlags(
+        ["-use-ld=lld"] + words.flatMap { ["-Xlinker", $0] },
+        .when(platforms: [.linux], configuration: .release))
+}()
 
 let package = Package(
     name: "rouse",
@@ -234,7 +253,7 @@ let package = Package(
             [
                 "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
                 "WorkingSet", "Wire", "Model",
-            ]),
+            ], settings: []),
         .executableTarget(
             name: "rouse",
             dependencies: [
@@ -242,7 +261,7 @@ let package = Package(
                 "Chat", "Client", "Telemetry", "EventLoop", "Crypto", "JSONTree",
                 "Model",
             ],
-            path: "Sources/Tools/rouse", swiftSettings: common),
+            path: "Sources/Tools/rouse", swiftSettings: common + [small], linkerSettings: [slim]),
 
         test("ModelTests", ["Model"]),
         test("WireTests", ["Wire", "Model"]),
