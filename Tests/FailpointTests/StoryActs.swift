@@ -170,8 +170,9 @@ extension Story {
         try tell("clara", .deviceSuspend)
         try tell("clara", .deviceForceQuit)
         for device in ["ben", "clara"] {
+            // An app that was frozen while it said good-bye leaves its socket behind.
             try waitServer(device, "asleep") {
-                $0.sessions.isEmpty && $0.reachability != "online"
+                $0.sessions.allSatisfy { $0.dormantAt != nil } && $0.reachability != "online"
             }
         }
         let third = try publish("third", to: Self.room)
