@@ -99,8 +99,8 @@ final class PostgresTransaction: FetchingTransaction {
         }
     }
 
-    /// Keys that one statement looks for.
-    private static let keysMax = 512
+    /// Keys that one statement looks for: a statement's time is that of all its locks.
+    private static let keysMax = 64
 
     /// The end of the reads from there on that one statement answers.
     private func endOfAlike(
@@ -279,7 +279,7 @@ final class PostgresTransaction: FetchingTransaction {
     private var pending: Pending?
 
     /// Rows that one statement writes, and so what waits here.
-    private static let rowsMax = 512
+    private static let rowsMax = 64
 
     private func hold(
         _ row: [ColumnValue], of table: Table, isInsert: Bool
