@@ -75,7 +75,27 @@ extension Call {
 
     /// By what it looks like: it may stand where nobody expects it, in a body that is refused.
     private static func isSecret(text: String) -> Bool {
-        text.contains("-----BEGIN") || ["whs_", "rk_", "rct_"].contains { text.hasPrefix($0) }
+        text.contains("-----") || ["whs_", "rk_", "rct_"].contains { text.hasPrefix($0) }
+            || longestRun(of: text) >= keyRun
+    }
+
+    /// No name, topic or address has so many letters and digits in a row; each line of a key that
+    /// was taken apart has.
+    private static let keyRun = 40
+
+    /// The longest run of what base64 is written in.
+    private static func longestRun(of text: String) -> Int {
+        var (run, longest) = (0, 0)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+                run += 1
+            default: run = 0
+            }
+            longest = max(longest, run)
+        }
+        return longest
     }
 
     private static func shown(_ text: String, _ place: String) -> String {
