@@ -145,7 +145,7 @@ extension PageReader {
     }
 
     /// Sessions that are counted, of all nodes together.
-    private static let sessionsMax = 20_000
+    private static let sessionsMax = 1_000
 
     /// Nodes that are there come first, so that those kept for their orders hide none.
     private func nodes(_ limits: RuleLimits) throws(StoreError) -> [NodeView] {
