@@ -37,10 +37,12 @@ public enum NewEpoch {
                 guard
                     case .restored(let users, let tokens) = try store.commit([request])
                         .first?.get().answer
-                else { throw .unavailable("the store refuses a new epoch") }
+                else { throw .conflict("the store refuses a new epoch") }
                 _ = try? store.commit([.administer(.settleAudit(number, status: 200))])
                 return Drawn(users: users, tokens: tokens)
             } catch {
+                // Of a commit whose answer was lost nobody knows what came: its row stays open.
+                if case .unavailable = error { throw error }
                 _ = try? store.commit([.administer(.settleAudit(number, status: 503))])
                 throw error
             }

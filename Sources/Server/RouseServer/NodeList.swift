@@ -75,31 +75,32 @@ public struct NodeList: Codable, Equatable, Sendable {
         let store = try place.asItIs.open()
         defer { store.close() }
         let note = AuditNote(actor: "command on the store", action: order.action)
-        var number: UInt64?
-        var result: Result<[NodeRecord], StoreError> = .success([])
-        for outcome in try store.commit([
-            .administer(.noteAudit(note)), .order(order.request),
-        ]) {
-            switch outcome.map(\.answer) {
-            case .success(.audited(let written)): number = written
-            case .success(.ordered(let concerned)): result = .success(concerned)
-            case .success: break
-            case .failure(let error): result = .failure(error)
-            }
-        }
-        let refusal = (try? result.get()).flatMap { order.request.refusal(of: $0) }
-        if let number {
-            let status: UInt64 =
-                switch (result, refusal) {
-                case (.failure, _): 503
-                case (_, .nobody): 404
-                case (_, .tooOld): 409
-                case (_, nil): 200
-                }
+        guard
+            case .audited(let number) = try store.commit([.administer(.noteAudit(note))])
+                .first?.get().answer
+        else { throw .unavailable("the audit log does not answer") }
+        func settle(_ status: UInt64) {
             // What was ordered stands whether or not this was written.
             _ = try? store.commit([.administer(.settleAudit(number, status: status))])
         }
-        return (try result.get(), refusal.map { words(of: $0, order) })
+        do throws(StoreError) {
+            guard
+                case .ordered(let concerned) = try store.commit([.order(order.request)])
+                    .first?.get().answer
+            else { throw .conflict("the store takes no orders to nodes") }
+            let refusal = order.request.refusal(of: concerned)
+            switch refusal {
+            case .nobody: settle(404)
+            case .tooOld: settle(409)
+            case nil: settle(200)
+            }
+            return (concerned, refusal.map { words(of: $0, order) })
+        } catch {
+            // Of a commit whose answer was lost nobody knows what came: its row stays open.
+            if case .unavailable = error { throw error }
+            settle(503)
+            throw error
+        }
     }
 
     private static func words(of refusal: NodeOrder.Refusal, _ order: Order) -> String {

@@ -92,9 +92,12 @@ extension Work {
 
     /// Writes down what nodes are to do; nobody waits for it.
     func order(_ order: NodeOrder) throws(RuleFailure) -> StoreAnswer {
+        // Those of the past first: one that comes back meanwhile is in both, not in neither.
+        let past = try nodesPast()
         let there = try nodesThere()
+        let boots = Set(there.map(\.boot))
         // Rows are waited for in the order of their keys.
-        let all = (there + (try nodesPast())).sorted {
+        let all = (there + past.filter { !boots.contains($0.boot) }).sorted {
             ($0.boot.high, $0.boot.low) < ($1.boot.high, $1.boot.low)
         }
         let surplus = Self.surplus(there)
