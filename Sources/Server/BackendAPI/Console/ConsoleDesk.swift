@@ -15,6 +15,8 @@ import Wire
 final class ConsoleDesk: Desk {
     static let cookieName = "rouse_console"
     static let csrfHeader = "x-rouse-csrf"
+    /// Of a page that looks by itself.
+    static let watchingHeader = "x-rouse-watching"
     private static let loginBytesMax = 1_024
 
     private let admin: CallDesk
@@ -225,7 +227,9 @@ final class ConsoleDesk: Desk {
     private func forward(
         _ request: HTTPRequest, _ respond: @escaping (HTTPResponse) -> Void
     ) throws(Problem) {
-        try admit(request, respond) { [unowned self] session throws(Problem) in
+        // A page that stays open keeps no session alive whose operator has gone.
+        let isWatching = request.method == "GET" && request.headers[Self.watchingHeader] != nil
+        try admit(request, counts: !isWatching, respond) { [unowned self] session throws(Problem) in
             if request.method != "GET", request.method != "HEAD" {
                 try request.checkChange(of: session)
                 guard session.role == .admin else {

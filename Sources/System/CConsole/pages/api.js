@@ -16,8 +16,9 @@ export class Refusal extends Error {
   }
 }
 
-async function send(method, address, body, once) {
+async function send(method, address, body, once, isWatching) {
   const headers = {};
+  if (isWatching) headers["x-rouse-watching"] = "1";
   if (once) headers["idempotency-key"] = once;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (session && method !== "GET") headers["x-rouse-csrf"] = session.csrf;
@@ -46,6 +47,8 @@ const path = (parts) => "/console/api/" + parts.map((part) => encodeURIComponent
 
 export const get = (parts, query) =>
   send("GET", path(parts) + (query ? "?" + new URLSearchParams(query) : ""));
+/** The same, of a page that looks by itself: nobody need be there, and the session may end. */
+export const watch = (parts) => send("GET", path(parts), undefined, undefined, true);
 /** With `once`, a key, a repetition has one effect. */
 export const post = (parts, body, once) => send("POST", path(parts), body, once);
 export const put = (parts, body) => send("PUT", path(parts), body);

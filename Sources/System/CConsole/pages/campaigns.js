@@ -139,7 +139,7 @@ async function one(target, app, id) {
     answer, sheet("Progress", bar), about);
   const timer = setInterval(async () => {
     if (over.includes(last)) return clearInterval(timer);
-    try { draw(await api.get(["apps", app, "campaigns", id])); } catch { /* The next look may succeed. */ }
+    try { draw(await api.watch(["apps", app, "campaigns", id])); } catch { /* The next look may succeed. */ }
     return undefined;
   }, 2000);
   return () => clearInterval(timer);

@@ -23,8 +23,8 @@ export async function show(target) {
       facts(Object.entries(phases).map(([phase, text]) => [badge(phase), text])),
     ]
     : h("p", {}, "One server has this store’s file to itself. Several share one in PostgreSQL.")));
-  const again = async () => {
-    const next = await api.get(["nodes"]);
+  const again = async (look = api.get) => {
+    const next = await look(["nodes"]);
     const at = document.activeElement?.dataset.order;
     draw(next);
     // Who is at a button stays there, or at what took its place.
@@ -55,7 +55,7 @@ export async function show(target) {
     if (isAsked || document.hidden || document.querySelector("dialog[open]")) return;
     isAsked = true;
     // What is refused is shown when something is asked for next.
-    try { await again(); } catch { /* The next turn comes. */ } finally { isAsked = false; }
+    try { await again(api.watch); } catch { /* The next turn comes. */ } finally { isAsked = false; }
   }, 4000);
   return () => clearInterval(timer);
 }
