@@ -134,6 +134,20 @@ private struct Letter: Sendable {
 }
 
 @Suite struct LoopThreadTests {
+    @Test("what was asked for before a loop's end is carried out, also as it stops")
+    func askedBeforeTheEnd() throws {
+        let thread = try LoopThread.start(name: "ending") { _ in }
+        let done = Latch()
+        // The turn that carries this out is the loop's last.
+        thread.perform { _ in
+            thread.perform { _ in done.arrive() }
+            thread.stop()
+        }
+        thread.join()
+        #expect(done.wait(seconds: 0))
+        #expect(!thread.perform { _ in })
+    }
+
     private struct Refused: Error, Equatable {}
 
     @Test func whatSetUpThrowsIsThrownByStart() {

@@ -54,6 +54,8 @@ public final class LoopThread: Sendable {
             opening.fill(.success((thread, value)))
             loop.updateNow()
             loop.run()
+            // What came while the loop stopped: whoever asked for it was told that it is done.
+            control.finish()
         } catch {
             opening.fill(.failure(error))
         }

@@ -50,6 +50,12 @@ public final class Mailbox<Message: Sendable>: @unchecked Sendable {
         wake.onWake?()
     }
 
+    /// Takes no more, and hands over what waits: of what post() took nothing is lost. On the loop.
+    public func finish() {
+        lock.withLock { isOpen = false }
+        deliver()
+    }
+
     /// How many messages wait now. From any thread; for metrics.
     public var count: Int { lock.withLock { waiting.count } }
 
