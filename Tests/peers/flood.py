@@ -5,7 +5,7 @@ below a stated figure, and others are served meanwhile. What it closed them with
 usage: flood.py --port P --ca FILE --app APP --key FILE --kid KID --api PORT --api-key KEY
                 --server PID [--host H]
 
-Prints `KIND CODE COUNT` for each kind: how many connections it must count with this reason.
+Prints `KIND CODES COUNT` for each kind: how many connections it must count with these reasons.
 """
 import os
 import socket
@@ -167,7 +167,9 @@ def main(given):
     while sessions(backend) > 1:
         assert time.monotonic() < log_end, f"{sessions(backend)} sessions are still open"
         time.sleep(0.5)
-    print("stopped", 5009, PEERS, flush=True)
+    # A slow machine publishes for so long that the first messages are overdue before the window
+    # is full.
+    print("stopped", "1003,5009", PEERS, flush=True)
     assert all(ended(peer) for peer in plain), "a connection without TLS was kept"
     print("no-TLS", "tls-deadline", PEERS, flush=True)
 

@@ -134,6 +134,13 @@ class Scene:
                 trust=os.path.abspath("tls/ca.pem"),
                 issuerKey=os.path.abspath("keys/issuer.pem"), issuerKid="dev")
             self.tell(cmd="device_open", device=user)
+        # Before its first session the server has no push token of a phone: what suspends one would
+        # wait for a push in vain.
+        end = time.monotonic() + PATIENCE
+        while "\nrouse_sessions_open 2\n" not in text_of(self):
+            if time.monotonic() > end:
+                raise Failure("the phones did not connect")
+            time.sleep(0.1)
         self.room = self.post("/v1/conversations", {"participants": ["anna", "ben"]})["id"]
 
     def configure(self, settings):
