@@ -8,6 +8,10 @@ final class Faults: Sendable {
     private nonisolated(unsafe) var nextFailure: StoreError?
     private nonisolated(unsafe) var readFailure: StoreError?
     private nonisolated(unsafe) var gate: (entered: Latch, open: Latch)?
+    private nonisolated(unsafe) var reads = 0
+
+    /// Queries so far.
+    var readCount: Int { lock.withLock { reads } }
 
     /// Every write fails so, from now on; `nil`: none.
     func failWrites(_ error: StoreError?) { lock.withLock { writeFailure = error } }
@@ -42,7 +46,11 @@ final class Faults: Sendable {
     }
 
     fileprivate func beforeRead() throws(StoreError) {
-        if let failure = lock.withLock({ readFailure }) { throw failure }
+        let failure = lock.withLock {
+            reads += 1
+            return readFailure
+        }
+        if let failure { throw failure }
     }
 }
 

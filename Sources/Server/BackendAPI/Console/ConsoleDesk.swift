@@ -10,8 +10,8 @@ import Wire
 /// The console's half of a desk: files, logins and what is live; what it does not know itself it
 /// hands to a desk of the admin API, once who asks is known and may. Loop-confined.
 ///
-/// Each request is looked up by its token in the store: a token that was revoked, on whichever
-/// node, opens nothing any more.
+/// Each request of a session is looked up by its token in the store: a token that was revoked, on
+/// whichever node, opens nothing any more. Logins, which anybody may send, share readings.
 final class ConsoleDesk: Desk {
     static let cookieName = "rouse_console"
     static let csrfHeader = "x-rouse-csrf"
@@ -23,32 +23,45 @@ final class ConsoleDesk: Desk {
     private var sessions: ConsoleSessions
     private let board: LiveBoard
     private let log: Log
+    /// The monotonic clock.
+    private let now: () -> UInt64
     private var gate = LoginGate()
+    private var lookup: TokenLookup?
+    private var turn: LoopTimer?
     private var client: StoreClient?
-    private var waiting: [UInt64: (Result<ConsoleTokenRecord?, StoreError>) -> Void] = [:]
-    private var isClosed = false
+    private var waiting: [UInt64: (Result<OperatorReading, StoreError>) -> Void] = [:]
 
     /// What waits for live numbers is not counted: it ends with the door.
-    var openCalls: Int { admin.openCalls + waiting.count }
+    var openCalls: Int { admin.openCalls + waiting.count + (lookup?.count ?? 0) }
 
     init(
-        loop: Loop, store: StoreService, surroundings: Surroundings, instruments: Instruments
+        loop: Loop, store: StoreService, surroundings: Surroundings, instruments: Instruments,
+        now: @escaping () -> UInt64 = SystemClock.monotonicMilliseconds
     ) {
         log = instruments.log
+        self.now = now
         sessions = ConsoleSessions()
         board = LiveBoard(loop: loop, metrics: surroundings.metrics)
         admin = CallDesk(
             loop: loop, table: Self.routes, store: store, surroundings: surroundings,
             instruments: instruments, isOneAtATime: true)
         client = store.client(on: loop) { [unowned self] in received($0) }
+        turn = loop.timer { [unowned self] in lookup?.go(now: instant) }
+        lookup = TokenLookup(
+            now: instant, read: { [unowned self] in readTokens($0) },
+            later: { [unowned self] in turn?.start(afterMilliseconds: $0) })
     }
+
+    private var instant: Instant { Instant(milliseconds: now()) }
 
     /// What the admin socket has, but for the making of console tokens.
     static let routes = BackendAPI.operatorRoutes
 
     func close() {
-        isClosed = true
         board.close()
+        turn?.close()
+        turn = nil
+        lookup?.close()
         client?.close()
         client = nil
         waiting = [:]
@@ -109,9 +122,8 @@ final class ConsoleDesk: Desk {
         _ respond: @escaping (HTTPResponse) -> Void,
         then: @escaping (ConsoleSession) throws(Problem) -> Void
     ) throws(Problem) {
-        let now = SystemClock.monotonicMilliseconds()
         guard let cookie = request.cookie(Self.cookieName),
-            let session = sessions.find(cookie, now: now, counts: counts)
+            let session = sessions.find(cookie, now: now(), counts: counts)
         else { throw .loggedOut }
         find(hash: session.tokenHash) { [unowned self] result in
             do throws(Problem) {
@@ -128,20 +140,44 @@ final class ConsoleDesk: Desk {
         }
     }
 
-    private func find(
-        hash: [UInt8], then: @escaping (Result<ConsoleTokenRecord?, StoreError>) -> Void
+    private func find(hash: [UInt8], then: @escaping TokenLookup.Found) {
+        ask(.consoleToken(hash: hash)) { result in
+            then(
+                result.map { reading in
+                    guard case .consoleToken(let token) = reading else { Self.mixedUp() }
+                    return token
+                })
+        }
+    }
+
+    private func readTokens(_ then: @escaping (TokenLookup.Tokens) -> Void) {
+        ask(.consoleTokens) { result in
+            then(
+                result.map { reading in
+                    guard case .consoleTokens(let tokens) = reading else { Self.mixedUp() }
+                    return tokens
+                })
+        }
+    }
+
+    private func ask(
+        _ query: OperatorQuery, then: @escaping (Result<OperatorReading, StoreError>) -> Void
     ) {
         guard let client else { return then(.failure(.unavailable("the server is stopping"))) }
-        waiting[client.read(.operators(.consoleToken(hash: hash)))] = then
+        waiting[client.read(.operators(query))] = then
     }
 
     private func received(_ reply: StoreReply) {
         guard let then = waiting.removeValue(forKey: reply.ticket) else { return }
         switch reply.result {
-        case .read(.operators(.consoleToken(let token))): then(.success(token))
+        case .read(.operators(let reading)): then(.success(reading))
         case .failed(let error): then(.failure(error))
-        case .read, .committed: preconditionFailure("another answer than was asked for")
+        case .read, .committed: Self.mixedUp()
         }
+    }
+
+    private static func mixedUp() -> Never {
+        preconditionFailure("another answer than was asked for")
     }
 
     private func session(
@@ -167,7 +203,8 @@ final class ConsoleDesk: Desk {
             throw .malformed("send {\"token\": \"\(ConsoleTokenRecord.secretPrefix)...\"} as JSON")
         }
         let secret = try StrictJSON.read(LoginBody.self, request.body).token
-        find(hash: Digest.sha256(Array(secret.utf8))) { [unowned self] result in
+        let hash = Digest.sha256(Array(secret.utf8))
+        lookup?.find(hash: hash, now: instant) { [unowned self] result in
             do throws(Problem) {
                 switch result {
                 case .success(let token?): respond(enter(token, request))
@@ -184,7 +221,7 @@ final class ConsoleDesk: Desk {
         gate.forgive(request.peerAddress)
         if let old = request.cookie(Self.cookieName) { sessions.end(old) }
         let (session, cookie) = sessions.open(
-            token, now: SystemClock.monotonicMilliseconds(),
+            token, now: now(),
             wall: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
         log.info(
             "console.login",
@@ -199,8 +236,7 @@ final class ConsoleDesk: Desk {
 
     private func wrongToken(_ request: HTTPRequest) -> Problem {
         log.limited(.warning, "console.refused", [LogField("address", request.peerAddress)])
-        let now = SystemClock.monotonicMilliseconds()
-        if let wait = gate.note(request.peerAddress, now: now) {
+        if let wait = gate.note(request.peerAddress, now: now()) {
             let seconds = (wait + 999) / 1_000
             return Problem(
                 .rateLimited, "this token is wrong, as many before it; try again in \(seconds) s"
