@@ -39,9 +39,14 @@ import Testing
         #expect(told.status == 202, "\(told.body)")
         #expect(try told.json["nodes"][0]["name"].string == "one")
         #expect(try row("one")["phase"].string == "draining")
+        #expect(try row("one")["drained_by"].string?.hasSuffix(" (anna)") == true)
+        #expect(
+            try row("one")["drains_since"].string
+                == admin.send("GET", "/console/api/audit?limit=1").json["changes"][0]["at"].string)
         #expect(try admin.send("POST", "/console/api/nodes/three/drain").status == 404)
         #expect(try server.admin("POST", "/nodes/one/resume").status == 202)
         #expect(try row("one")["phase"].string == "serving")
+        #expect(try row("one")["drains_since"].string == nil)
         #expect(try admin.send("POST", "/console/api/nodes/rebalance").status == 202)
         let log = try admin.send("GET", "/console/api/audit?limit=4").json["changes"]
         #expect(

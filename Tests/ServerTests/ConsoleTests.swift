@@ -75,14 +75,15 @@ import Testing
         .enabled(if: hasBrowser, "chromium is not installed"),
         .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
     func nodes() throws {
-        let settings = [
-            "store.postgres=\(try PostgresPeer.shared().address)", "store.schema=console_nodes",
-        ]
+        let (database, schema) = (try PostgresPeer.shared().address, "console_nodes")
+        let settings = ["store.postgres=\(database)", "store.schema=\(schema)"]
         let first = try RealServer(settings: settings + ["node.name=one", "console.port=0"])
         let second = try RealServer(settings: settings + ["node.name=two"], besides: first)
         defer { second.stop() }
         let tokens = try ["admin", "read-only"].map {
-            try first.rouse(["console", "token", "--role", $0, "--expires", "1h"])
+            try first.rouse([
+                "console", "token", "--role", $0, "--expires", "1h", "--label", "anna",
+            ])
         }
         let pictures = ProcessInfo.processInfo.environment["CONSOLE_PICTURES"]
         let visit = try first.runPeer(
@@ -90,7 +91,8 @@ import Testing
             [
                 "--console", "\(first.consolePort)", "--admin-token", tokens[0],
                 "--reader-token", tokens[1], "--second", "\(second.identifier)",
-                "--apis", "\(first.apiPort),\(second.apiPort)",
+                "--apis", "\(first.apiPort),\(second.apiPort)", "--database", database,
+                "--schema", schema,
             ] + (pictures.map { ["--pictures", $0] } ?? [])
                 + (Self.axe.map { ["--axe", $0] } ?? []))
         #expect(

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """An operator at the console of one of two nodes: both are seen, one is drained, goes on, stands
-still and is taken for gone, and comes back to its order.
+still, is silent and then taken for gone, comes back to its order, and ends.
 
 usage: console_nodes.py --console PORT --admin-token T --reader-token T --second PID --apis P,P
-    [--pictures DIR] [--axe FILE]
+    --database ADDRESS --schema NAME [--pictures DIR] [--axe FILE]
 """
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import time
 import urllib.error
@@ -41,6 +42,16 @@ class Nodes(Visit):
             time.sleep(0.2)
         raise Failure(f"/readyz of port {port} is not {status}")
 
+    def answered(self, name, phase, seconds=60):
+        """Waits until the server says so, sooner than the page asks for it."""
+        asked = f"""fetch("/console/api/nodes").then((answer) => answer.json()).then(({{ nodes }}) =>
+          nodes.some((one) => one.name === {name!r} && one.phase === {phase!r}))"""
+        end = time.monotonic() + seconds
+        while not self.browser.evaluate(asked):
+            if time.monotonic() > end:
+                raise Failure(f"{name} is not {phase}")
+            time.sleep(0.05)
+
     def look_everywhere(self, what):
         for where, size in (("desk", DESK), ("phone", PHONE)):
             self.browser.size(*size, is_phone=where == "phone")
@@ -49,10 +60,31 @@ class Nodes(Visit):
         self.browser.size(*DESK)
 
 
+class Held:
+    """Holds the row of a node, as another node does that looks at it."""
+
+    def __init__(self, database, schema, name):
+        self.words = ["psql", database, "-qAt", "-v", "ON_ERROR_STOP=1"]
+        self.row = f"SELECT 'held' FROM {schema}.node WHERE name = '{name}' FOR UPDATE;"
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(f"BEGIN;\n{self.row}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if line.strip() != "held":
+            raise Failure(f"the row is not held: {line}")
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
 def main():
     # `--api`, which every peer is given, is no short form of `--apis`.
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in ("console", "admin-token", "reader-token", "second", "apis"):
+    for name in ("console", "admin-token", "reader-token", "second", "apis", "database", "schema"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--pictures")
     parser.add_argument("--axe")
@@ -85,12 +117,18 @@ def main():
         visit.click("Drain it", "document.querySelector('dialog')")
         visit.says("two is told to drain.")
         visit.phase("two", "draining")
+        visit.says("to drain since")
+        visit.says("(anna)")
         visit.ready(apis[1], 503)
         visit.look_everywhere("draining")
 
         # The page follows by itself: nobody has to ask for it.
         os.kill(second, signal.SIGSTOP)
         try:
+            # Nobody takes it for gone as long as somebody else is at its row.
+            with Held(given.database, given.schema, "two"):
+                visit.phase("two", "silent")
+                visit.look_everywhere("silent")
             visit.phase("two", "gone")
             visit.look_everywhere("gone")
         finally:
@@ -105,6 +143,18 @@ def main():
         browser.wait("document.querySelector('dialog[open]')", "a question")
         visit.click("Rebalance them", "document.querySelector('dialog')")
         visit.says("told to send their surplus away")
+
+        # It says that it ends, and stands still before it has: the page has the time to show it.
+        os.kill(second, signal.SIGTERM)
+        visit.answered("two", "ending")
+        os.kill(second, signal.SIGSTOP)
+        try:
+            visit.phase("two", "ending")
+            visit.look_everywhere("ending")
+        finally:
+            os.kill(second, signal.SIGCONT)
+        browser.wait("![...document.querySelectorAll('tbody th')].some((one) => one.innerText === 'two')",
+                     "the end of two")
         visit.sound("the nodes")
     except Failure as failure:
         print(f"FAILED: {failure}; complaints: {browser.complaints}")

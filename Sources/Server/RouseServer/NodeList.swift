@@ -14,6 +14,11 @@ public struct NodeList: Codable, Equatable, Sendable {
         public var lastBeat: Date
         public var isThere: Bool
         public var isDraining: Bool
+        /// By the audit log; `nil`: it does not drain, or that does not know it any more.
+        public var drainsSince: Date?
+        public var drainedBy: String?
+        /// Its process ends.
+        public var isEnding: Bool
         /// `nil`: of a version that does not tell.
         public var version: String?
         /// Device connections with its last beat; `nil`: of a version that does not tell.
@@ -37,8 +42,12 @@ public struct NodeList: Codable, Equatable, Sendable {
             try place.read { snapshot throws(StoreError) in
                 let sessions = try snapshot.records(SessionRecord.self, Scan(limit: sessionsMax))
                 let counts = Dictionary(grouping: sessions, by: \.boot).mapValues(\.count)
-                list.nodes = try snapshot.records(NodeRecord.self, Scan(limit: 1_000)).map { row in
+                let rows = try snapshot.records(NodeRecord.self, Scan(limit: 1_000))
+                let drains = try DrainOrder.standing(in: snapshot, for: rows)
+                list.nodes = rows.map { row in
                     var node = node(row, now: now)
+                    node.drainsSince = drains[row.boot].map { date($0.at) }
+                    node.drainedBy = drains[row.boot]?.actor
                     node.sessions = counts[row.boot] ?? 0
                     node.hasMoreSessions = sessions.count == sessionsMax
                     return node
@@ -74,7 +83,7 @@ public struct NodeList: Codable, Equatable, Sendable {
     ) throws(StoreError) -> (rows: [NodeRecord], refusal: String?) {
         let store = try place.asItIs.open()
         defer { store.close() }
-        let note = AuditNote(actor: "command on the store", action: order.action)
+        let note = AuditNote(actor: "command on the store", action: order.request.action)
         guard
             case .audited(let number) = try store.commit([.administer(.noteAudit(note))])
                 .first?.get().answer
@@ -132,14 +141,6 @@ public struct NodeList: Codable, Equatable, Sendable {
             case .rebalance: nil
             }
         }
-
-        fileprivate var action: String {
-            switch self {
-            case .drain(let name): "POST /nodes/\(name)/drain"
-            case .resume(let name): "POST /nodes/\(name)/resume"
-            case .rebalance: "POST /nodes/rebalance"
-            }
-        }
     }
 
     private static func node(_ row: NodeRecord, now: Date) -> Node {
@@ -147,7 +148,8 @@ public struct NodeList: Codable, Equatable, Sendable {
             name: row.name, boot: "\(row.boot)", startedAt: date(row.startedAt),
             until: date(row.until), lastBeat: date(row.until) - lease,
             isThere: date(row.until) > now, isDraining: row.drains ?? false,
-            version: row.version, connections: row.connections.map { Int(clamping: $0) },
+            isEnding: row.ends ?? false, version: row.version,
+            connections: row.connections.map { Int(clamping: $0) },
             sessions: 0, hasMoreSessions: false, surplus: Int(clamping: row.surplus ?? 0))
     }
 

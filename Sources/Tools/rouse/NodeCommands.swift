@@ -106,11 +106,19 @@ extension Rouse {
         let place =
             !node.isThere
             ? "silent since \(node.lastBeat.formatted(.iso8601))"
-            : "\(node.isDraining ? "draining, " : "")there since "
-                + "\(node.startedAt.formatted(.iso8601)), last heard "
+            : "there since \(node.startedAt.formatted(.iso8601)), last heard "
                 + node.lastBeat.formatted(.iso8601)
-        return "\(node.name): \(place), \(node.connections.map { "\($0)" } ?? "?") connections, "
+        let connections = node.connections.map { "\($0)" } ?? "?"
+        return "\(node.name): \(doing(node))\(place), \(connections) connections, "
             + "\(node.sessions)\(node.hasMoreSessions ? " or more" : "") sessions, version "
             + "\(node.version ?? "?"), boot \(node.boot)"
+    }
+
+    /// What it is at besides serving, with a comma behind it.
+    private static func doing(_ node: NodeList.Node) -> String {
+        if node.isEnding { return "ending, " }
+        guard node.isDraining else { return "" }
+        guard let since = node.drainsSince, let actor = node.drainedBy else { return "draining, " }
+        return "draining since \(since.formatted(.iso8601)) by \(actor), "
     }
 }

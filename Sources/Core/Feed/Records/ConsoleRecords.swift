@@ -173,6 +173,8 @@ public struct NodeView: Equatable, Sendable {
     public var sessions: Int
     /// They are more than were counted.
     public var hasMoreSessions: Bool
+    /// Why it drains; `nil`: it does not, or the audit log does not know any more.
+    public var drain: DrainOrder?
 }
 
 /// A user as operators see one: what could explain that nothing comes.

@@ -152,6 +152,7 @@ extension PageReader {
         let index = "node_by_until"
         let rows = try snapshot.records(
             NodeRecord.self, Scan(index: index, descending: true, limit: limits.listRows))
+        let drains = try DrainOrder.standing(in: snapshot, for: rows)
         var left = Self.sessionsMax
         var views: [NodeView] = []
         for row in rows {
@@ -161,7 +162,7 @@ extension PageReader {
             views.append(
                 NodeView(
                     node: row, sessions: min(found.count, left),
-                    hasMoreSessions: found.count > left))
+                    hasMoreSessions: found.count > left, drain: drains[row.boot]))
             left -= min(found.count, left)
         }
         return views

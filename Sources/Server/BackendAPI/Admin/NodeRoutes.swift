@@ -93,6 +93,9 @@ struct NodeBody: Encodable {
     let isThere: Bool
     /// It is to have no devices, whether or not it is there.
     let isDraining: Bool
+    /// By the audit log; left out where that does not know it any more.
+    let drainsSince: String?
+    let drainedBy: String?
     /// Devices with its last beat, and the sessions that stand in the store.
     let connections: UInt64?
     let sessions: Int
@@ -114,6 +117,8 @@ struct NodeBody: Encodable {
         goneAt = record.isGone ? record.goneAt?.text : nil
         isThere = record.until > now
         isDraining = record.drains == true
+        drainsSince = view.drain?.at.text
+        drainedBy = view.drain?.actor
         phase = Self.phase(of: record, isThere: isThere)
         connections = record.connections
         sessions = view.sessions
