@@ -412,7 +412,8 @@ class Visit:
               choose.value = "Sh op";
               choose.dispatchEvent(new Event("change"));
             })()""")
-            browser.wait("document.querySelector('main').innerText.includes('of Sh op')",
+            browser.wait(f"document.documentElement.dataset.page === '{page}/Sh op'"
+                         " && document.querySelector('select[aria-label=App]').value === 'Sh op'",
                          f"{page} of the other app")
             self.says("This app has none")
         browser.evaluate("location.hash = '#/devices/Sh%20op/user/nobody'")

@@ -99,7 +99,7 @@ async function show() {
     const isIt = link.getAttribute("href") === `#/${page.name}`;
     if (isIt) {
       link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      link.scrollIntoView({ block: "nearest", inline: "center" });
     } else {
       link.removeAttribute("aria-current");
     }

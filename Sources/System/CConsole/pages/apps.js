@@ -72,12 +72,20 @@ async function one(target, name) {
       api.mayChange() && h("div", { class: "push acts-row" }, suspend(app, answer, again))),
     answer,
     h("div", { class: "grid" },
-      sheet("Policy", facts(policy.flatMap(([, fields]) => fields).map(([key, label]) =>
-        [label.replace(/, s$/, ""), label.endsWith(", s") ? duration(app[key]) : String(app[key])])
-        .concat([["Language", app.locale || "none"], ["Event kinds", app.event_kinds.join(", ") || "any"], ["Created", time(app.created_at)]])),
-      ),
+      h("section", { class: "sheet" }, h("h2", {}, "Policy"),
+        policy.map(([title, fields]) => [h("h3", {}, title), facts(fields.map((field) => shown(app, field))
+          .concat(title !== "Limits" ? [] : [["Language", app.locale || "none"], ["Event kinds", app.event_kinds.join(", ") || "any"], ["Created", time(app.created_at)]]))])),
       h("div", {}, keys(app, again), credentials(app), links(app))),
     api.mayChange() && change(app, again));
+}
+
+const units = { s: duration, h: (value) => duration(value * 3600), d: (value) => duration(value * 86400), "%": (value) => `${value} %` };
+
+/** A field of the policy as name and value: with its unit, and in words where 0 means something else. */
+function shown(app, [key, label, hint]) {
+  const [name, unit] = label.split(", ");
+  if (app[key] === 0 && hint?.startsWith("0: ")) return [name, hint.slice(3).replace(/\.$/, "")];
+  return [name, (units[unit] ?? String)(app[key])];
 }
 
 function suspend(app, answer, again) {

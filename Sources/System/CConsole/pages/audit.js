@@ -1,7 +1,7 @@
 // Who changed what; and who may in.
 
 import * as api from "./api.js";
-import { h, into, table, time, sheet, badge, carryOut, confirm, say } from "./dom.js";
+import { h, into, path, table, time, sheet, badge, carryOut, confirm, say } from "./dom.js";
 
 export async function show(target) {
   const [first, { tokens }] = await Promise.all([api.get(["audit"], { limit: 50 }), api.get(["console", "tokens"])]);
@@ -21,8 +21,8 @@ export async function show(target) {
   const draw = () => {
     into(place, table("Changes, newest first", [
       { name: "At", of: (one) => time(one.at) },
-      { name: "Who", of: (one) => one.address ? `${one.actor}, ${one.address}` : one.actor },
-      { name: "What", head: true, of: (one) => h("code", {}, one.action) },
+      { name: "Who", of: (one) => [one.actor, one.address && h("div", { class: "soft" }, one.address)] },
+      { name: "What", head: true, of: (one) => path(one.action) },
       { name: "With", of: (one) => one.detail ? h("span", { class: "mono soft" }, one.detail) : "–" },
       { name: "Answer", of: (one) => one.status ? badge(one.status < 300 ? "done" : `refused ${one.status}`) : badge("under way") },
     ], changes, "Nothing was changed yet."));

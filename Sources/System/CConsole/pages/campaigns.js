@@ -22,11 +22,11 @@ export async function show(target, [app, id]) {
 }
 
 export function appTabs(names, chosen, page) {
-  if (names.length < 2) return null;
+  if (names.length < 2) return h("span", { class: "soft" }, `of ${chosen}`);
   const choose = h("select", {
     "aria-label": "App", onchange: () => { location.hash = `#/${page}/${encodeURIComponent(choose.value)}`; },
   }, names.map((name) => h("option", { value: name, selected: name === chosen }, name)));
-  return h("div", {}, choose);
+  return h("div", { class: "of" }, h("span", { class: "soft" }, "of"), choose);
 }
 
 async function list(target, names, app) {
@@ -50,7 +50,7 @@ async function list(target, names, app) {
   };
   redraw();
   into(target,
-    h("div", { class: "head" }, h("h1", {}, "Campaigns"), h("span", { class: "soft" }, `of ${app}`), appTabs(names, app, "campaigns"),
+    h("div", { class: "head" }, h("h1", {}, "Campaigns"), appTabs(names, app, "campaigns"),
       api.mayChange() && h("a", { class: "button main push", href: `#/campaigns/${name}/new` }, "New campaign")),
     sheet(null, place, answer, h("div", { class: "acts-row" }, more)));
 }
@@ -77,7 +77,7 @@ function progress(one) {
       { name: "cancelled", count: at.cancelled, tone: "warn" },
     ]),
     facts([
-      ["Audience", `${number(at.audience)}${at.is_complete ? "" : " so far"}, of ${number(at.seen)} devices looked at`],
+      ["Audience", `${number(at.audience)}${at.is_complete || over.includes(one.state) ? "" : " so far"}, of ${number(at.seen)} devices looked at`],
       ["Left out", omitted(at.left_out)],
       ["Canary", one.canary ? `${number(at.canary.accepted)} accepted, ${number(at.canary.refused)} refused, of ${number(at.canary.devices)} devices` : "none"],
       ["Latest answers", at.latest_answers ? `${at.latest_rejections} of ${at.latest_answers} refused` : undefined],

@@ -134,9 +134,9 @@ function moment(wake) {
   const kinds = { wake: "Silent wake", silent: "Silent wake", alert: "Alert", badge: "Badge", campaign: "Campaign", probe: "Probe" };
   const steps = [];
   const after = (text, name) => { if (text) steps.push(`${name} ${between(Math.max(0, new Date(text) - new Date(wake.sent_at)))} later`); };
-  after(wake.accepted_at, "accepted");
-  after(wake.connected_at, "connected");
-  after(wake.synced_at, "synced");
+  after(wake.accepted_at, "APNs took it");
+  after(wake.connected_at, "it connected");
+  after(wake.synced_at, "it had synced");
   if (wake.reason) steps.push(`APNs: ${wake.status} ${wake.reason}`);
   return {
     at: wake.sent_at, title: `${kinds[wake.kind] ?? wake.kind}: ${wake.outcome}`, text: steps.join(", "),

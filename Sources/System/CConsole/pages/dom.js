@@ -34,13 +34,20 @@ export function say(text) {
   setTimeout(() => { said.textContent = text; }, 50);
 }
 
-const stamp = new Intl.DateTimeFormat(undefined, {
-  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
-});
+const parts = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const stamp = new Intl.DateTimeFormat(undefined, parts);
+const stampOfYear = new Intl.DateTimeFormat(undefined, { year: "numeric", ...parts });
+/** With its year where that is not this one. */
+const told = (date) => (date.getFullYear() === new Date().getFullYear() ? stamp : stampOfYear).format(date);
 
 /** A moment as the reader's own clock shows it, with the server's words behind it. */
 export const time = (text) =>
-  text ? h("time", { datetime: text, title: text }, stamp.format(new Date(text))) : "–";
+  text ? h("time", { datetime: text, title: text }, told(new Date(text))) : "–";
+
+/** A path that breaks where it has its slashes. */
+export const path = (text) =>
+  h("code", { class: "path" }, text.split("/").flatMap((part, index) => index ? ["/", h("wbr"), part] : [part]));
+
 
 export const number = (value) => value === undefined || value === null ? "–" : value.toLocaleString();
 
@@ -85,13 +92,15 @@ export function table(caption, columns, rows, empty) {
     h("thead", {}, h("tr", {}, columns.map((column) =>
       h("th", { scope: "col", class: column.numeric ? "num" : undefined },
         column.acts ? h("span", { class: "unseen" }, column.name) : column.name)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((column) =>
-      column.head
-        ? h("th", { scope: "row" }, column.of(row))
-        : h("td", {
-          class: column.acts ? "acts" : column.numeric ? "num" : undefined,
-          "data-name": column.acts ? undefined : column.name,
-        }, column.of(row))))))));
+    h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((column) => cell(column, column.of(row))))))));
+}
+
+function cell(column, value) {
+  if (column.head) return h("th", { scope: "row" }, value);
+  if (column.acts) return h("td", { class: "acts" }, value);
+  // A card has no line for what is not there.
+  const names = [column.numeric && "num", value === "–" && "none"].filter(Boolean);
+  return h("td", { class: names.join(" ") || undefined, "data-name": column.name }, value);
 }
 
 let fieldNumber = 0;

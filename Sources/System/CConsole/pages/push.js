@@ -77,7 +77,7 @@ function card(one, again) {
     now && table(`Connections of ${name}`, [
       { name: "Class", head: true, of: (lane) => lane.name },
       { name: "Connections", numeric: true, of: (lane) => lane.connections },
-      { name: "Streams", numeric: true, of: (lane) => `${lane.streams_open} of ${lane.streams_allowed}` },
+      { name: "Streams", numeric: true, of: (lane) => lane.connections ? `${lane.streams_open} of ${lane.streams_allowed}` : "–" },
       { name: "Waiting", numeric: true, of: (lane) => lane.waiting },
     ], now.lanes, "It has no connection yet."),
     answer, api.mayChange() && h("div", { class: "acts-row" }, examine, remove));

@@ -54,7 +54,7 @@ async function list(target, names, app, prefix) {
   }, h("div", { class: "fields" }, field("prefix", "Name, or how it begins", { value: prefix, hint: "As the backend names the user; capital letters count." })),
   h("div", { class: "acts-row" }, h("button", { class: "main", type: "submit" }, "Find")));
   into(target,
-    h("div", { class: "head" }, h("h1", {}, "Users"), h("span", { class: "soft" }, `of ${app}`), appTabs(names, app, "users")),
+    h("div", { class: "head" }, h("h1", {}, "Users"), appTabs(names, app, "users")),
     sheet(null, form), sheet(prefix ? `Users whose names begin with ${prefix}` : "Users, by name", place, answer, h("div", { class: "acts-row" }, more)));
 }
 

@@ -23,7 +23,7 @@ async function list(target, names, app, said) {
   const { webhooks } = await api.get(["apps", app, "webhooks"]);
   const again = (box) => list(target, names, app, box);
   into(target,
-    h("div", { class: "head" }, h("h1", {}, "Webhooks"), h("span", { class: "soft" }, `of ${app}`), appTabs(names, app, "webhooks")),
+    h("div", { class: "head" }, h("h1", {}, "Webhooks"), appTabs(names, app, "webhooks")),
     said ?? "",
     webhooks.length ? h("div", { class: "grid" }, webhooks.map((one) => card(app, one, again))) : sheet(null, h("p", { class: "empty" }, "This app has none.")),
     api.mayChange() ? create(app, again) : "");
