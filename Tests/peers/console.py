@@ -153,6 +153,10 @@ class Visit:
         for script, what in ((STRUCTURE, "structure"), (CONTRAST, "contrast"), (WIDE, "too wide")):
             found = self.browser.evaluate(script)
             self.expect(not found, f"{name} {where}: {what}: {found}")
+        if where == "desk":
+            cut = self.browser.evaluate("[...document.querySelectorAll('.scroll')].filter("
+                                        "(one) => one.scrollWidth > one.clientWidth).length")
+            self.expect(not cut, f"{name} {where}: {cut} tables are cut")
         if self.axe:
             if not self.browser.evaluate("typeof axe === 'object'"):
                 self.browser.evaluate(self.axe + "; true")
