@@ -23,7 +23,8 @@ GENERATORS = {
     "typescript": ("typescript-fetch", {}),
     "go": ("go", {"packageName": "rouse", "withGoMod": "false"}),
     "swift": ("swift6", {"projectName": "Rouse"}),
-    "kotlin": ("kotlin", {"packageName": "rouse"}),
+    "kotlin": ("kotlin", {
+        "packageName": "rouse", "library": "jvm-vertx", "serializationLibrary": "gson"}),
 }
 
 
