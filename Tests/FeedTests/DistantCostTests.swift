@@ -152,7 +152,7 @@ import Wire
 
     /// Expects what nobody reads, and reads before it is locked what is.
     private static let wrong = ReadPlan(rounds: 3) { request, hints in
-        guard case .publish(let app, let publication, _) = request,
+        guard case .change(let app, .publish(let publication), _) = request,
             let id = publication.message.conversation
         else { return }
         let nobody: [ColumnValue] = [.app(app), .text("nobody")]

@@ -48,17 +48,7 @@ extension Operation {
         case .endSession: self = .endSession
         case .abandonSession: self = .abandon
         case .reauthenticate: self = .reauthenticate
-        case .createConversation: self = .backendCreate
-        case .addParticipants: self = .backendAdd
-        case .publish(_, let publication, _):
-            self = publication.sender.isEmpty ? .publish : .publishAs
-        case .removeParticipants: self = .backendRemove
-        case .editMessage: self = .backendEdit
-        case .deleteMessage: self = .backendDelete
-        case .deleteConversation: self = .backendEnd
-        case .changeMetadata: self = .backendMetadata
-        case .announce: self = .announce
-        case .deleteUser: self = .deleteUser
+        case .change(_, let change, _): self.init(change)
         case .administer(let request): self.init(request)
         case .webhooks(let request): self.init(request)
         case .schedules(let request): self.init(request)
@@ -78,6 +68,22 @@ extension Operation {
         case .keepAlive, .rested: self = .keepAlive
         case .beat: self = .beat
         case .order: self = .order
+        }
+    }
+
+    private init(_ change: Change) {
+        switch change {
+        case .createConversation: self = .backendCreate
+        case .addParticipants: self = .backendAdd
+        case .publish(let publication):
+            self = publication.sender.isEmpty ? .publish : .publishAs
+        case .removeParticipants: self = .backendRemove
+        case .editMessage: self = .backendEdit
+        case .deleteMessage: self = .backendDelete
+        case .deleteConversation: self = .backendEnd
+        case .changeMetadata: self = .backendMetadata
+        case .announce: self = .announce
+        case .deleteUser: self = .deleteUser
         }
     }
 

@@ -101,11 +101,11 @@ extension Sabotage {
     fileprivate func concerns(_ request: StoreRequest) -> Bool {
         switch request {
         case .sweepWakes: self == .sweepWritesNoWake
-        case .publish:
+        case .change(_, .publish, _):
             [.publishWritesNoWake, .unreadIsMiscounted, .timedAlertIsLost, .timedAlertIsEarly]
                 .contains(self)
-        case .deleteMessage: self == .deletionIsForgotten
-        case .editMessage, .mutate: self == .editIsForgotten
+        case .change(_, .deleteMessage, _): self == .deletionIsForgotten
+        case .change(_, .editMessage, _), .mutate: self == .editIsForgotten
         case .acknowledge, .openSession:
             [
                 .badgeIsForgotten, .helloIsForgotten, .iconIsTakenForKnown, .newTokenRests,
@@ -239,10 +239,10 @@ extension WakeModel {
 
     private func undo(after request: StoreRequest, _ before: Rows) throws {
         switch request {
-        case .sweepWakes, .publish: try forgetOwed(request, before)
-        case .deleteMessage(_, let id, _) where sabotage == .deletionIsForgotten:
+        case .sweepWakes, .change(_, .publish, _): try forgetOwed(request, before)
+        case .change(_, .deleteMessage(let id?), _) where sabotage == .deletionIsForgotten:
             try undelete(id, before)
-        case .editMessage, .mutate: try stayBelow(before)
+        case .change(_, .editMessage, _), .mutate: try stayBelow(before)
         case .acknowledge, .openSession: try forgetStanding(request, before)
         case .claimPushes: try forgetClaim()
         case .finishPush(let finish): try forgetAnswer(finish, before)
@@ -252,20 +252,20 @@ extension WakeModel {
 
     private func forgetOwed(_ request: StoreRequest, _ before: Rows) throws {
         switch (sabotage, request) {
-        case (.sweepWritesNoWake, .sweepWakes), (.publishWritesNoWake, .publish):
+        case (.sweepWritesNoWake, .sweepWakes), (.publishWritesNoWake, .change(_, .publish, _)):
             for row in try world.all(WakeRecord.self) where row.phase == .due {
                 let old = before.wake(like: row)
                 guard old.map({ $0.phase == .none }) ?? true else { continue }
                 if let old { try put([old]) } else { try delete([row]) }
             }
-        case (.unreadIsMiscounted, .publish):
+        case (.unreadIsMiscounted, .change(_, .publish, _)):
             for var row in try world.unread() where row.unread == 3 {
                 row.unread = 4
                 try put([row])
             }
-        case (.timedAlertIsLost, .publish):
+        case (.timedAlertIsLost, .change(_, .publish, _)):
             try delete(try world.all(AlertRecord.self).filter { $0.phase == .delayed })
-        case (.timedAlertIsEarly, .publish):
+        case (.timedAlertIsEarly, .change(_, .publish, _)):
             for var alert in try world.all(AlertRecord.self) where alert.phase == .delayed {
                 alert.moment = alert.moment.map { $0 - min(60_000, $0.milliseconds) }
                 try put([alert])

@@ -15,19 +15,8 @@ public enum StoreRequest: Equatable, Sendable {
     /// AUTHENTICATE on an open session.
     case reauthenticate(Reauthenticate)
 
-    case createConversation(app: AppID, CreateConversation, idempotency: Idempotency?)
-    case addParticipants(app: AppID, AddParticipants, idempotency: Idempotency?)
-    case publish(app: AppID, Publication, idempotency: Idempotency?)
-    case removeParticipants(app: AppID, RemoveParticipants, idempotency: Idempotency?)
-    case editMessage(app: AppID, EditMessage, idempotency: Idempotency?)
-    /// For everyone.
-    case deleteMessage(app: AppID, MessageID, idempotency: Idempotency?)
-    /// For everyone.
-    case deleteConversation(app: AppID, ConversationID, idempotency: Idempotency?)
-    case changeMetadata(app: AppID, ChangeMetadata, idempotency: Idempotency?)
-    case announce(app: AppID, Announcement, idempotency: Idempotency?)
-    /// Decides it; `continueDeletions` carries it out.
-    case deleteUser(app: AppID, UserID, idempotency: Idempotency?)
+    /// By a backend; one key has one effect and one answer (P2).
+    case change(app: AppID, Change, idempotency: Idempotency?)
 
     case administer(Administration)
     case webhooks(WebhookRequest)
@@ -261,18 +250,6 @@ public struct AbandonSession: Equatable, Sendable {
         self.boot = boot
         self.connectedAt = connectedAt
         self.expectedWithin = expectedWithin
-    }
-}
-
-/// An Idempotency-Key and the request it stands for.
-public struct Idempotency: Equatable, Sendable {
-    public var key: String
-    /// SHA-256 of method, path and body.
-    public var requestHash: [UInt8]
-
-    public init(key: String, requestHash: [UInt8]) {
-        self.key = key
-        self.requestHash = requestHash
     }
 }
 

@@ -91,21 +91,12 @@ extension StoreRequest {
         case .mutate(let request): request.mutation.commitKinds
         case .endSession, .abandonSession: [.endSession]
         case .reauthenticate: [.reauthenticate]
-        case .createConversation: [.createConversation]
-        case .addParticipants: [.addParticipants]
-        case .publish: [.publish]
-        case .removeParticipants: [.removeParticipants]
-        case .editMessage: [.editMessage]
-        case .deleteMessage: [.deleteMessage]
-        case .deleteConversation: [.deleteConversation]
+        case .change(_, let change, _): [change.commitKind]
         case .webhooks(let request): request.commitKinds
         case .schedules(.add): [.schedule]
         case .schedules(.cancel): [.cancelScheduled]
         case .schedules(.publishDue): [.publishScheduled]
         case .campaigns(let request): [request.commitKind]
-        case .changeMetadata: [.changeMetadata]
-        case .announce: [.announce]
-        case .deleteUser: [.deleteUser]
         case .continueDeletions: [.userDeletion]
         case .administer(let request): request.commitKind.map { [$0] } ?? []
         case .continueFanOut: [.fanOut]
@@ -118,6 +109,23 @@ extension StoreRequest {
         case .keepProviderToken: [.providerToken]
         // One that was lost is drawn anew.
         case .keepTicketKeys: []
+        }
+    }
+}
+
+extension Change {
+    fileprivate var commitKind: Failpoint.CommitKind {
+        switch self {
+        case .createConversation: .createConversation
+        case .addParticipants: .addParticipants
+        case .publish: .publish
+        case .removeParticipants: .removeParticipants
+        case .editMessage: .editMessage
+        case .deleteMessage: .deleteMessage
+        case .deleteConversation: .deleteConversation
+        case .changeMetadata: .changeMetadata
+        case .announce: .announce
+        case .deleteUser: .deleteUser
         }
     }
 }

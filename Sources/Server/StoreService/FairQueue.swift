@@ -104,16 +104,7 @@ extension StoreRequest {
         case .endSession(let request): request.session.app
         case .abandonSession(let request): request.app
         case .reauthenticate(let request): request.session.app
-        case .createConversation(let app, _, _): app
-        case .addParticipants(let app, _, _): app
-        case .publish(let app, _, _): app
-        case .removeParticipants(let app, _, _): app
-        case .editMessage(let app, _, _): app
-        case .deleteMessage(let app, _, _): app
-        case .deleteConversation(let app, _, _): app
-        case .changeMetadata(let app, _, _): app
-        case .announce(let app, _, _): app
-        case .deleteUser(let app, _, _): app
+        case .change(let app, _, _): app
         case .webhooks(let request): request.app
         case .schedules(let request): request.app
         case .campaigns(let request): request.app

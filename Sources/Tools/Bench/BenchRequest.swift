@@ -38,16 +38,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .endSession: self = .endSession
         case .abandonSession: self = .abandonSession
         case .reauthenticate: self = .reauthenticate
-        case .createConversation: self = .createConversation
-        case .addParticipants: self = .addParticipants
-        case .publish: self = .publish
-        case .removeParticipants: self = .removeParticipants
-        case .editMessage: self = .editMessage
-        case .deleteMessage: self = .deleteMessage
-        case .deleteConversation: self = .deleteConversation
-        case .changeMetadata: self = .changeMetadata
-        case .announce: self = .announce
-        case .deleteUser: self = .deleteUser
+        case .change(_, let change, _): self.init(change)
         case .administer(let request): self.init(request)
         case .webhooks(let request): self.init(request)
         case .schedules(let request): self.init(request)
@@ -67,6 +58,21 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .keepAlive, .rested: self = .keepAlive
         case .beat: self = .beat
         case .order: self = .order
+        }
+    }
+
+    private init(_ change: Change) {
+        switch change {
+        case .createConversation: self = .createConversation
+        case .addParticipants: self = .addParticipants
+        case .publish: self = .publish
+        case .removeParticipants: self = .removeParticipants
+        case .editMessage: self = .editMessage
+        case .deleteMessage: self = .deleteMessage
+        case .deleteConversation: self = .deleteConversation
+        case .changeMetadata: self = .changeMetadata
+        case .announce: self = .announce
+        case .deleteUser: self = .deleteUser
         }
     }
 

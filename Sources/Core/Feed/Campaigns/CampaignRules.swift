@@ -19,7 +19,7 @@ extension Work {
                 try self.tag(change)
                 return .done
             }
-        case .advance: preconditionFailure("\(request) takes steps of its own")
+        case .advance(let devices): return try advanceCampaigns(devices: devices)
         }
     }
 

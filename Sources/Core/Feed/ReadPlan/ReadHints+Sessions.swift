@@ -151,13 +151,8 @@ extension ReadHints {
     func mutation(_ mutation: Mutation, _ session: SessionKey) {
         self.session(session)
         record(MutationRecord.self, session.deviceKey + [.unsigned(mutation.number)])
-        switch mutation.operation {
-        case .sendMessage(let request):
-            sending(session.app, request, from: session.user.name)
-        case .editMessage(let request): messageChange(session.app, request.message)
-        case .deleteMessage(let request) where request.forEveryone:
-            messageChange(session.app, request.message)
-        default: break
+        if case .shared(let change) = mutation.operation?.change(by: session.user) {
+            expect(change, in: session.app)
         }
     }
 

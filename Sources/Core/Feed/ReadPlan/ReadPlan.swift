@@ -50,9 +50,9 @@ struct ReadHints {
     /// Requests of other kinds find out for themselves.
     func expect(_ request: StoreRequest) {
         switch request {
-        case .publish(let app, let publication, let idempotency):
+        case .change(let app, let change, let idempotency):
             once(app, idempotency)
-            sending(app, publication.message, from: publication.sender)
+            expect(change, in: app)
         case .mutate(let request): mutation(request.mutation, request.session)
         case .openSession(let request): openSession(request)
         case .sync(let request):
@@ -63,13 +63,22 @@ struct ReadHints {
         case .changeAppState(let request): session(request.session)
         case .continueFanOut: fanOutTurn()
         case .coalesceReceipts(let users): receiptTurn(users: users)
-        case .editMessage(let app, let edit, let idempotency):
-            once(app, idempotency)
-            messageChange(app, edit.message)
-        case .deleteMessage(let app, let id, let idempotency):
-            once(app, idempotency)
-            messageChange(app, id)
-        default: break
+        case .abandonSession, .reauthenticate, .administer, .webhooks, .schedules, .campaigns,
+            .continueDeletions, .enforceRetention, .start, .restore, .claimPushes, .finishPush,
+            .keepProviderToken, .keepTicketKeys, .sweepWakes, .keepAlive, .rested, .beat, .order:
+            break
+        }
+    }
+
+    func expect(_ change: Change, in app: AppID) {
+        switch change {
+        case .publish(let publication):
+            sending(app, publication.message, from: publication.sender)
+        case .editMessage(let edit): messageChange(app, edit.message)
+        case .deleteMessage(let id): messageChange(app, id)
+        case .createConversation, .addParticipants, .removeParticipants, .deleteConversation,
+            .changeMetadata, .announce, .deleteUser:
+            break
         }
     }
 }

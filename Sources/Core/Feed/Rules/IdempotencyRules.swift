@@ -3,10 +3,19 @@ import Wake
 import Wire
 
 extension Work {
-    /// Carries out a backend's request, or gives the answer its key was given before (P2).
+    /// Carries out a backend's request in one step, or gives the answer its key was given before
+    /// (P2).
     ///
     /// A refusal had no effect and is not kept: the same key may be tried again.
     func once(
+        _ app: AppID, _ idempotency: Idempotency?, _ body: () throws(RuleFailure) -> StoreAnswer
+    ) throws(RuleFailure) -> StoreAnswer {
+        try step { () throws(RuleFailure) in
+            try self.answer(app, idempotency, body)
+        }
+    }
+
+    private func answer(
         _ app: AppID, _ idempotency: Idempotency?, _ body: () throws(RuleFailure) -> StoreAnswer
     ) throws(RuleFailure) -> StoreAnswer {
         guard try record(AppRecord.self, [.app(app)]) != nil else {

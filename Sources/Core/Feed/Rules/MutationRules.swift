@@ -98,38 +98,19 @@ extension Work {
     private func carryOut(
         _ mutation: Mutation, _ session: SessionKey
     ) throws(RuleFailure) -> MutationEffect {
-        let actor = Actor.user(session.user)
-        switch mutation.operation {
-        case .createConversation(let request):
-            let made = try createConversation(session.app, request, by: actor)
-            return MutationEffect(object: made.conversation.bytes)
-        case .addParticipants(let request):
-            _ = try addParticipants(session.app, request, by: actor)
-        case .sendMessage(let request):
-            let message = try sendMessage(
-                session.app, request, from: session.user.name, by: actor)
-            return MutationEffect(position: message.position)
+        switch mutation.operation?.change(by: session.user) {
+        case .shared(let change):
+            return MutationEffect(
+                try carryOut(change, in: session.app, by: .user(session.user)))
+        case .hideMessage(let message): try hideMessage(session.app, message, of: session.user)
+        case .clearConversation(let conversation):
+            try clearConversation(session.app, conversation, of: session.user)
+        case .mute(let request): try muteConversation(request, session)
+        case .block(let request): try blockUser(request, session)
         case .forgetDevice:
             var device = try lockDevice(session)
             try forget(&device)
-        case .changeMetadata(let request):
-            _ = try changeMetadata(session.app, request, by: actor)
-        case .muteConversation(let request): try muteConversation(request, session)
-        case .blockUser(let request): try blockUser(request, session)
-        case .removeParticipants(let request):
-            _ = try removeParticipants(session.app, request, by: actor)
-        case .editMessage(let request):
-            _ = try editMessage(session.app, request, by: actor)
-        case .deleteMessage(let request) where request.forEveryone:
-            try deleteMessage(session.app, request.message, by: actor)
-        case .deleteMessage(let request):
-            try hideMessage(session.app, request.message, of: session.user)
-        case .deleteConversation(let request) where request.forEveryone:
-            try deleteConversation(session.app, request.conversation, by: actor)
-        case .deleteConversation(let request):
-            try clearConversation(session.app, request.conversation, of: session.user)
-        case nil:
-            throw .refused(.missingField, "no operation this server knows")
+        case nil: throw .refused(.missingField, "no operation this server knows")
         }
         return MutationEffect()
     }
@@ -212,6 +193,14 @@ private struct MutationEffect {
     var position: UInt64 = 0
     /// `nil`: the object that the mutation names.
     var object: [UInt8]?
+}
+
+extension MutationEffect {
+    /// The conversation made may be another than the mutation names: one with the same members.
+    fileprivate init(_ answer: StoreAnswer) {
+        if case .conversation(let made) = answer { object = made.conversation.bytes }
+        if case .published(let message) = answer { position = message.position }
+    }
 }
 
 extension Code {

@@ -79,95 +79,47 @@ extension Work {
         return StoreOutcome(answer: answer, effects: effects, rows: rows)
     }
 
+    /// Each request takes one step or several: what a step wrote stands, whatever becomes of those
+    /// behind it.
     fileprivate func carryOut(_ request: StoreRequest) throws(RuleFailure) -> StoreAnswer {
         switch request {
-        // These take steps of their own.
         case .openSession(let request): try openSession(request)
         case .sync(let request): try sync(request)
         case .mutate(let request): try mutate(request)
+        case .acknowledge(let request): try inOneStep(try acknowledge(request))
+        case .changeAppState(let request): try inOneStep(try changeAppState(request))
+        case .endSession(let request): try inOneStep(try endSession(request))
+        case .abandonSession(let request): try inOneStep(try abandonSession(request))
+        case .reauthenticate(let request): try inOneStep(try reauthenticate(request))
+        case .change(let app, let change, let idempotency):
+            try once(app, idempotency) { () throws(RuleFailure) in
+                try self.carryOut(change, in: app, by: .backend)
+            }
+        case .administer(let request): try inOneStep(try administer(request))
+        case .webhooks(let request): try inOneStep(try carryOut(request))
+        case .schedules(let request): try carryOut(request)
+        case .campaigns(let request): try carryOut(request)
         case .continueFanOut(let recipients): try continueFanOut(recipients: recipients)
         case .continueDeletions(let rows): try continueDeletions(rows: rows)
         case .coalesceReceipts(let users): try coalesceReceipts(users: users)
-        case .claimPushes(let request): try claimPushes(request)
-        case .sweepWakes(let rows): try sweepWakes(rows: rows)
         case .enforceRetention(let rows): try enforceRetention(rows: rows)
+        case .start(let boot, let half): try start(boot: boot, epochHalf: half)
+        case .restore(let half): try inOneStep(try restore(epochHalf: half))
+        case .claimPushes(let request): try claimPushes(request)
+        case .finishPush(let request): try inOneStep(try finishPush(request))
+        case .keepProviderToken(let request): try inOneStep(try keepProviderToken(request))
+        case .keepTicketKeys(let drawn): try inOneStep(try keepTicketKeys(drawn))
+        case .sweepWakes(let rows): try sweepWakes(rows: rows)
         case .keepAlive: try keepAlive()
         case .rested(let elapsed): try rested(elapsed)
         case .beat(let node): try beat(node)
-        case .start(let boot, let half): try start(boot: boot, epochHalf: half)
-        case .schedules(.publishDue(let rows)): try publishDue(rows: rows)
-        case .campaigns(.advance(let devices)): try advanceCampaigns(devices: devices)
-        default: try step { () throws(RuleFailure) in try self.carryOutInOneStep(request) }
+        case .order(let wish): try inOneStep(try order(wish))
         }
     }
 
-    private func carryOutInOneStep(
-        _ request: StoreRequest
+    private func inOneStep(
+        _ body: @autoclosure () throws(RuleFailure) -> StoreAnswer
     ) throws(RuleFailure) -> StoreAnswer {
-        switch request {
-        case .acknowledge(let request): return try acknowledge(request)
-        case .changeAppState(let request): return try changeAppState(request)
-        case .endSession(let request): return try endSession(request)
-        case .abandonSession(let request): return try abandonSession(request)
-        case .reauthenticate(let request): return try reauthenticate(request)
-        case .createConversation(let app, let request, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .conversation(try self.createConversation(app, request, by: .backend))
-            }
-        case .addParticipants(let app, let request, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .conversation(try self.addParticipants(app, request, by: .backend))
-            }
-        case .publish(let app, let publication, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .published(
-                    try self.sendMessage(
-                        app, publication.message, from: publication.sender, by: .backend,
-                        options: publication.options))
-            }
-        case .removeParticipants(let app, let request, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .conversation(try self.removeParticipants(app, request, by: .backend))
-            }
-        case .editMessage(let app, let request, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .edited(try self.editMessage(app, request, by: .backend))
-            }
-        case .deleteMessage(let app, let message, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                try self.deleteMessage(app, message, by: .backend)
-                return .done
-            }
-        case .deleteConversation(let app, let conversation, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                try self.deleteConversation(app, conversation, by: .backend)
-                return .done
-            }
-        case .changeMetadata(let app, let request, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .metadata(try self.changeMetadata(app, request, by: .backend))
-            }
-        case .announce(let app, let request, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                .announced(try self.announce(app, request))
-            }
-        case .deleteUser(let app, let user, let idempotency):
-            return try once(app, idempotency) { () throws(RuleFailure) in
-                try self.deleteUser(app, user)
-            }
-        case .administer(let request): return try administer(request)
-        case .restore(let half): return try restore(epochHalf: half)
-        case .finishPush(let request): return try finishPush(request)
-        case .keepProviderToken(let request): return try keepProviderToken(request)
-        case .keepTicketKeys(let drawn): return try keepTicketKeys(drawn)
-        case .order(let wish): return try order(wish)
-        case .webhooks(let request): return try carryOut(request)
-        case .schedules(let request): return try carryOut(request)
-        case .campaigns(let request): return try carryOut(request)
-        case .openSession, .sync, .mutate, .continueFanOut, .continueDeletions, .coalesceReceipts,
-            .claimPushes,
-            .sweepWakes, .keepAlive, .rested, .beat, .enforceRetention, .start:
-            preconditionFailure("\(request) takes steps of its own")
-        }
+        try step { () throws(RuleFailure) in try body() }
     }
 }

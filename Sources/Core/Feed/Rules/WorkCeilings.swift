@@ -18,16 +18,7 @@ extension StoreRequest {
         case .endSession: "end_session"
         case .abandonSession: "abandon_session"
         case .reauthenticate: "reauthenticate"
-        case .createConversation: "create_conversation"
-        case .addParticipants: "add_participants"
-        case .publish: "publish"
-        case .removeParticipants: "remove_participants"
-        case .editMessage: "edit_message"
-        case .deleteMessage: "delete_message"
-        case .deleteConversation: "delete_conversation"
-        case .changeMetadata: "change_metadata"
-        case .announce: "announce"
-        case .deleteUser: "delete_user"
+        case .change(_, let change, _): change.kind
         case .administer: "administer"
         case .webhooks: "webhooks"
         case .schedules: "schedules"
@@ -72,15 +63,8 @@ extension StoreRequest {
         case .endSession, .abandonSession: return costs.turn + costs.report
         case .changeAppState, .reauthenticate, .finishPush:
             return costs.device
-        // It is in feeds until the turn is spent; the rest of them follow in the background.
-        case .publish, .editMessage, .deleteMessage, .changeMetadata, .announce:
-            return costs.turn + costs.recipient
-        // The same, with what is named in the request or looked through for it.
-        case .mutate, .createConversation, .addParticipants, .removeParticipants,
-            .deleteConversation:
-            return costs.turn + costs.change
-        // Every device of the user is logged out.
-        case .deleteUser: return costs.devices * costs.forget + costs.change
+        case .mutate: return costs.turn + costs.change
+        case .change(_, let change, _): return change.ceiling(costs)
         case .administer: return costs.devices * costs.forget + costs.sessions
         case .campaigns(.advance), .schedules(.publishDue): return costs.turn + costs.recipient
         case .webhooks, .schedules, .campaigns: return costs.turn + costs.queue
@@ -100,6 +84,36 @@ extension StoreRequest {
         // The first turn over the sessions of a node that is gone.
         case .beat, .order: return costs.turn + costs.queue
         case .keepProviderToken, .keepTicketKeys: return 16
+        }
+    }
+}
+
+extension Change {
+    fileprivate var kind: String {
+        switch self {
+        case .createConversation: "create_conversation"
+        case .addParticipants: "add_participants"
+        case .publish: "publish"
+        case .removeParticipants: "remove_participants"
+        case .editMessage: "edit_message"
+        case .deleteMessage: "delete_message"
+        case .deleteConversation: "delete_conversation"
+        case .changeMetadata: "change_metadata"
+        case .announce: "announce"
+        case .deleteUser: "delete_user"
+        }
+    }
+
+    fileprivate func ceiling(_ costs: RowCosts) -> Int {
+        switch self {
+        // It is in feeds until the turn is spent; the rest of them follow in the background.
+        case .publish, .editMessage, .deleteMessage, .changeMetadata, .announce:
+            costs.turn + costs.recipient
+        // The same, with what is named in the request or looked through for it.
+        case .createConversation, .addParticipants, .removeParticipants, .deleteConversation:
+            costs.turn + costs.change
+        // Every device of the user is logged out.
+        case .deleteUser: costs.devices * costs.forget + costs.change
         }
     }
 }

@@ -16,7 +16,7 @@ extension Work {
                 try self.cancelScheduled(app, id)
                 return .done
             }
-        case .publishDue: preconditionFailure("\(request) takes steps of its own")
+        case .publishDue(let rows): return try publishDue(rows: rows)
         }
     }
 
