@@ -98,7 +98,7 @@ import Wire
 
     @Test("a backend that never answers does not keep a client that the app has let go of")
     func letGo() async throws {
-        let stage = try Stage(disk: MemoryStore(tables: LocalSchema.tables))
+        let stage = try Stage(disk: SharedDisk())
         stage.server.feed.withLock { $0.challenges = true }
         let (asked, asking) = AsyncStream<Void>.makeStream()
         let (answers, answering) = AsyncStream<Void>.makeStream()

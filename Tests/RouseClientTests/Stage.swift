@@ -179,15 +179,15 @@ struct Stage {
     let clock = ManualClock()
     let phone: FakePhone
     let server: ScriptedServer
-    let disk: MemoryStore
+    let disk: SharedDisk
 
-    init(phone: FakePhone = FakePhone(), disk: MemoryStore? = nil) throws {
+    init(phone: FakePhone = FakePhone(), disk: SharedDisk? = nil) throws {
         self.phone = phone
         server = ScriptedServer(phone)
         if let disk {
             self.disk = disk
         } else {
-            self.disk = MemoryStore(tables: LocalSchema.tables)
+            self.disk = SharedDisk()
             let store = TableLocalStore(store: self.disk, keepsOwed: true)
             try store.saveSession(token: [9], user: "anna")
             _ = try store.apply(
@@ -216,9 +216,9 @@ struct Stage {
             }, identity: { _ in nil })
     }
 
-    /// One process at a time uses it.
+    /// The store of one process.
     private final class Disk: @unchecked Sendable {
-        // @unchecked: a test runs one process of the app at a time, and an actor each process.
+        // @unchecked: one actor uses it.
         let store: any Store
 
         init(_ store: any Store) { self.store = store }
@@ -245,4 +245,34 @@ struct Stage {
             seq: seq, conversation: room, object: room.bytes, version: seq,
             body: .readMark(ReadMarkState(through: through)))
     }
+}
+
+/// A disk that several processes have open, as a file has it: a test that starts the next process
+/// cannot stop the first one within a step, and each read and write is alone.
+final class SharedDisk: Store, @unchecked Sendable {
+    // @unchecked: the store is used under the lock only.
+    private let store: any Store
+    private let turn = Mutex(())
+
+    init() { store = MemoryStore(tables: LocalSchema.tables) }
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try turn.withLock { _ throws(StoreError) in try store.write(body) }
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try turn.withLock { _ throws(StoreError) in try store.read(body) }
+    }
+
+    func reader() throws(StoreError) -> any StoreReader {
+        throw .unavailable("a phone's store has no reader beside it")
+    }
+
+    func now() -> Timestamp { turn.withLock { _ in store.now() } }
+
+    func checkpoint() throws(StoreError) {
+        try turn.withLock { _ throws(StoreError) in try store.checkpoint() }
+    }
+
+    func close() { turn.withLock { _ in store.close() } }
 }
