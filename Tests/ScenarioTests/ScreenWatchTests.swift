@@ -101,6 +101,16 @@ import Testing
         #expect(tally.judged == 3 && tally.details.count == 2)
     }
 
+    @Test("an icon of 999 is right for whatever is more, and no other number is")
+    func manyUnread() {
+        let unread = Set((1...1_001).map { id($0) })
+        for (icon, isRight) in [(UInt64(999), true), (1_000, false), (1_001, false), (998, false)] {
+            var tally = ScreenTally()
+            tally.judge(PhoneScreen(notifications: [], icon: icon), of: 0, holding: unread)
+            #expect(tally.wrongIcons.isEmpty == isRight, "\(icon)")
+        }
+    }
+
     @Test("what a user has read is everything below a mark, and single ones above it")
     func marks() {
         var marks = ReadMarks()

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Model
+import Wake
 
 /// What stands on one phone at the end of a replay.
 struct PhoneScreen: Equatable, Sendable {
@@ -9,7 +10,7 @@ struct PhoneScreen: Equatable, Sendable {
 
 /// The phones' screens, judged by what each device was given and what its user has read: a
 /// notification is of something unread, nothing stands there twice, and the icon says how many are
-/// unread.
+/// unread (SYN-27: 999 for more).
 struct ScreenTally: Sendable {
     private(set) var judged = 0
     /// Devices with a notification of nothing that they hold unread, or with one twice.
@@ -34,7 +35,7 @@ struct ScreenTally: Sendable {
             let isUnread = MessageID(text: object).map { unread.contains($0) } ?? false
             if !isUnread { stale.append(object) }
         }
-        let isIconRight = screen.icon == UInt64(unread.count)
+        let isIconRight = screen.icon == min(UInt64(unread.count), UnreadCount.most)
         self.stale += stale.count
         if doubled > 0 || !stale.isEmpty { wrong.append(device) }
         if !isIconRight { wrongIcons.append(device) }
