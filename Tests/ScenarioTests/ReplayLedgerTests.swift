@@ -48,8 +48,8 @@ import Testing
             for device in [0, tablet] {
                 ledger.applied(device, id(number), position: number, at: 30)
             }
-            ledger.found(1, id(number), position: number)
-            ledger.found(1, id(number), position: number)
+            ledger.found(1, id(number), position: number, at: 40)
+            ledger.found(1, id(number), position: number, at: 40)
         }
         #expect(ledger.verdict().lost == 0 && ledger.verdict().duplicated == 0)
         #expect(ledger.delays(atShares: [0.99]) == [0])
@@ -61,6 +61,18 @@ import Testing
         // On the tablet they are the own ones, as on the phone.
         #expect(ledger.others(on: tablet).isEmpty && ledger.others(on: 1).count == 2)
         #expect(ledger.user(of: tablet) == 0 && ledger.position(of: id(2)) == 2)
+    }
+
+    @Test("an app that was ended with the answer to its own line has it in its store")
+    func foundAnswer() {
+        var ledger = ledger()
+        ledger.sent(id(7), by: 0, at: 30)
+        #expect(ledger.unacknowledged == 1)
+        // Somebody else's holding it says nothing of what its sender was told.
+        ledger.found(1, id(7), position: 3, at: 40)
+        #expect(ledger.unacknowledged == 1 && ledger.position(of: id(7)) == nil)
+        ledger.found(0, id(7), position: 3, at: 40)
+        #expect(ledger.unacknowledged == 0 && ledger.position(of: id(7)) == 3)
     }
 
     @Test("a message sent before the joining was acknowledged is owed by its position only")

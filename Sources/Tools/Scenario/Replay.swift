@@ -524,15 +524,13 @@ public final class Replay {
         }
         guard now - settling.lastDelivery > 300 else { return false }
         if settling.since == nil, now - settling.lastDelivery < Self.patience {
-            guard ledger.unacknowledged == 0, addsInFlight == 0, waitingAdds.isEmpty,
-                readers.plans.isEmpty
-            else {
+            guard addsInFlight == 0, waitingAdds.isEmpty, readers.plans.isEmpty else {
                 return false
             }
             guard now - settling.lastVerdict >= 500 else { return false }
             settling.lastVerdict = now
             guard askVictims() else { return false }
-            guard ledger.verdict().lost == 0 else { return false }
+            guard ledger.unacknowledged == 0, ledger.verdict().lost == 0 else { return false }
             settling.since = now
         }
         return settling.since.map { now - $0 >= Self.watch } ?? true

@@ -128,11 +128,16 @@ public struct ReplayLedger: Sendable {
         }
     }
 
-    /// A device holds a message that its app was killed over: nobody knows since when.
-    mutating func found(_ device: Int, _ message: MessageID, position: UInt64) {
-        guard let index = indexes[message], !devices[device].applied.contains(index) else {
-            return
+    /// A device holds a message that its app was killed over: nobody knows since when. One of its
+    /// own was answered, too, and its app was gone before it could tell of that.
+    mutating func found(
+        _ device: Int, _ message: MessageID, position: UInt64, at time: UInt64
+    ) {
+        guard let index = indexes[message] else { return }
+        if messages[index].sender == device {
+            answered(message, position: position, at: time)
         }
+        guard !devices[device].applied.contains(index) else { return }
         devices[device].firstPosition = min(devices[device].firstPosition ?? position, position)
         devices[device].found.insert(index)
         devices[device].applied.append(index)

@@ -1,4 +1,5 @@
 import APNsSimulator
+import EventLoop
 
 /// Sleeping phones whose app the system kills in the middle of a wake.
 struct PhoneKills {
@@ -74,8 +75,9 @@ extension Replay {
             askedVictims += 1
             fleet.messages(device, conversation) { [unowned self] held in
                 self.askedVictims -= 1
+                let now = SystemClock.monotonicMilliseconds()
                 for (message, position) in held {
-                    self.ledger.found(device, message, position: position)
+                    self.ledger.found(device, message, position: position, at: now)
                 }
             }
         }
