@@ -337,7 +337,10 @@ let package = Package(
         test("FleetTests", ["rouse", "Fleet", "DeviceModel", "Wake", "Model"]),
         test(
             "APNsSimulatorTests",
-            ["rouse", "APNsSimulator", "DeviceModel", "Crypto", "EventLoop", "HTTP2", "Model"]),
+            [
+                "rouse", "APNsSimulator", "DeviceModel", "RouseClient", "Crypto", "EventLoop",
+                "HTTP2", "Model",
+            ]),
         test("TelemetryTests", ["Telemetry"]),
         test(
             "BackendAPITests",

@@ -172,7 +172,10 @@ extension Rouse {
             act { $0.pushReceived(wake: wake, appState: state, now: $1) }
         case .sleep: act { $0.sleep(now: $1) }
         case .look: answer(await look())
-        case .show(let notice): await phone.show(notice)
+        case .show(let notice):
+            await phone.show(notice)
+            // After it is shown, as it is settled: rather twice than never.
+            told?.note(notice.identifier)
         case .remove(let identifier): await phone.remove(identifier: identifier)
         case .badge(let count): await phone.setBadge(count)
         case .settle(let objects):
@@ -295,7 +298,14 @@ extension Rouse {
         let standing = await phone.delivered()
         guard let store else { return .storeFailed }
         do {
-            return .looked(try store.screen(delivered: standing, at: clock.wall))
+            var screen = try store.screen(delivered: standing, at: clock.wall)
+            if let told {
+                for index in screen.owed.indices where !screen.owed[index].wasTold {
+                    let identifier = screen.owed[index].notice.identifier
+                    screen.owed[index].wasTold = told.contains(identifier)
+                }
+            }
+            return .looked(screen)
         } catch {
             storeTrouble("\(error)")
             return .storeFailed

@@ -48,6 +48,7 @@ public actor Rouse {
     let journal: Journal
     private let seat: any Actor
     let seed: UInt64
+    let told: (any ToldRecord)?
     var life = AppLife()
     var store: TableLocalStore?
     var replica: ClientReplica?
@@ -86,10 +87,13 @@ public actor Rouse {
     /// - Parameters:
     ///   - openStore: with `keepsOwed`, or nobody is told of anything.
     ///   - seed: chance for back-off; another in every process.
+    ///   - told: what the app shares with its notification service extension; `nil`: who has put a
+    ///     notification aside may be told of its message again.
     ///   - seat: whose executor it runs on, as the main actor's; `nil`: one of its own.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
-        phone: any RousePhone, clock: any RouseClock, seed: UInt64, on seat: (any Actor)? = nil,
+        phone: any RousePhone, clock: any RouseClock, seed: UInt64,
+        told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
         journal: @escaping Journal = { _ in }, openStore: @escaping OpenStore,
         identity: @escaping Identity
     ) {
@@ -100,6 +104,7 @@ public actor Rouse {
         self.phone = phone
         self.clock = clock
         self.seed = seed
+        self.told = told
         self.openStore = openStore
         self.identity = identity
     }

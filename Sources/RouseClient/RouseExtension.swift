@@ -56,16 +56,20 @@ public struct RouseExtension: Sendable {
     }
 
     /// Whether the person was told already of what an alert is about: a notification with its
-    /// identifier stands, be it the app's own or an earlier alert. Then it takes that one's place
-    /// without a sound. The app's store is not asked: the app has it locked as long as it runs.
+    /// identifier stands, be it the app's own or an earlier alert, or stood. Then it comes without
+    /// a sound. The app's store is not asked: the app has it locked as long as it runs.
     ///
     /// - Parameters:
     ///   - identifier: of the alert, which is its collapse id (PSH-4).
     ///   - standing: the system's list of the app's notifications, read before the alert joins it.
+    ///   - told: shared with the app; from now on it says that they were told.
     public static func isRepeat(
-        _ identifier: String, among standing: [DeliveredNotification]
+        _ identifier: String, among standing: [DeliveredNotification],
+        told: (any ToldRecord)? = nil
     ) -> Bool {
-        standing.contains { ExactText($0.identifier) == ExactText(identifier) }
+        let wasTold = told?.contains(identifier) ?? false
+        if !wasTold { told?.note(identifier) }
+        return wasTold || standing.contains { ExactText($0.identifier) == ExactText(identifier) }
     }
 
     /// Looks at what a push is about. One at a time: its store has one user.

@@ -44,7 +44,7 @@ extension TableLocalStore {
                             body: ""),
                     standing: standing ?? .missing,
                     isEdited: owed.entry.map { $0.isEdited } ?? false,
-                    wasAlerted: owed.wasAlerted))
+                    wasTold: owed.wasAlerted))
         }
         return screen
     }

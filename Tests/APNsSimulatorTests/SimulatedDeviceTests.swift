@@ -1,6 +1,8 @@
 import APNsSimulator
 import DeviceModel
 import Model
+import RouseClient
+import Synchronization
 import Testing
 
 struct SimulatedDeviceTests {
@@ -139,8 +141,26 @@ struct SimulatedDeviceTests {
         _ = own.push(silent(), now: now)
         _ = own.showLocal(local("m1", "Anna"), now: now)
         #expect(sounds(own.push(sounding("e"), now: now)) == ["none"])
+        // With a file that it shares with the app, what was put aside is none that is told anew.
+        let told = Told()
+        own.told = told
+        var other = sounding("g")
+        other.collapseID = "m2"
+        #expect(sounds(own.push(other, now: now)) == ["default"])
+        _ = own.respond(.dismissed(isTold: false), to: "m2", now: now)
+        #expect(sounds(own.push(other, now: now)) == ["none"])
         own.hasExtension = false
         #expect(sounds(own.push(sounding("f"), now: now)) == ["default"])
+    }
+
+    private final class Told: ToldRecord {
+        private let identifiers = Mutex<Set<String>>([])
+
+        func contains(_ identifier: String) -> Bool {
+            identifiers.withLock { $0.contains(identifier) }
+        }
+
+        func note(_ identifier: String) { identifiers.withLock { _ = $0.insert(identifier) } }
     }
 
     @Test func theSameCollapseIDReplaces() {

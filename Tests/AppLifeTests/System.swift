@@ -94,7 +94,7 @@ struct System {
                                 object: Self.object($0), conversation: Self.room, title: "",
                                 body: ""),
                             standing: standings[$0] ?? .missing,
-                            isEdited: edited.contains($0), wasAlerted: alerted.contains($0))
+                            isEdited: edited.contains($0), wasTold: alerted.contains($0))
                     }))
         case .show(let notice):
             let number = notice.object.low

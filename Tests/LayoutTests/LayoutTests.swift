@@ -86,7 +86,7 @@ import Testing
             "RouseClient",
             [
                 "AppLife", "SyncClient", "Wire", "JSONTree", "Model", "Foundation",
-                "FoundationEssentials",
+                "FoundationEssentials", "Glibc", "Darwin",
             ]
         ),
         (

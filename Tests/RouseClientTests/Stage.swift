@@ -200,7 +200,8 @@ struct Stage {
 
     /// A process of the app.
     func process(
-        isLocked: Bool = false, over engine: (any Store)? = nil, on seat: (any Actor)? = nil,
+        isLocked: Bool = false, over engine: (any Store)? = nil,
+        told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
         journal: @escaping Rouse.Journal = { _ in }
     ) -> Rouse {
         let disk = Disk(engine ?? disk)
@@ -208,7 +209,7 @@ struct Stage {
             configuration: ClientConfiguration(
                 app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
                 clientVersion: "1", wantsSignals: true),
-            transport: server, phone: phone, clock: clock, seed: 1, on: seat,
+            transport: server, phone: phone, clock: clock, seed: 1, told: told, on: seat,
             journal: journal,
             openStore: {
                 if isLocked { throw LocalStoreError.unavailable("not unlocked") }

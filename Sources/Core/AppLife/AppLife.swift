@@ -249,7 +249,7 @@ extension AppLife {
                 // taken back.
                 guard owed.isEdited else { continue }
                 notice.isQuiet = true
-            } else if owed.standing == .muted || owed.wasAlerted || sees(notice.conversation) {
+            } else if owed.standing == .muted || owed.wasTold || sees(notice.conversation) {
                 continue
             }
             actions.append(.show(notice))

@@ -96,18 +96,18 @@ public struct AppScreen: Equatable, Sendable {
         public var standing: NotificationStanding
         /// Its text is not the one that it came with.
         public var isEdited: Bool
-        /// The server alerted of it, or an app showed it, before it was edited: if that does not
-        /// stand, the person has done with it.
-        public var wasAlerted: Bool
+        /// The server alerted of it, or the app showed it before: if that does not stand, the
+        /// person has done with it.
+        public var wasTold: Bool
 
         public init(
             _ notice: AppNotice, standing: NotificationStanding, isEdited: Bool = false,
-            wasAlerted: Bool = false
+            wasTold: Bool = false
         ) {
             self.notice = notice
             self.standing = standing
             self.isEdited = isEdited
-            self.wasAlerted = wasAlerted
+            self.wasTold = wasTold
         }
     }
 

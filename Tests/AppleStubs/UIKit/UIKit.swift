@@ -15,6 +15,13 @@ public struct UIBackgroundTaskIdentifier: RawRepresentable, Hashable, Sendable {
     public static let invalid = UIBackgroundTaskIdentifier(rawValue: 0)
 }
 
+extension FileManager {
+    /// Of Apple's Foundation; Linux's has no groups of apps.
+    public func containerURL(forSecurityApplicationGroupIdentifier group: String) -> URL? {
+        fatalError()
+    }
+}
+
 @MainActor
 open class UIResponder: NSObject {
     public override init() { fatalError() }

@@ -189,7 +189,7 @@ final class WeekDevice {
                     token: token, environment: .development, topic: "org.example")),
             transport: transport,
             phone: MortalPhone(phone: phone, lifeline: lifeline, clock: clock), clock: clock,
-            seed: seed,
+            seed: seed, told: MortalRecord(phone: phone, lifeline: lifeline),
             openStore: {
                 if box.isLocked { throw LocalStoreError.unavailable("not unlocked") }
                 return TableLocalStore(
@@ -423,7 +423,6 @@ final class WeekDevice {
 
     private func wasKilled() async throws {
         week.reached.count("killed in the middle")
-        oracle.kills += 1
         try await bury()
         let events = phone.does { phone, events in
             if phone.state == .foreground { phone.forceQuit(into: &events) }

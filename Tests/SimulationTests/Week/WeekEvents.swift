@@ -271,10 +271,9 @@ extension WeekDevice {
         let push = PushRegistration(
             token: token, environment: .development, topic: "org.example")
         await process?.rouse.setPush(push)
-        oracle.lostSome(nil)
         // Once APNs has said that the old one is dead, the server knows no more of what it was
-        // sent, and the app tells it again unless it stands.
-        phone.use { $0.heard = [:] }
+        // sent; the phone does.
+        oracle.lostSome(nil)
     }
 
     func jump() {

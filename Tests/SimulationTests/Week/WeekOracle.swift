@@ -26,9 +26,6 @@ struct WeekOracle {
     /// Pushes on their way.
     fileprivate var flying = 0
     private var newest = Instant(milliseconds: 0)
-    private var sentOnce: Set<WakeID> = []
-    fileprivate var doubled: Set<MessageID> = []
-    var kills = 0
 
     private static func object(_ request: PushRequest) -> MessageID? {
         request.collapseID.flatMap { MessageID(text: $0) }
@@ -39,9 +36,6 @@ struct WeekOracle {
         if let object = Self.object(request) {
             alerted.insert(object)
             counted.remove(object)
-        }
-        if !sentOnce.insert(request.id).inserted, let object = Self.object(request) {
-            doubled.insert(object)
         }
     }
 
@@ -247,15 +241,9 @@ extension WeekDevice {
     // MARK: Once
 
     private func judgeRings() throws {
-        guard oracle.kills == 0 else {
-            (oracle.kills, oracle.doubled) = (0, [])
-            return phone.use { $0.heard = [:] }
-        }
-        for (object, heard) in phone.use({ $0.heard }) where heard.count > 1 {
-            if oracle.doubled.contains(object) { continue }
-            let (first, second) = (heard[heard.count - 2], heard[heard.count - 1])
-            // It was on its way already.
-            if let sentAt = second.sentAt, sentAt <= first.at + 2_000 { continue }
+        let unnoted = phone.use { $0.unnoted }
+        for (object, heard) in phone.use({ $0.heard })
+        where heard.count > 1 && !unnoted.contains(object.description) {
             throw broken("\(object) rang twice: \(heard)")
         }
     }

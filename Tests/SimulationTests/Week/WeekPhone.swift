@@ -30,6 +30,10 @@ final class WeekPhone: Sendable {
         fileprivate var keys: [String: UInt64] = [:]
         /// Wake ids of the pushes, by handle.
         var wakes: [UInt64: WakeID] = [:]
+        /// The file that the app shares with its extension.
+        var told: Set<String> = []
+        /// Shown by a process that was killed before it could say so there.
+        var unnoted: Set<String> = []
         /// How often each message rang.
         var heard: [MessageID: [Heard]] = [:]
         /// What its owner sees of the app.
@@ -123,10 +127,6 @@ final class WeekPhone: Sendable {
             // The extension is asked before the notification joins the list. What APNs keeps comes
             // later, and is not heard here at all.
             let standing = state.screen.map { DeliveredNotification(identifier: $0.identifier) }
-            let isRepeat =
-                hasExtension
-                && RouseExtension.isRepeat(shown.identifier, among: standing)
-            let rings = hasSound && !isRepeat
             let handle = state.keep(shown)
             state.wakes[handle] = request.id
             var events: [PhoneEvent] = []
@@ -144,10 +144,52 @@ final class WeekPhone: Sendable {
                 if case .received = event { true } else { false }
             }
             if isReceived, aps["badge"] != nil { state.numberAt = sentAt }
+            var rings = hasSound
+            if isReceived, alert != nil, hasExtension {
+                let told = Told(identifiers: state.told)
+                rings =
+                    !RouseExtension.isRepeat(shown.identifier, among: standing, told: told)
+                    && hasSound
+                state.told = told.identifiers.withLock { $0 }
+            }
             if rings, isShown, let object = shown.object {
                 state.heard[object, default: []].append(Heard(at: now, sentAt: sentAt))
             }
             return events
+        }
+    }
+}
+
+/// What the extension reads of the shared file, and writes.
+private final class Told: ToldRecord {
+    let identifiers: Mutex<Set<String>>
+
+    init(identifiers: Set<String>) { self.identifiers = Mutex(identifiers) }
+
+    func contains(_ identifier: String) -> Bool {
+        identifiers.withLock { $0.contains(identifier) }
+    }
+
+    func note(_ identifier: String) { identifiers.withLock { _ = $0.insert(identifier) } }
+}
+
+/// The shared file as one process of the app reaches it.
+struct MortalRecord: ToldRecord {
+    let phone: WeekPhone
+    let lifeline: Lifeline
+
+    func contains(_ identifier: String) -> Bool {
+        phone.use { $0.told.contains(identifier) }
+    }
+
+    func note(_ identifier: String) {
+        let lives = lifeline.passes()
+        phone.use { state in
+            if lives {
+                state.told.insert(identifier)
+            } else if state.screen.contains(where: { $0.identifier == identifier }) {
+                state.unnoted.insert(identifier)
+            }
         }
     }
 }

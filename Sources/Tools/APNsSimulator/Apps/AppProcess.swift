@@ -56,6 +56,23 @@ final class AppProcess: SerialExecutor, @unchecked Sendable {
     private static let roundsMax = 8
 }
 
+/// The file that an app shares with its extension, as its process reaches it.
+struct ProcessRecord: ToldRecord {
+    let process: AppProcess
+    let file: ToldFile
+
+    init(process: AppProcess, file path: String) {
+        self.process = process
+        file = ToldFile(path: path)
+    }
+
+    func contains(_ identifier: String) -> Bool { file.contains(identifier) }
+
+    func note(_ identifier: String) {
+        if process.state != .dead { file.note(identifier) }
+    }
+}
+
 /// The phone as an app's code reaches it, from within its process.
 actor PhoneLink: RousePhone {
     private let process: AppProcess

@@ -1,4 +1,5 @@
 public import Model
+public import RouseClient
 
 /// Why an app cannot do what it is asked for.
 public struct DeviceAppError: Error, Equatable, CustomStringConvertible {
@@ -99,6 +100,8 @@ public protocol DeviceApp: AnyObject {
     func run(wake: WakeID?, remainingMilliseconds: Milliseconds)
     /// It comes with a notification service extension.
     var hasExtension: Bool { get }
+    /// What that shares with the app.
+    var told: (any ToldRecord)? { get }
     /// A push came while it is in front, with something to show: what of it, the app decides.
     func willPresent(_ notification: ScreenNotification)
     /// A push came while it is in front.
@@ -146,6 +149,7 @@ public protocol DeviceApp: AnyObject {
 
 extension DeviceApp {
     public var hasExtension: Bool { false }
+    public var told: (any ToldRecord)? { nil }
     public func willPresent(_ notification: ScreenNotification) {}
     public func resignActive() {}
     public func unlocked() {}

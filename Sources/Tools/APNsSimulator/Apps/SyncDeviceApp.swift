@@ -76,6 +76,7 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     }
 
     var hasExtension: Bool { true }
+    var told: (any ToldRecord)? { ToldFile(path: configuration.path + ".told") }
 
     func willPresent(_ notification: ScreenNotification) {
         guard let life else { return }
@@ -241,7 +242,8 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
         let screen = PhoneLink(process, of: self)
         let rouse = Rouse(
             configuration: configuration.client, transport: transport, phone: screen,
-            clock: DeviceClock(), seed: seed, on: screen,
+            clock: DeviceClock(), seed: seed,
+            told: ProcessRecord(process: process, file: configuration.path + ".told"), on: screen,
             journal: { [weak self] record in
                 guard process.state != .dead else { return }
                 self?.noted(record)

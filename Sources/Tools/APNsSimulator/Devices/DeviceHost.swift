@@ -10,7 +10,12 @@ final class DeviceHost {
     let topic: String
     let environment: APNsEnvironment
     private(set) var device: SimulatedDevice
-    var app: (any DeviceApp)? { didSet { device.hasExtension = app?.hasExtension ?? false } }
+    var app: (any DeviceApp)? {
+        didSet {
+            device.hasExtension = app?.hasExtension ?? false
+            device.told = app?.told
+        }
+    }
     private let now: () -> Timestamp
     private let log: (SimulatorEvent) -> Void
     /// The system kills the app as soon as an event of this kind has happened behind the front.

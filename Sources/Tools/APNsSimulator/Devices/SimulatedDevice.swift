@@ -1,6 +1,6 @@
 public import DeviceModel
 public import Model
-internal import RouseClient
+public import RouseClient
 
 /// A notification on a device's screen.
 public struct ScreenNotification: Equatable, Codable, Sendable {
@@ -75,14 +75,17 @@ public enum DeviceAction: Equatable, Sendable {
     case badge(UInt64)
 }
 
-/// One phone of the simulator: the model, and what its pushes and notifications say. A pure value.
-public struct SimulatedDevice: Equatable, Sendable {
+/// One phone of the simulator: the model, and what its pushes and notifications say. A value, pure
+/// but for `told`.
+public struct SimulatedDevice: Sendable {
     public private(set) var phone = Phone()
     /// Budgets and run times.
     public var rules: DeviceRules
     /// The app has a notification service extension, through which each alert with
     /// `mutable-content` goes before it is shown.
     public var hasExtension = false
+    /// What that extension shares with the app.
+    public var told: (any ToldRecord)?
     /// What the pushes say that the model still keeps, by handle.
     private var pushes: [UInt64: PushDelivery] = [:]
     /// What is on the screen, by the handle that the model has for it.
@@ -324,7 +327,7 @@ public struct SimulatedDevice: Equatable, Sendable {
         // The model has put it on the screen by now; what stood there is forgotten later.
         let standing = texts.values.map { DeliveredNotification($0) }
         if hasExtension, push.content.mutableContent,
-            RouseExtension.isRepeat(shown.identifier, among: standing)
+            RouseExtension.isRepeat(shown.identifier, among: standing, told: told)
         {
             shown.look.quieten()
         }
