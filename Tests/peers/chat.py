@@ -28,8 +28,12 @@ class Terminal:
         self.user = user
         self.screen = pyte.Screen(80, 24)
         self.stream = pyte.ByteStream(self.screen)
-        self.process, self.master = pty.fork()
+        # Held open, so that the terminal outlives the program that is leaving it.
+        self.master, self.terminal = pty.openpty()
+        self.before = termios.tcgetattr(self.terminal)
+        self.process = os.fork()
         if self.process == 0:
+            os.login_tty(self.terminal)
             os.environ.update(LC_ALL="C.UTF-8", TERM="xterm-256color")
             words = [
                 arguments.rouse, "chat", "--user", user, "--app", arguments.app,
@@ -90,13 +94,22 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def leave(self, how):
+        """Ends the program; its status. The terminal is as it was before it."""
         self.type(how)
         end = time.monotonic() + PATIENCE
-        while self.look(0.2):
-            if time.monotonic() > end:
+        ended = 0
+        while not ended:
+            self.look(0.2)
+            ended, status = os.waitpid(self.process, os.WNOHANG)
+            if not ended and time.monotonic() > end:
                 sys.exit(f"{self.user} cannot leave:\n{self.text}")
+        while select.select([self.master], [], [], 0)[0] and self.take(0):
+            pass
+        after = termios.tcgetattr(self.terminal)
+        if after != self.before:
+            sys.exit(f"{self.user} left another terminal: {after}, not {self.before}")
+        os.close(self.terminal)
         Terminal.people.remove(self)
-        status = os.waitpid(self.process, 0)[1]
         return os.waitstatus_to_exitcode(status)
 
 
