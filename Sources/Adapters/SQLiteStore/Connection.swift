@@ -20,6 +20,8 @@ final class Connection {
     let path: String
     private var handle: OpaquePointer?
     private var statements: [ObjectIdentifier: Statement] = [:]
+    /// Of the statement that runs.
+    let boundBytes = BoundBytes()
     /// Pages in the journal after the last commit; written by the C callback below.
     private let journal: UnsafeMutablePointer<JournalCount>
     /// How long a statement waits for a lock; used by the C callback below.

@@ -83,32 +83,34 @@ final class Statement {
         precondition(
             Int(sqlite3_bind_parameter_count(handle)) == values.count,
             "\(values.count) values for another number of places")
+        let bytes = connection.boundBytes
+        bytes.begin(values)
         var position: Int32 = 0
         for value in values {
             position += 1
-            let code = bind(value, at: position, of: handle)
+            let code = bind(value, at: position, of: handle, keptIn: bytes)
             if code != SQLITE_OK { throw connection.note(code) }
         }
     }
 
-    private func bind(_ value: ColumnValue, at position: Int32, of handle: OpaquePointer) -> Int32 {
+    private func bind(
+        _ value: ColumnValue, at position: Int32, of handle: OpaquePointer,
+        keptIn kept: BoundBytes
+    ) -> Int32 {
         switch value {
         case .null:
             return sqlite3_bind_null(handle, position)
         case .integer(let number):
             return sqlite3_bind_int64(handle, position, number)
         case .text(var text):
-            return text.withUTF8 { bytes in
-                guard let length = Int32(exactly: bytes.count) else { return SQLITE_TOOBIG }
-                return bytes.withMemoryRebound(to: CChar.self) {
-                    rouse_sqlite_bind_text(handle, position, $0.baseAddress, length)
-                }
-            }
+            let bytes = text.withUTF8 { kept.keep(UnsafeRawBufferPointer($0)) }
+            guard let length = Int32(exactly: bytes.count) else { return SQLITE_TOOBIG }
+            return rouse_sqlite_bind_text(
+                handle, position, bytes.assumingMemoryBound(to: CChar.self).baseAddress, length)
         case .blob(let blob):
-            return blob.withUnsafeBytes { bytes in
-                guard let length = Int32(exactly: bytes.count) else { return SQLITE_TOOBIG }
-                return rouse_sqlite_bind_blob(handle, position, bytes.baseAddress, length)
-            }
+            let bytes = blob.withUnsafeBytes { kept.keep($0) }
+            guard let length = Int32(exactly: bytes.count) else { return SQLITE_TOOBIG }
+            return rouse_sqlite_bind_blob(handle, position, bytes.baseAddress, length)
         }
     }
 
@@ -165,6 +167,44 @@ final class Statement {
         default:
             throw .corrupt("column \(column.name) is not of type \(column.type)")
         }
+    }
+}
+
+/// The bytes of the texts and blobs that are bound to the statement of a connection which runs, in
+/// one piece of memory: SQLite would take a piece for each. They stay where they are until the
+/// statement is reset; a connection runs one statement at a time.
+final class BoundBytes {
+    /// More is not kept for the next statement.
+    private static let keptMax = 256 << 10
+    private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 16)
+    private var used = 0
+
+    deinit { memory.deallocate() }
+
+    /// Makes room for these values. What was kept before is gone.
+    func begin(_ values: [ColumnValue]) {
+        var count = 0
+        for value in values {
+            switch value {
+            case .null, .integer: break
+            case .text(let text): count += text.utf8.count
+            case .blob(let blob): count += blob.count
+            }
+        }
+        used = 0
+        if count > memory.count || (memory.count > Self.keptMax && count <= Self.keptMax) {
+            memory.deallocate()
+            memory = .allocate(byteCount: max(count, 4_096), alignment: 16)
+        }
+    }
+
+    func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let end = used + bytes.count
+        precondition(end <= memory.count, "a value was bound for which no room was made")
+        let place = UnsafeMutableRawBufferPointer(rebasing: memory[used..<end])
+        place.copyMemory(from: bytes)
+        used = end
+        return UnsafeRawBufferPointer(place)
     }
 }
 

@@ -11,18 +11,19 @@ static const int rouse_sqlite_ioerr_dir_fsync = SQLITE_IOERR_DIR_FSYNC;
 static const int rouse_sqlite_ioerr_shmsize = SQLITE_IOERR_SHMSIZE;
 static const int rouse_sqlite_ioerr_close = SQLITE_IOERR_CLOSE;
 
-/// Binds a copy. A null pointer with length 0 is the empty text, not null.
+/// Binds the bytes themselves: they stay where they are until the statement is reset. A null
+/// pointer with length 0 is the empty text, not null.
 static inline int rouse_sqlite_bind_text(
     sqlite3_stmt *statement, int position, const char *text, int length) {
     return sqlite3_bind_text(
-        statement, position, text ? text : "", length, SQLITE_TRANSIENT);
+        statement, position, text ? text : "", length, SQLITE_STATIC);
 }
 
-/// Binds a copy. A null pointer with length 0 is the empty blob, not null.
+/// The same for a blob.
 static inline int rouse_sqlite_bind_blob(
     sqlite3_stmt *statement, int position, const void *bytes, int length) {
     return sqlite3_bind_blob(
-        statement, position, bytes ? bytes : "", length, SQLITE_TRANSIENT);
+        statement, position, bytes ? bytes : "", length, SQLITE_STATIC);
 }
 
 /// Sets one of the switches of `sqlite3_db_config`.
