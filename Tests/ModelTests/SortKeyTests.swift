@@ -1,0 +1,62 @@
+import Model
+import Testing
+
+/// Keys of many columns and few: whatever stands in one piece and whatever does not, the order is
+/// that of the values.
+@Suite struct SortKeyTests {
+    @Test(
+        "keys sort as their values do, of one word and of many",
+        arguments: 1...8 as ClosedRange<UInt64>)
+    func order(seed: UInt64) {
+        var chance = SplitMix64(seed: seed)
+        let values = (0..<120).map { _ in Self.values(&chance) }
+        for one in values {
+            for other in values {
+                let (left, right) = (SortKey(one), SortKey(other))
+                #expect((left < right) == Self.precedes(one, other), "\(one) \(other)")
+                #expect((left == right) == (one == other))
+                if one == other { #expect(left.hashValue == right.hashValue) }
+            }
+            // Above every key that begins with it.
+            #expect(SortKey(one) < SortKey(one, end: .high))
+            #expect(SortKey(one + [.blob([255])]) < SortKey(one, end: .high))
+        }
+    }
+
+    /// Of all lengths around the eight words that a key holds in itself, many with the same
+    /// beginning.
+    private static func values(_ chance: inout SplitMix64) -> [ColumnValue] {
+        (0..<chance.next() % 6).map { _ in
+            switch chance.next() % 4 {
+            case 0: .integer(Int64(chance.next() % 3) - 1)
+            case 1: .text(String(repeating: "a", count: Int(chance.next() % 24)))
+            case 2:
+                .blob(Array(repeating: UInt8(chance.next() % 2), count: Int(chance.next() % 20)))
+            default: .null
+            }
+        }
+    }
+
+    /// What `Scan` says of the order.
+    private static func precedes(_ one: [ColumnValue], _ other: [ColumnValue]) -> Bool {
+        for (left, right) in zip(one, other) where left != right {
+            switch (left, right) {
+            case (.integer(let left), .integer(let right)): return left < right
+            case (.text(let left), .text(let right)):
+                return left.utf8.lexicographicallyPrecedes(right.utf8)
+            case (.blob(let left), .blob(let right)): return left.lexicographicallyPrecedes(right)
+            default: return rank(left) < rank(right)
+            }
+        }
+        return one.count < other.count
+    }
+
+    private static func rank(_ value: ColumnValue) -> Int {
+        switch value {
+        case .null: 0
+        case .integer: 1
+        case .text: 2
+        case .blob: 3
+        }
+    }
+}
