@@ -30,9 +30,6 @@ import Testing
             file: "Contents.swift", text: "positions: [String: Int]",
             reason: "tables are the schema's"),
         Exception(
-            file: "WorkingSet.swift", text: "tables: [String: TableRows]",
-            reason: "tables are the schema's"),
-        Exception(
             file: "TableRows.swift", text: "indexes: [String: RangeOrder]",
             reason: "indexes are the schema's"),
         Exception(

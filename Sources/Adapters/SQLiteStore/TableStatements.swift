@@ -30,19 +30,18 @@ final class TableStatements {
     private static let scanLimit = 64
 
     private let connection: Connection
-    private let tables: [String: Compiled]
+    private var tables = TableMap<Compiled>()
     /// Those that begin and end transactions, by their text.
     private var plain: [String: Statement] = [:]
 
     init(_ tables: [Table], on connection: Connection) {
         self.connection = connection
-        self.tables = Dictionary(
-            tables.map { ($0.name, Compiled($0)) },
-            uniquingKeysWith: { _, _ in preconditionFailure("two tables of one name") })
+        precondition(Set(tables).count == tables.count, "two tables of one name")
+        for table in tables { self.tables[table] = Compiled(table) }
     }
 
     private func compiled(_ table: Table) -> Compiled {
-        guard let compiled = tables[table.name] else {
+        guard let compiled = tables[table] else {
             preconditionFailure("the store has no table \(table.name)")
         }
         return compiled

@@ -17,17 +17,13 @@ extension Table {
     /// - Parameter columns: The columns with the key of the protecting row; `nil`: those of the
     ///   same names as its key's.
     public func guarded(by holder: Table, columns names: [String]? = nil) -> Table {
-        var table = self
-        table.rowGuard = guarding(holder, names)
-        return table
+        Table(self, guardedBy: guarding(holder, names))
     }
 
     /// The same table, of whose rows some columns are protected by those of `holder`.
     public func alsoGuarded(by holder: Table) -> Table {
         guard let first = rowGuard else { return guarded(by: holder) }
-        var table = self
-        table.rowGuard = .either(first, guarding(holder, nil))
-        return table
+        return Table(self, guardedBy: .either(first, guarding(holder, nil)))
     }
 
     private func guarding(_ holder: Table, _ names: [String]?) -> RowGuard {

@@ -124,7 +124,9 @@ public struct SchemaStep: Sendable {
 /// A table of the store, as data: every engine makes it, reads it and writes it from this.
 ///
 /// Invariant: the first `keyCount` columns are the unique key and never optional.
-public struct Table: Hashable, Sendable {
+///
+/// A class, though a value: it is handed on with every read and write of a row.
+public final class Table: Hashable, Sendable {
     public let name: String
     public let columns: [Column]
     public let keyCount: Int
@@ -136,24 +138,51 @@ public struct Table: Hashable, Sendable {
     public let since: Int
     /// The row whose lock a transaction holds when it writes one of this table's rows; `nil`: the
     /// table names none.
-    public internal(set) var rowGuard: RowGuard?
+    public let rowGuard: RowGuard?
+    /// Whether an index refuses a second row with the same values.
+    public let hasUniqueIndex: Bool
+    private let keyOrder: [Int]
+    /// The columns by which each index sorts, in the order of `indexes`.
+    private let orders: [[Int]]
 
     public init(
         _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],
         retention: Retention = .untilDeleted, steps: [SchemaStep] = [], since: Int = 1
     ) {
         let columns = key + values
+        let keyOrder = Array(0..<key.count)
+        let indexes = indexes.map { $0.resolved(in: columns) }
         self.name = name
         self.columns = columns
         self.keyCount = key.count
-        self.indexes = indexes.map { $0.resolved(in: columns) }
+        self.indexes = indexes
         self.retention = retention
         self.steps = steps
         self.since = since
+        self.keyOrder = keyOrder
+        rowGuard = nil
+        hasUniqueIndex = indexes.contains(where: \.isUnique)
+        orders = indexes.map { index in
+            index.columns + keyOrder.filter { !index.columns.contains($0) }
+        }
+    }
+
+    init(_ table: Table, guardedBy rowGuard: RowGuard?) {
+        name = table.name
+        columns = table.columns
+        keyCount = table.keyCount
+        indexes = table.indexes
+        retention = table.retention
+        steps = table.steps
+        since = table.since
+        keyOrder = table.keyOrder
+        orders = table.orders
+        hasUniqueIndex = table.hasUniqueIndex
+        self.rowGuard = rowGuard
     }
 
     /// The table of a record, with the columns that it declares.
-    public init<R: Record>(
+    public convenience init<R: Record>(
         _ name: String, of record: R.Type, indexes: [TableIndex] = [],
         retention: Retention = .untilDeleted, steps: [SchemaStep] = [], since: Int = 1
     ) {
@@ -187,11 +216,14 @@ public struct Table: Hashable, Sendable {
 
     /// The columns, in order, by which `index` sorts; the key's if `nil` or unknown.
     public func order(of index: String?) -> [Int] {
-        let key = Array(0..<keyCount)
-        guard let found = indexes.first(where: { $0.name == index }) else { return key }
-        return found.columns + key.filter { !found.columns.contains($0) }
+        guard let index, let found = indexes.firstIndex(where: { $0.name == index }) else {
+            return keyOrder
+        }
+        return orders[found]
     }
 
-    public static func == (left: Table, right: Table) -> Bool { left.name == right.name }
+    public static func == (left: Table, right: Table) -> Bool {
+        left === right || left.name == right.name
+    }
     public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }

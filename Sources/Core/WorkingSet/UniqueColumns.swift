@@ -1,8 +1,6 @@
 import Model
 
 extension Table {
-    var hasUniqueIndex: Bool { indexes.contains(where: \.isUnique) }
-
     /// The stored row without what only one row may have and the changed one has no more: it goes
     /// before another row gets it, for the changes of several requests come to the engine in
     /// whatever order.

@@ -51,7 +51,7 @@ public final class WorkingSet {
 
     private let bound: Int
     private let verifiedEvery: UInt64?
-    private var tables: [String: TableRows] = [:]
+    private var tables = TableMap<TableRows>()
     /// The same in the order in which they were first asked for: writes have one order.
     private var inOrder: [TableRows] = []
     private var slots = Clock<Slot>()
@@ -104,7 +104,7 @@ public final class WorkingSet {
     /// Everything is read from the engine again: somebody else has written to it.
     public func forgetAll() {
         precondition(engine == nil, "rows forgotten inside a transaction")
-        tables = [:]
+        tables = TableMap()
         inOrder = []
         slots = Clock()
         ranges = Clock()
@@ -118,9 +118,9 @@ public final class WorkingSet {
     // MARK: What is known
 
     private func rows(of table: Table) -> TableRows {
-        if let known = tables[table.name] { return known }
+        if let known = tables[table] { return known }
         let made = TableRows(table)
-        tables[table.name] = made
+        tables[table] = made
         inOrder.append(made)
         return made
     }
