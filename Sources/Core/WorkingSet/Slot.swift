@@ -52,13 +52,19 @@ final class Slot: Passable {
 /// of them needs no engine.
 final class KnownRange: Passable {
     let prefix: SortKey
+    /// The number of columns of the prefix.
+    private let length: Int
     unowned let order: RangeOrder
     /// In the index's order.
     private(set) var rows: [(place: SortKey, slot: Slot)]
     var isRecent = true
 
-    init(_ prefix: SortKey, in order: RangeOrder, _ rows: [(place: SortKey, slot: Slot)]) {
+    init(
+        _ prefix: SortKey, _ length: Int, in order: RangeOrder,
+        _ rows: [(place: SortKey, slot: Slot)]
+    ) {
         self.prefix = prefix
+        self.length = length
         self.order = order
         self.rows = rows
     }
@@ -89,13 +95,20 @@ final class KnownRange: Passable {
         rows.remove(at: position)
     }
 
-    func answer(_ scan: Scan) -> [[ColumnValue]] {
-        guard scan.limit > 0 else { return [] }
+    private func bounds(of scan: Scan) -> (first: Int, end: Int) {
+        if scan.after == nil, scan.through == nil, scan.prefix.count == length {
+            return (0, rows.count)
+        }
         let lower =
             scan.after.map { SortKey(scan.prefix + $0, end: .high) } ?? SortKey(scan.prefix)
         let upper = SortKey(scan.prefix + (scan.through ?? []), end: .high)
         let first = position(notBelow: lower)
-        let end = max(first, position(notBelow: upper))
+        return (first, max(first, position(notBelow: upper)))
+    }
+
+    func answer(_ scan: Scan) -> [[ColumnValue]] {
+        guard scan.limit > 0 else { return [] }
+        let (first, end) = bounds(of: scan)
         let count = min(end - first, scan.limit)
         let chosen =
             scan.descending

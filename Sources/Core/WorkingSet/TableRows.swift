@@ -101,7 +101,8 @@ final class TableRows {
             return (place: order.place(of: row), slot: slot)
         }
         let sorted = scan.descending ? rows.reversed() : rows
-        let range = KnownRange(SortKey(scan.prefix), in: order, sorted)
+        let range = KnownRange(
+            SortKey(scan.prefix), scan.prefix.count, in: order, sorted)
         order.add(range, length: scan.prefix.count)
         return range
     }
