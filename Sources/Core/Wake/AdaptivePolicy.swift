@@ -86,24 +86,26 @@ public struct AdaptivePolicy: StoredBytes, Equatable {
 
     /// `nil`: the bytes are cut off. Unknown fields are passed over.
     public init?(encoded: [UInt8]) {
-        guard let fields = FieldBytes.fields(of: encoded[...]) else { return nil }
-        var numbers = AdaptivePolicy().numbers
-        for (tag, bytes) in fields where tag >= 1 && Int(tag) <= numbers.count {
-            numbers[Int(tag) - 1] = FieldBytes.number(bytes)
-        }
         self.init()
-        graceQuantile = numbers[0]
-        graceMin = numbers[1]
-        graceMax = numbers[2]
-        graceSamples = numbers[3]
-        budgetMin = numbers[4]
-        budgetMax = numbers[5]
-        demotionMisses = numbers[6]
-        demotionOf = numbers[7]
-        goneAfter = numbers[8]
-        doubtMisses = numbers[9]
-        doubtOf = numbers[10]
-        doubtRetry = numbers[11]
+        let isWhole = FieldBytes.forEach(in: encoded) { tag, bytes in
+            let number = FieldBytes.number(bytes)
+            switch tag {
+            case 1: graceQuantile = number
+            case 2: graceMin = number
+            case 3: graceMax = number
+            case 4: graceSamples = number
+            case 5: budgetMin = number
+            case 6: budgetMax = number
+            case 7: demotionMisses = number
+            case 8: demotionOf = number
+            case 9: goneAfter = number
+            case 10: doubtMisses = number
+            case 11: doubtOf = number
+            case 12: doubtRetry = number
+            default: break
+            }
+        }
+        guard isWhole else { return nil }
     }
 
     private var numbers: [UInt64] {

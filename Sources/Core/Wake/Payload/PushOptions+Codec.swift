@@ -246,17 +246,26 @@ struct FieldBytes {
 
     /// `nil`: a field ends behind the bytes.
     static func fields(of bytes: ArraySlice<UInt8>) -> [(UInt8, ArraySlice<UInt8>)]? {
-        var rest = bytes
         var fields: [(UInt8, ArraySlice<UInt8>)] = []
-        while let tag = rest.first {
-            let head = rest.dropFirst().prefix(4)
-            guard head.count == 4 else { return nil }
-            let count = Int(number(head))
-            rest = rest.dropFirst(5)
-            guard rest.count >= count else { return nil }
-            fields.append((tag, rest.prefix(count)))
-            rest = rest.dropFirst(count)
+        let isWhole = forEach(in: Array(bytes)) { tag, bytes in fields.append((tag, bytes)) }
+        return isWhole ? fields : nil
+    }
+
+    /// - Returns: `false`: a field ends behind the bytes; those before it were given.
+    static func forEach(
+        in bytes: [UInt8], _ body: (_ tag: UInt8, _ bytes: ArraySlice<UInt8>) -> Void
+    ) -> Bool {
+        var position = 0
+        while position < bytes.count {
+            guard bytes.count - position >= 5 else { return false }
+            let tag = bytes[position]
+            var count = 0
+            for offset in 1...4 { count = count << 8 | Int(bytes[position + offset]) }
+            position += 5
+            guard bytes.count - position >= count else { return false }
+            body(tag, bytes[position..<(position + count)])
+            position += count
         }
-        return fields
+        return true
     }
 }
