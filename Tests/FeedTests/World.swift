@@ -179,7 +179,7 @@ final class World {
                 app: Self.app,
                 Publication(
                     message: message0(text, to: conversation, message ?? fresh(), push: push),
-                    sender: sender),
+                    sender: sender, isIDFresh: message == nil),
                 idempotency: idempotency))
         guard case .published(let record) = answer else { throw Unexpected(answer: answer) }
         return record

@@ -8,13 +8,17 @@ public struct Publication: Equatable, Sendable {
     public var sender: String
     /// How its alert shows itself.
     public var options: PushOptions
+    /// The id of the message was drawn for this request alone: nothing can have it.
+    public var isIDFresh: Bool
 
     public init(
-        message: SendMessage, sender: String, options: PushOptions = PushOptions()
+        message: SendMessage, sender: String, options: PushOptions = PushOptions(),
+        isIDFresh: Bool = false
     ) {
         self.message = message
         self.sender = sender
         self.options = options
+        self.isIDFresh = isIDFresh
     }
 }
 

@@ -28,11 +28,14 @@ extension ReadHints {
         return record(ConversationRecord.self, key, lock: .wait)
     }
 
-    func sending(_ app: AppID, _ request: SendMessage, from sender: String) {
+    func sending(_ app: AppID, _ publication: Publication) {
+        let (request, sender) = (publication.message, publication.sender)
         guard let id = request.conversation, let message = request.message else { return }
-        let key: [ColumnValue] = [.app(app), .identifier(message)]
-        record(MessageRecord.self, key, lock: .wait)
-        record(AnnouncementRecord.self, key)
+        if !publication.isIDFresh {
+            let key: [ColumnValue] = [.app(app), .identifier(message)]
+            record(MessageRecord.self, key, lock: .wait)
+            record(AnnouncementRecord.self, key)
+        }
         if !sender.isEmpty {
             record(
                 ParticipantRecord.self, [.app(app), .identifier(id), .user(UserID(sender))])

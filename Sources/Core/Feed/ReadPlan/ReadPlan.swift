@@ -73,7 +73,7 @@ struct ReadHints {
     func expect(_ change: Change, in app: AppID) {
         switch change {
         case .publish(let publication):
-            sending(app, publication.message, from: publication.sender)
+            sending(app, publication)
         case .editMessage(let edit): messageChange(app, edit.message)
         case .deleteMessage(let id): messageChange(app, id)
         case .createConversation, .addParticipants, .removeParticipants, .deleteConversation,

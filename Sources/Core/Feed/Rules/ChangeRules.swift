@@ -15,9 +15,7 @@ extension Work {
             return .conversation(try removeParticipants(app, request, by: actor))
         case .publish(let request):
             return .published(
-                try sendMessage(
-                    app, request.message, from: request.sender, by: actor,
-                    options: request.options))
+                try sendMessage(app, request, by: actor))
         case .editMessage(let request):
             return .edited(try editMessage(app, request, by: actor))
         case .deleteMessage(let message):

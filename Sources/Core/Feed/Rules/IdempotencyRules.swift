@@ -18,7 +18,7 @@ extension Work {
     private func answer(
         _ app: AppID, _ idempotency: Idempotency?, _ body: () throws(RuleFailure) -> StoreAnswer
     ) throws(RuleFailure) -> StoreAnswer {
-        guard try record(AppRecord.self, [.app(app)]) != nil else {
+        guard try self.app(app) != nil else {
             throw .refused(.notFound, "no such app")
         }
         guard let idempotency else { return try body() }

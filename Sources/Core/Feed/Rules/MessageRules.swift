@@ -6,11 +6,11 @@ extension Work {
     /// Stores a message at the conversation's next position and brings it into the feeds of all
     /// participants, the sender's own included.
     ///
-    /// - Parameter sender: a user's name; empty: the backend itself.
     func sendMessage(
-        _ app: AppID, _ request: SendMessage, from sender: String, by actor: Actor,
-        options: PushOptions = PushOptions()
+        _ app: AppID, _ publication: Publication, by actor: Actor
     ) throws(RuleFailure) -> MessageRecord {
+        let (request, sender) = (publication.message, publication.sender)
+        let options = publication.options
         guard let id = request.message else { throw .refused(.missingField, "no message id") }
         // An id of zeros names nothing (MSG-1).
         guard id != MessageID(high: 0, low: 0) else {
@@ -19,6 +19,29 @@ extension Work {
         try checkContent(request.parts, request.push, options)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
+        if !publication.isIDFresh { try refuseUsed(id, app, actor) }
+        // Whoever repeats it is told that it exists, whatever kinds there are by now.
+        try checkKind(of: options, in: app)
+        conversation.position += 1
+        let message = MessageRecord(
+            app: app, message: id, conversation: conversation.conversation,
+            position: conversation.position, sender: sender, sentAt: now,
+            parts: MessageState(parts: request.parts).encoded,
+            pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "", version: 1,
+            revision: conversation.revision + 1, pushOptions: options.encoded)
+        sent = message
+        defer { sent = nil }
+        try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
+            _ throws(RuleFailure) in try self.insert(message)
+        }
+        note(WebhookEvent(.messageCreated, message, by: sender), app)
+        return message
+    }
+
+    /// Messages and announcements share their ids.
+    private func refuseUsed(
+        _ id: MessageID, _ app: AppID, _ actor: Actor
+    ) throws(RuleFailure) {
         if let existing = try record(
             MessageRecord.self, [.app(app), .identifier(id)], lock: .wait)
         {
@@ -31,20 +54,6 @@ extension Work {
                 ? .refused(.idInUse, "an announcement has this id")
                 : .refused(.forbidden, "the message cannot be sent")
         }
-        // Whoever repeats it is told that it exists, whatever kinds there are by now.
-        try checkKind(of: options, in: app)
-        conversation.position += 1
-        let message = MessageRecord(
-            app: app, message: id, conversation: conversation.conversation,
-            position: conversation.position, sender: sender, sentAt: now,
-            parts: MessageState(parts: request.parts).encoded,
-            pushTitle: request.push?.title ?? "", pushBody: request.push?.body ?? "", version: 1,
-            revision: conversation.revision + 1, pushOptions: options.encoded)
-        try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
-            _ throws(RuleFailure) in try self.put(message)
-        }
-        note(WebhookEvent(.messageCreated, message, by: sender), app)
-        return message
     }
 
     func checkSender(
@@ -90,7 +99,7 @@ extension Work {
     /// MSG-56. Most events are empty: no row is read for them.
     func checkKind(of options: PushOptions, in app: AppID) throws(RuleFailure) {
         guard !options.event.isEmpty,
-            let kinds = try record(AppRecord.self, [.app(app)])?.eventKinds,
+            let kinds = try self.app(app)?.eventKinds,
             let refusal = kinds.refusal(of: options.event)
         else { return }
         throw .refused(.unknownKind, refusal)

@@ -65,7 +65,7 @@ extension Work {
     /// Whether delivered and read are told to the authors of the conversation's messages.
     func tellsReceipts(_ conversation: ConversationRecord) throws(RuleFailure) -> Bool {
         if conversation.receiptsOff { return false }
-        let app = try record(AppRecord.self, [.app(conversation.app)])
+        let app = try app(conversation.app)
         return conversation.participants <= app?.receiptParticipantsMax ?? 0
     }
 

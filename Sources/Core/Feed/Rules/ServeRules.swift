@@ -71,6 +71,7 @@ extension Work {
     }
 
     func message(of job: FanOutRecord) throws(RuleFailure) -> MessageRecord {
+        if let sent, sent.app == job.app, sent.message.bytes == job.object { return sent }
         guard let id = MessageID(job.object),
             let message = try record(MessageRecord.self, [.app(job.app), .identifier(id)])
         else {

@@ -27,6 +27,10 @@ final class Work {
     /// The object that was last appended to a feed, as its entries show it; `nil` there: not
     /// without a read.
     var tailState: (object: TailIdentity, state: TailState?)?
+    /// The message that is being sent, as it was just written.
+    var sent: MessageRecord?
+    /// The app, once a rule has asked for it in this step.
+    private var knownApp: AppRecord?
     /// Steps whose writes stand, whatever becomes of those behind them.
     private(set) var finishedSteps = 0
 
@@ -53,6 +57,13 @@ final class Work {
         } catch {
             throw .store(error)
         }
+    }
+
+    /// The app as it was when the step first asked for it, without a lock.
+    func app(_ app: AppID) throws(RuleFailure) -> AppRecord? {
+        if let knownApp, knownApp.app == app { return knownApp }
+        knownApp = try record(AppRecord.self, [.app(app)])
+        return knownApp
     }
 
     func records<R: Record>(_ type: R.Type, _ scan: Scan) throws(RuleFailure) -> [R] {
@@ -165,6 +176,7 @@ final class Work {
     func step<Value>(_ body: () throws(RuleFailure) -> Value) throws(RuleFailure) -> Value {
         var attempt = 1
         while true {
+            knownApp = nil
             do throws(RuleFailure) {
                 let value = try savepoint { () throws(RuleFailure) in
                     let value = try body()

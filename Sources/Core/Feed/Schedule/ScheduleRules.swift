@@ -325,10 +325,9 @@ extension Work {
         let request = SendMessage(
             conversation: scheduled.conversation, message: scheduled.message, parts: parts,
             push: push)
-        return try sendMessage(
-            scheduled.app, request, from: scheduled.sender?.name ?? "", by: .backend,
-            options: options
-        ).position
+        let publication = Publication(
+            message: request, sender: scheduled.sender?.name ?? "", options: options)
+        return try sendMessage(scheduled.app, publication, by: .backend).position
     }
 
     private func announce(

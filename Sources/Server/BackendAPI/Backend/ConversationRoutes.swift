@@ -108,7 +108,8 @@ enum ConversationRoutes {
         var options = body.options
         options.trace = call.request.trace
         let publication = Publication(
-            message: message, sender: body.sender ?? "", options: options)
+            message: message, sender: body.sender ?? "", options: options,
+            isIDFresh: body.id == nil && body.sendAt == nil)
         let idempotency = try call.idempotency()
         if let sendAt = body.sendAt {
             return ScheduleRoutes.add(
