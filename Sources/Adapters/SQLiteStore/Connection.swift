@@ -20,7 +20,7 @@ final class Connection {
     let path: String
     private var handle: OpaquePointer?
     private var statements: [ObjectIdentifier: Statement] = [:]
-    /// Of the statement that runs.
+    /// What is bound to the statement that runs.
     let boundBytes = BoundBytes()
     /// Pages in the journal after the last commit; written by the C callback below.
     private let journal: UnsafeMutablePointer<JournalCount>

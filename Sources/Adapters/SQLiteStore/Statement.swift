@@ -170,9 +170,10 @@ final class Statement {
     }
 }
 
-/// The bytes of the texts and blobs that are bound to the statement of a connection which runs, in
-/// one piece of memory: SQLite would take a piece for each. They stay where they are until the
-/// statement is reset; a connection runs one statement at a time.
+/// The texts and blobs that are bound to a connection's running statement, in one piece of memory:
+/// SQLite would take a piece for each. They stay where they are until the statement is reset.
+///
+/// Invariant: a connection runs one statement at a time, and resets it before the next.
 final class BoundBytes {
     /// More is not kept for the next statement.
     private static let keptMax = 256 << 10

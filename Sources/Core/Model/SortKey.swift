@@ -34,8 +34,8 @@ public struct SortKey: Hashable, Comparable, Sendable {
     public static func < (left: SortKey, right: SortKey) -> Bool { left.words < right.words }
 }
 
-/// Words in a row. The first stand in the value itself, for most keys have no more: it takes no
-/// memory of its own.
+/// A sequence of words. The first eight stand in the value itself: most keys have no more, and take
+/// no memory on the heap.
 private struct Words: Hashable, Comparable {
     private static let inlineCount = 8
     // Those behind the last word are 0, which compares as if they were not there.
@@ -48,7 +48,7 @@ private struct Words: Hashable, Comparable {
     private var w6: UInt64 = 0
     private var w7: UInt64 = 0
     private var count = 0
-    /// From the ninth on.
+    /// The words from the ninth on.
     private var rest: [UInt64] = []
 
     mutating func append(_ word: UInt64) {

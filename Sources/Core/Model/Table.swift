@@ -125,7 +125,8 @@ public struct SchemaStep: Sendable {
 ///
 /// Invariant: the first `keyCount` columns are the unique key and never optional.
 ///
-/// A class, though a value: it is handed on with every read and write of a row.
+/// It never changes. It is a class because it is handed on with every read and write of a row,
+/// where copying its arrays would cost more than the look at the row.
 public final class Table: Hashable, Sendable {
     public let name: String
     public let columns: [Column]

@@ -18,7 +18,8 @@ public struct TableMap<Value> {
 
     @usableFromInline var byName: [ExactText: Value] = [:]
     @usableFromInline var byIdentity: [ObjectIdentifier: Known] = [:]
-    /// Programs have a handful of tables; who makes them anew for each call finds them by name.
+    /// A program has a handful of tables. A caller that makes a new object for each call could fill
+    /// the map: beyond this number all are found by their names again.
     @usableFromInline static var identitiesMax: Int { 1_024 }
 
     @inlinable
