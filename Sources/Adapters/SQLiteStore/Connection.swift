@@ -36,7 +36,8 @@ final class Connection {
     /// something else in the process has used the library before, it goes on counting.
     private static let isConfigured = rouse_sqlite_count_no_memory() == SQLITE_OK
 
-    init(path: String, mode: Mode, busyTimeout: Int32) throws(StoreError) {
+    /// - Parameter files: how SQLite comes to the files (`JournalFiles.name`); `nil`: as it does.
+    init(path: String, mode: Mode, busyTimeout: Int32, files: String? = nil) throws(StoreError) {
         _ = Self.isConfigured
         self.path = path
         journal = .allocate(capacity: 1)
@@ -45,7 +46,7 @@ final class Connection {
         lockWait.initialize(to: LockWait(timeout: UInt64(max(0, busyTimeout))))
         let flags =
             mode == .writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
-        let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, files)
         guard code == SQLITE_OK, let handle else {
             let failure = failure(code)
             close()

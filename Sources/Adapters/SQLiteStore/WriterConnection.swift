@@ -16,7 +16,9 @@ enum WriterConnection {
         -> Connection
     {
         let timeout = Int32(clamping: options.busyTimeout)
-        let connection = try Connection(path: path, mode: .writer, busyTimeout: timeout)
+        let connection = try Connection(
+            path: path, mode: .writer, busyTimeout: timeout,
+            files: options.syncs ? JournalFiles.name : nil)
         do {
             try prepare(connection, options)
             if check { try quickCheck(connection) }
