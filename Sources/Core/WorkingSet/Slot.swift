@@ -53,7 +53,7 @@ final class Slot: Passable {
 final class KnownRange: Passable {
     let prefix: SortKey
     /// The number of columns of the prefix.
-    private let length: Int
+    let length: Int
     unowned let order: RangeOrder
     /// In the index's order.
     private(set) var rows: [(place: SortKey, slot: Slot)]
@@ -130,27 +130,26 @@ final class RangeOrder {
     let columns: [Int]
     /// Rows without a value here are not in the index.
     let presentColumn: Int?
-    private(set) var ranges: [SortKey: KnownRange] = [:]
+    private(set) var ranges = PartedMap<KnownRange>()
     /// Numbers of columns that prefixes of `ranges` have, and how many have that number.
     private(set) var lengths: [Int: Int] = [:]
-    private var lengthOf: [SortKey: Int] = [:]
 
     init(columns: [Int], presentColumn: Int?) {
         self.columns = columns
         self.presentColumn = presentColumn
     }
 
-    func add(_ range: KnownRange, length: Int) {
-        remove(range.prefix)
-        ranges[range.prefix] = range
-        lengthOf[range.prefix] = length
-        lengths[length, default: 0] += 1
+    func add(_ range: KnownRange) {
+        let before = ranges.set(range, at: range.prefix)
+        lengths[range.length, default: 0] += 1
+        if let before { leave(before.length) }
     }
 
     func remove(_ prefix: SortKey) {
-        guard ranges.removeValue(forKey: prefix) != nil,
-            let length = lengthOf.removeValue(forKey: prefix)
-        else { return }
+        if let range = ranges.remove(prefix) { leave(range.length) }
+    }
+
+    private func leave(_ length: Int) {
         let left = (lengths[length] ?? 1) - 1
         lengths[length] = left == 0 ? nil : left
     }

@@ -6,7 +6,7 @@ import Model
 /// it that holds its row. So a key without a slot has no row in any known range.
 final class TableRows {
     let table: Table
-    var slots: [SortKey: Slot] = [:]
+    var slots = PartedMap<Slot>()
     /// Slots to be written, in the order in which they were first changed.
     var dirty: [Slot] = []
     /// Rows that a known range may have: one that grows past it is not kept.
@@ -67,7 +67,7 @@ final class TableRows {
     /// Nothing is known of the key any more.
     func forget(_ slot: Slot) {
         guard slots[slot.place] === slot else { return }
-        slots[slot.place] = nil
+        slots.remove(slot.place)
         guard let current = slot.current, let row = current else { return }
         eachOrder { order in
             order.eachRange(holding: row) { order.remove($0.prefix) }
@@ -79,7 +79,7 @@ final class TableRows {
     func unset(_ slot: Slot) {
         move(slot, from: slot.current ?? nil, to: nil)
         slot.current = nil
-        slots[slot.place] = nil
+        slots.remove(slot.place)
     }
 
     /// Whether a known range shows that there is no row under a key that has no slot.
@@ -103,7 +103,7 @@ final class TableRows {
         let sorted = scan.descending ? rows.reversed() : rows
         let range = KnownRange(
             SortKey(scan.prefix), scan.prefix.count, in: order, sorted)
-        order.add(range, length: scan.prefix.count)
+        order.add(range)
         return range
     }
 

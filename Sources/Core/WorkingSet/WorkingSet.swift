@@ -137,7 +137,7 @@ public final class WorkingSet {
 
     private func blank(_ key: [ColumnValue], at place: SortKey, in rows: TableRows) -> Slot {
         let slot = Slot(key, at: place, in: rows)
-        rows.slots[place] = slot
+        rows.slots.set(slot, at: place)
         slots.add(slot)
         came += 1
         return slot
