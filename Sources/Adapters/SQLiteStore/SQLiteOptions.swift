@@ -19,7 +19,7 @@ public struct SQLiteOptions: Sendable {
     public var readerCacheSize = 8 * 1024
     /// The bytes of journal after which a checkpoint is due. A write that finds twice as many
     /// since the last checkpoint moves, itself, the pages that no reader still needs.
-    public var journalStep = 16 << 20
+    public var journalStep = 10 << 20
     /// Above this many bytes a checkpoint also empties the journal, if nobody reads from it: no
     /// write and no checkpoint ever waits for a reader. Readers are short: one that holds its
     /// snapshot lets the journal grow, and the checkpoint after it takes it back.
