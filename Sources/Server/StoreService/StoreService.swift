@@ -14,7 +14,7 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public var requestsPerCommit = 512
     /// Rows read and written after which a transaction begins no further request: what bounds how
     /// long the writer is held.
-    public var rowsPerCommit = 2_048
+    public var rowsPerCommit = 3_072
     /// The same for duties, most of whose rows are not in memory yet.
     public var rowsPerTurn = 1_024
     /// Milliseconds that an ACK waits for another request to share its transaction with; 64 ACKs
