@@ -70,6 +70,9 @@ extension Rouse {
             case .input(let input): answer(input)
             case .effect(let effect): carryOut(effect)
             case .action(let action): await carryOut(action)
+            case .lastCall:
+                lastCall = nil
+                answer(.deadlineReached)
             case .asleep(let number): suspensions.removeValue(forKey: number)?.isOver.resume()
             }
             setTimer()
@@ -80,7 +83,7 @@ extension Rouse {
     func setTimer() {
         if isClosed { return }
         let deadlines = [
-            life.nextDeadline, replica?.session.nextDeadline, waiting.values.map(\.end).min(),
+            nextDeadline, replica?.session.nextDeadline, waiting.values.map(\.end).min(),
             suspensions.values.map(\.end).min(),
         ]
         guard let next = deadlines.compactMap({ $0 }).min() else {
@@ -101,9 +104,7 @@ extension Rouse {
         guard timer?.moment == moment else { return }
         timer = nil
         let now = clock.now
-        if let deadline = life.nextDeadline, deadline <= now {
-            carryOutBeside(life.on(.deadlineReached, now: now))
-        }
+        if let deadline = nextDeadline, deadline <= now { ended(deadline, now) }
         for (number, suspension) in suspensions where suspension.end <= now { overtake(number) }
         for (number, waiter) in waiting where waiter.end <= now {
             waiting[number] = nil
@@ -111,6 +112,23 @@ extension Rouse {
         }
         hear { $0.deadlineReached(now: $1) }
         setTimer()
+    }
+
+    private var nextDeadline: Instant? {
+        lastCall.map { $0 + lastCallTime } ?? life.nextDeadline
+    }
+
+    /// The deadline of a task, or what it gave to those that wait.
+    private func ended(_ deadline: Instant, _ now: Instant) {
+        if isCarryingOut, lastCall == nil, now < deadline + lastCallTime {
+            // What waits is durable: it is told before, if the phone answers in time.
+            lastCall = deadline
+            steps.append(.lastCall)
+        } else {
+            lastCall = nil
+            steps.removeAll { if case .lastCall = $0 { true } else { false } }
+            carryOutBeside(life.on(.deadlineReached, now: now))
+        }
     }
 
     /// Beside the queue: whatever the system has not answered, its handler is called in time.
@@ -150,7 +168,7 @@ extension Rouse {
                 // It stays, too: an older callback may stand before it.
                 urgent += life.on(.willSuspend, now: clock.now)
                 return true
-            case .input, .effect, .asleep: return true
+            case .input, .effect, .lastCall, .asleep: return true
             }
         }
         steps.replaceSubrange(ahead.indices, with: rest)

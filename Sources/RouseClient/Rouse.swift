@@ -22,6 +22,8 @@ public actor Rouse {
         case input(AppInput)
         case effect(ClientReplica.Effect)
         case action(AppAction)
+        /// What was durable at a deadline is told.
+        case lastCall
         /// All that a suspension gave is carried out.
         case asleep(UInt64)
     }
@@ -67,6 +69,8 @@ public actor Rouse {
     var isClosed = false
     private var lastTask: UInt64 = 0
     var waiting: [UInt64: Waiter] = [:]
+    /// A deadline that came while something was carried out: it waits its turn.
+    var lastCall: Instant?
     private var lastSuspension: UInt64 = 0
     var suspensions: [UInt64: Suspension] = [:]
     private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
@@ -190,11 +194,15 @@ public actor Rouse {
         let task = SystemTask(id: lastTask, deadline: clock.now + time)
         let input = input(task)
         return await withCheckedContinuation { continuation in
-            waiting[task.id] = Waiter(end: life.end(of: task), answer: continuation)
+            let end = life.end(of: task) + lastCallTime
+            waiting[task.id] = Waiter(end: end, answer: continuation)
             give(input)
             setTimer()
         }
     }
+
+    /// So long what waits at a deadline may take: half of what is left to the system's own.
+    var lastCallTime: Milliseconds { life.limits.margin / 2 }
 
     private func launch() {
         guard !hasLaunched else { return }

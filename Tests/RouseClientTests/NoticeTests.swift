@@ -119,10 +119,7 @@ import Wire
         later.server.publish(entry, unread: 1)
         #expect(await later.process().woken(by: nil, within: 30_000) == .noData)
         #expect(later.phone.notices.map(\.hints) == [hints])
-        for await moment in stage.clock.asked where moment == began + 28_000 {
-            stage.clock.advance(to: moment)
-            break
-        }
+        await stage.clock.pass([began + 28_000, began + 29_000])
         _ = await wake.value
         opened.finish()
     }

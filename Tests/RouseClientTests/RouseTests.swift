@@ -55,10 +55,7 @@ import Wire
         let second = later.process()
         #expect(await second.woken(by: nil, within: 30_000) == .noData)
         #expect(later.phone.screen == [1])
-        for await moment in stage.clock.asked where moment == began + 28_000 {
-            stage.clock.advance(to: moment)
-            break
-        }
+        await stage.clock.pass([began + 28_000, began + 29_000])
         _ = await wake.value
         opened.finish()
     }
@@ -88,12 +85,103 @@ import Wire
         let began = stage.clock.now
         let wake = Task { await rouse.woken(by: nil, within: 20_000) }
         for await _ in stage.phone.isAtGate { break }
+        // What waits has a second more, if the system answers after all. Behind a look of the
+        // launch the wake itself waits.
+        let ends = [began + 18_000, began + 19_000]
+        await stage.clock.pass(call == .show ? ends : [ends[1]])
+        #expect(await wake.value == (call == .show ? .newData : .failed))
+        opened.finish()
+    }
+
+    @Test("what is durable at the deadline is told before the handler is called")
+    func toldAtTheDeadline() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        // The system is slow to say what stands.
+        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 1))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        let (began, phone) = (stage.clock.now, stage.phone)
+        let wake = Task {
+            let result = await rouse.woken(by: nil, within: 20_000)
+            return (result, phone.screen)
+        }
+        for await _ in phone.isAtGate { break }
         for await moment in stage.clock.asked where moment == began + 18_000 {
             stage.clock.advance(to: moment)
             break
         }
-        #expect(await wake.value == (call == .show ? .newData : .failed))
+        for _ in 0..<1_000 { await Task.yield() }
         opened.finish()
+        let (result, screen) = await wake.value
+        #expect(result == .newData && screen == [1])
+    }
+
+    @Test("who comes to a deadline a second late waits for nothing, and says what is true")
+    func lateForTheDeadline() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 1))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process()
+        let began = stage.clock.now
+        let wake = Task { await rouse.woken(by: nil, within: 20_000) }
+        for await _ in stage.phone.isAtGate { break }
+        await stage.clock.pass([began + 19_000])
+        #expect(await wake.value == .newData)
+        opened.finish()
+    }
+
+    @Test("what its end of time kept an app from telling, the next wake tells before it is over")
+    func toldByTheNextWake() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 1))
+        stage.server.publish(Stage.message(1), unread: 1)
+        let (rouse, phone) = (stage.process(), stage.phone)
+        let began = stage.clock.now
+        let first = Task { await rouse.woken(by: nil, within: 20_000) }
+        for await _ in phone.isAtGate { break }
+        let leaving = Task { await rouse.scene(.suspending) }
+        await stage.clock.pass([began + 2_000])
+        await leaving.value
+        #expect(await first.value == .newData && phone.screen.isEmpty)
+        let next = Task {
+            let result = await rouse.woken(by: nil, within: 20_000)
+            return (result, phone.screen)
+        }
+        opened.finish()
+        let (result, screen) = await next.value
+        #expect(result == .noData && screen == [1])
+    }
+
+    @Test("the deadline of a later wake has a turn of its own, also behind one that was overtaken")
+    func aLaterDeadline() async throws {
+        let (gate, opened) = AsyncStream<Void>.makeStream()
+        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 1))
+        let rouse = stage.process()
+        let (working, ended) = AsyncStream<Void>.makeStream()
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let work = Task {
+            await rouse.work {
+                beginning.yield()
+                for await _ in working {}
+                return true
+            }
+        }
+        for await _ in begun { break }
+        let (clock, began) = (stage.clock, stage.clock.now)
+        // Both before the first is carried out, and so before the system is silent.
+        let wakes = await { (rouse: isolated Rouse) in
+            [20_000, 30_000].map { time in
+                Task { await rouse.woken(by: nil, within: time) }
+            }
+        }(rouse)
+        for await _ in stage.phone.isAtGate { break }
+        await clock.pass([began + 18_000, began + 19_000])
+        #expect(await wakes[0].value == .noData)
+        ended.finish()
+        await work.value
+        await clock.pass([began + 28_000])
+        opened.finish()
+        #expect(await wakes[1].value == .newData)
     }
 
     @Test(

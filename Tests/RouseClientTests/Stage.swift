@@ -50,6 +50,16 @@ final class ManualClock: RouseClock {
         }
     }
 
+    /// Advances to each as soon as somebody sleeps until then.
+    func pass(_ moments: [Instant]) async {
+        var left = moments[...]
+        for await moment in asked where moment == left.first {
+            advance(to: moment)
+            left.removeFirst()
+            if left.isEmpty { return }
+        }
+    }
+
     func advance(to moment: Instant) {
         let due = state.withLock { state in
             state.now = max(state.now, moment)
