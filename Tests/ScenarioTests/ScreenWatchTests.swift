@@ -32,6 +32,25 @@ import Testing
         #expect(wrong.untold == 1 && wrong.details.count == 1)
     }
 
+    @Test("what a wake failed to tell, the one that goes on may tell; one that claims it must have")
+    func anotherGoesOn() {
+        var right = woken()
+        right.completed(0, "failed", open: 1) { _ in false }
+        for number in UInt64(1)...2 {
+            right.shown(0, id(number), isLocal: true, isQuiet: false)
+        }
+        right.completed(0, "no_data") { _ in false }
+        #expect(right.untold == 0)
+        var wrong = woken()
+        wrong.completed(0, "failed", open: 1) { _ in false }
+        wrong.shown(0, id(1), isLocal: true, isQuiet: false)
+        wrong.completed(0, "failed") { _ in false }
+        #expect(wrong.untold == 1)
+        var claims = woken()
+        claims.completed(0, "new_data", open: 1) { _ in false }
+        #expect(claims.untold == 2)
+    }
+
     @Test("nobody is owed what is read, what was alerted with a newer one, or what is in front")
     func notOwed() {
         var read = woken()

@@ -40,7 +40,7 @@ enum PhoneSight {
     ///   - isQuiet: without a sound.
     case shown(MessageID, isLocal: Bool, isQuiet: Bool)
     /// The app has told the system that it is done.
-    case completed(result: String)
+    case completed(result: String, open: Int)
 }
 
 /// What happened on a device. Times are milliseconds of the machine's monotonic clock.

@@ -85,9 +85,9 @@ extension Replay {
             if state == "not_running" || state == "force_quit" { phoneKills.ended(device) }
         case .shown(let message, let isLocal, let isQuiet):
             screenWatch.shown(device, message, isLocal: isLocal, isQuiet: isQuiet)
-        case .completed(let result):
+        case .completed(let result, let open):
             let phone = ledger.user(of: device)
-            screenWatch.completed(device, result) { readers.isRead($0, by: phone) }
+            screenWatch.completed(device, result, open: open) { readers.isRead($0, by: phone) }
         }
     }
 

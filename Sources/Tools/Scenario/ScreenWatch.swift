@@ -76,12 +76,17 @@ struct ScreenWatch: Sendable {
     ///
     /// - Parameters:
     ///   - result: what it told the system (`FetchResult`).
+    ///   - open: handlers that it has still to call: what this one failed to tell, the wake that
+    ///     goes on may tell, and is judged by.
     ///   - isRead: whether the device's user has read a position by now.
-    mutating func completed(_ device: Int, _ result: String = "", isRead: (UInt64) -> Bool) {
-        happened(device, result.isEmpty ? "done" : "done (\(result))")
-        guard var now = devices[device] else { return }
+    mutating func completed(
+        _ device: Int, _ result: String = "", open: Int = 0, isRead: (UInt64) -> Bool
+    ) {
+        happened(device, result.isEmpty ? "done" : "done (\(result), \(open) open)")
+        let isFailed = result == FetchResult.failed.rawValue
+        guard !isFailed || open == 0, var now = devices[device] else { return }
         // One that did not come to its end goes on in the next wake, and tells of nothing there.
-        if result != FetchResult.failed.rawValue { now.isResetting = false }
+        if !isFailed { now.isResetting = false }
         // An alert may come before its message's position is known here.
         let alerted = now.alerted.compactMap { positions[$0] }.max() ?? 0
         let missing = now.dark.filter { $0.value > alerted && !isRead($0.value) }

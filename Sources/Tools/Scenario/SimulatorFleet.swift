@@ -226,7 +226,8 @@ final class SimulatorFleet: DeviceFleet {
                 .sight(
                     device: device, .shown(message, isLocal: isLocal, isQuiet: isQuiet)))
         case .completed:
-            onEvent(.sight(device: device, .completed(result: event.reason ?? "")))
+            let (result, open) = (event.reason ?? "", event.open ?? 0)
+            onEvent(.sight(device: device, .completed(result: result, open: open)))
         case .acknowledged:
             guard let message = event.message.flatMap({ MessageID(text: $0) }) else { return }
             onEvent(

@@ -36,6 +36,8 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     private(set) var life: Life?
     /// Tasks of pushes that made it run: with the last of them the system takes the run time.
     private var woken: Set<UInt64> = []
+    /// Of the process there is: the system waits for their end.
+    private var open: Set<UInt64> = []
     private var lastTask: UInt64 = 0
     private(set) var file: SQLiteStore?
     private(set) var store: TableLocalStore?
@@ -123,6 +125,7 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     private func began(
         _ task: UInt64, in life: Life, wake: WakeID?, within time: Milliseconds
     ) {
+        open.insert(task)
         perform(in: life) { rouse in
             let result = await rouse.woken(by: wake, within: time)
             guard life.process.state != .dead else { return }
@@ -133,6 +136,8 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
     private func completed(_ task: UInt64, _ result: FetchResult) {
         var event = SimulatorEvent(.completed)
         event.reason = result.rawValue
+        open.remove(task)
+        event.open = open.isEmpty ? nil : open.count
         hooks.tell(event)
         guard woken.remove(task) != nil, woken.isEmpty else { return }
         hooks.finished()
@@ -188,7 +193,7 @@ final class SyncDeviceApp: DeviceApp, @unchecked Sendable {
 
     func terminate() {
         isInFront = false
-        woken = []
+        (woken, open) = ([], [])
         guard let life else { return }
         self.life = nil
         life.process.state = .dead

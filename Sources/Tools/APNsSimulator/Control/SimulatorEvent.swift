@@ -116,6 +116,8 @@ public struct SimulatorEvent: Codable, Equatable, Sendable {
     public var messages: [AppliedMessage]?
     public var text: String?
     public var digest: DigestFacts?
+    /// Tasks for whose end the system waits still; `nil`: for none.
+    public var open: Int?
 
     public init(_ kind: Kind, device: String? = nil) {
         self.kind = kind
