@@ -29,7 +29,7 @@ import Testing
                         outcome == outcomes[0], "\(engine): seed \(seed), round \(round)")
                 }
                 for table in Sample.tables {
-                    for index in [nil] + table.indexes.map(\.name) {
+                    for index in [nil] + table.scanned.map(\.name) {
                         let scan = Scan(index: index, limit: .max)
                         let all = try readers.map { exact(try $0.rows(table, scan)) }
                         for (engine, rows) in zip(engines, all) {
@@ -134,7 +134,7 @@ private struct Script {
     }
 
     private static func scan(_ random: inout SeededRandom, _ table: Table) -> Scan {
-        let choices = [nil] + table.indexes.map(\.name)
+        let choices = [nil] + table.scanned.map(\.name)
         let index = choices[random.below(choices.count)]
         let order = table.order(of: index).map { table.columns[$0] }
         let present = table.indexes.first { $0.name == index }?.presentColumn

@@ -16,7 +16,7 @@ import Testing
                 path: "\(folder)/plan.db", mode: .writer, busyTimeout: 0)
             defer { connection.close() }
             for (_, sql) in TableSQL(table: table).schema { try connection.execute(sql) }
-            for index in [nil] + table.indexes.map(\.name) {
+            for index in [nil] + table.scanned.map(\.name) {
                 for scan in scans(table, index) {
                     #expect(table.problem(scan: scan) == nil)
                     let sql = TableSQL(table: table).scan(ScanShape(scan))

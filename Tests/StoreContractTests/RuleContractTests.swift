@@ -29,7 +29,7 @@ import Wire
                     }
                 }
                 try store.put(table, row)
-                for index in [nil] + table.indexes.map(\.name) {
+                for index in [nil] + table.scanned.map(\.name) {
                     #expect(try store.rows(table, Scan(index: index, limit: 2)) == [row])
                 }
             }

@@ -42,3 +42,8 @@ enum Sample {
         ]
     }
 }
+
+extension Table {
+    /// The indexes that are orders.
+    var scanned: [TableIndex] { indexes.filter { !$0.isUnique } }
+}

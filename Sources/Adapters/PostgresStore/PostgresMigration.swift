@@ -46,6 +46,11 @@ struct PostgresMigration {
             statements += PostgresSQL(table: table.asOf(schema: number)).create
         }
         let kept = tables.filter { $0.since < number }
+        // What others write meanwhile could be what a new index refuses.
+        for table in kept where table.indexes.contains(where: { $0.isUnique && $0.since == number })
+        {
+            statements.append("LOCK TABLE \"\(table.name)\" IN SHARE ROW EXCLUSIVE MODE")
+        }
         for table in kept {
             let sql = PostgresSQL(table: table)
             statements += table.columns.filter { $0.since == number }.map(sql.add)

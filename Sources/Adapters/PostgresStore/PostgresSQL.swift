@@ -30,7 +30,11 @@ struct PostgresSQL {
     }
 
     func create(_ index: TableIndex) -> String {
-        let present = index.presentColumn.map { " WHERE \(name($0)) IS NOT NULL" } ?? ""
+        let terms =
+            [index.presentColumn.map { "\(name($0)) IS NOT NULL" }]
+            + [index.absentColumn.map { "\(name($0)) IS NULL" }]
+        let held = terms.compactMap { $0 }.joined(separator: " AND ")
+        let present = held.isEmpty ? "" : " WHERE \(held)"
         guard !index.isUnique else {
             return "CREATE UNIQUE INDEX \"\(index.name)\" ON \(quoted) "
                 + "(\(names(index.columns)))\(present)"

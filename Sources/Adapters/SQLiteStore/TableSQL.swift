@@ -45,7 +45,11 @@ struct TableSQL {
     }
 
     private func sql(of index: TableIndex) -> String {
-        let present = index.presentColumn.map { " WHERE \(name($0)) IS NOT NULL" } ?? ""
+        let terms =
+            [index.presentColumn.map { "\(name($0)) IS NOT NULL" }]
+            + [index.absentColumn.map { "\(name($0)) IS NULL" }]
+        let held = terms.compactMap { $0 }.joined(separator: " AND ")
+        let present = held.isEmpty ? "" : " WHERE \(held)"
         guard !index.isUnique else {
             return "CREATE UNIQUE INDEX \"\(index.name)\" ON \"\(table.name)\" "
                 + "(\(names(index.columns)))\(present)"

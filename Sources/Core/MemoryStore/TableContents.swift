@@ -52,7 +52,7 @@ struct TableContents {
     /// at the same place; `nil`: there is none.
     func duplicate(_ row: [ColumnValue]) -> String? {
         for (position, index) in table.indexes.enumerated() where index.isUnique {
-            guard place(of: row, in: position) != nil else { continue }
+            guard index.holds(row) else { continue }
             let values = index.columns.map { row[$0] }
             let found = byIndex[position].rows(
                 from: SortKey(values), to: SortKey(values, end: .high), descending: false,
@@ -66,9 +66,7 @@ struct TableContents {
 
     /// `nil` if the index at this position leaves the row out.
     private func place(of row: [ColumnValue], in position: Int) -> SortKey? {
-        if let present = table.indexes[position].presentColumn, row[present] == .null {
-            return nil
-        }
+        guard table.indexes[position].holds(row) else { return nil }
         return SortKey(orders[position][...], of: row)
     }
 }

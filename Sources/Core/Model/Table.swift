@@ -57,7 +57,8 @@ public struct Column: Hashable, Sendable {
     }
 }
 
-/// An order in which a table's rows can be scanned, beside that of its key.
+/// An order in which a table's rows can be scanned, beside that of its key; or what no two of its
+/// rows may have in common, which is not scanned.
 ///
 /// The values of a row in the columns of an index, or of the key, take at most 2,000 bytes
 /// together: PostgreSQL refuses rows with larger ones.
@@ -68,23 +69,28 @@ public struct TableIndex: Hashable, Sendable {
     public let columnNames: [String]
     /// Rows whose value in this column is null are left out of the index; `nil`: none is.
     public let presentName: String?
+    /// Rows with a value in this column are left out of it; `nil`: none is. Only of one that is
+    /// unique.
+    public let absentName: String?
     /// The number of the schema that brought the index, where it is not that of its columns.
     public let since: Int
     /// No two rows of the index have the same values in its columns: an engine throws `.conflict`
     /// where a second one would come.
     public let isUnique: Bool
-    /// The positions of both in `Table.columns`, found out by the table; those of unknown names
+    /// The positions of all in `Table.columns`, found out by the table; those of unknown names
     /// are missing, and `Table.problem()` tells of them.
     public private(set) var columns: [Int] = []
     public private(set) var presentColumn: Int?
+    public private(set) var absentColumn: Int?
 
     public init(
-        _ name: String, on columns: String..., present: String? = nil, unique: Bool = false,
-        since: Int = 1
+        _ name: String, on columns: String..., present: String? = nil, absent: String? = nil,
+        unique: Bool = false, since: Int = 1
     ) {
         self.name = name
         columnNames = columns
         presentName = present
+        absentName = absent
         isUnique = unique
         self.since = since
     }
@@ -94,7 +100,15 @@ public struct TableIndex: Hashable, Sendable {
         var index = self
         index.columns = columnNames.compactMap(position)
         index.presentColumn = presentName.flatMap(position)
+        index.absentColumn = absentName.flatMap(position)
         return index
+    }
+
+    /// Whether the row stands in it.
+    public func holds(_ row: [ColumnValue]) -> Bool {
+        if let presentColumn, row[presentColumn] == .null { return false }
+        if let absentColumn, row[absentColumn] != .null { return false }
+        return true
     }
 }
 
@@ -202,7 +216,8 @@ public final class Table: Hashable, Sendable {
         let indexes = indexes.filter { index in
             index.since <= schema
                 && later.isDisjoint(
-                    with: index.columnNames + (index.presentName.map { [$0] } ?? []))
+                    with: index.columnNames
+                        + [index.presentName, index.absentName].compactMap { $0 })
         }
         return Table(
             name, key: Array(columns[..<keyCount]),

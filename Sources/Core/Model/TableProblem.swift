@@ -23,10 +23,14 @@ extension Table {
         }
         for index in indexes {
             let isPresentKnown = index.presentName == nil || index.presentColumn != nil
+            let isAbsentKnown = index.absentName == nil || index.absentColumn != nil
             if index.columns.isEmpty || index.columns.count != index.columnNames.count
-                || !isPresentKnown
+                || !isPresentKnown || !isAbsentKnown
             {
                 return "\(name): index \(index.name) names no or unknown columns"
+            }
+            if index.absentName != nil, !index.isUnique {
+                return "\(name): index \(index.name) leaves rows out and is not unique"
             }
             if Set(index.columns).count != index.columns.count {
                 return "\(name): index \(index.name) names a column twice"
@@ -66,6 +70,7 @@ extension Table {
     public func problem(scan: Scan) -> String? {
         let index = indexes.first { $0.name == scan.index }
         if let wanted = scan.index, index == nil { return "\(name): no index \(wanted)" }
+        if let index, index.isUnique { return "\(name): index \(index.name) is no order" }
         let order = order(of: scan.index)
         if scan.prefix.count > order.count { return "\(name): a prefix longer than the order" }
         for (value, position) in zip(scan.prefix, order) {

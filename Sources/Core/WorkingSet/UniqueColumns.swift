@@ -11,9 +11,17 @@ extension Table {
         _ stored: [ColumnValue], for changed: [ColumnValue]?
     ) -> (row: [ColumnValue], columns: [Int])? {
         var freed = stored
-        for index in indexes where index.isUnique {
-            guard let column = index.presentColumn else { continue }
-            if changed?[column] != stored[column] { freed[column] = .null }
+        for index in indexes where index.isUnique && index.holds(stored) {
+            let stays = changed.map { changed in
+                index.holds(changed) && index.columns.allSatisfy { changed[$0] == stored[$0] }
+            }
+            if stays == true { continue }
+            if let column = index.presentColumn {
+                freed[column] = .null
+            } else if let column = index.absentColumn {
+                // Whatever stands there, if the row goes.
+                freed[column] = changed.map { $0[column] } ?? .integer(0)
+            }
         }
         let columns = freed.indices.filter { freed[$0] != stored[$0] }
         return columns.isEmpty ? nil : (freed, columns)

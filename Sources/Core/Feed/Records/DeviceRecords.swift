@@ -130,8 +130,55 @@ extension DeviceRecord {
                 present: "push_token"),
             TableIndex("device_by_expiry", on: "expires_at", present: "expires_at"),
             TableIndex("device_by_offset", on: "app", "utc_offset"),
+            // Whatever a rule forgets, no two users are logged in on one device, and no push for
+            // one goes to another's (P6).
+            TableIndex(
+                "device_owner", on: "app", "device", absent: "expires_at", unique: true, since: 9),
+            TableIndex(
+                "device_token", on: "app", "push_environment", "push_token",
+                present: "push_token", unique: true, since: 9),
         ],
-        retention: .until(column: "expires_at", index: "device_by_expiry"))
+        retention: .until(column: "expires_at", index: "device_by_expiry"),
+        steps: [
+            SchemaStep(9, ownersBeforeSchema9), SchemaStep(9, tokensOfForgottenBeforeSchema9),
+            SchemaStep(9, sessionsOfForgottenBeforeSchema9), SchemaStep(9, holdersBeforeSchema9),
+        ])
+
+    /// Of several users who are logged in on one device the one stays who was there last; for the
+    /// others it is forgotten, as `Work.forget` does it: for 90 days from the newest moment that
+    /// the table knows.
+    private static let ownersBeforeSchema9 = """
+        UPDATE "device" SET "push_token" = NULL, "token_confirmed_at" = NULL,
+        "token_generation" = "token_generation" + 1,
+        "expires_at" = (SELECT max(d."last_seen_at") FROM "device" d) + 7776000000
+        WHERE "expires_at" IS NULL AND EXISTS (SELECT 1 FROM "device" d
+        WHERE d."app" = "device"."app" AND d."device" = "device"."device"
+        AND d."expires_at" IS NULL AND (d."last_seen_at", d."user")
+        > ("device"."last_seen_at", "device"."user"))
+        """
+
+    private static let tokensOfForgottenBeforeSchema9 = """
+        DELETE FROM "session_token" WHERE EXISTS (SELECT 1 FROM "device" d
+        WHERE d."app" = "session_token"."app" AND d."user" = "session_token"."user"
+        AND d."device" = "session_token"."device" AND d."expires_at" IS NOT NULL)
+        """
+
+    private static let sessionsOfForgottenBeforeSchema9 = """
+        DELETE FROM "session" WHERE EXISTS (SELECT 1 FROM "device" d
+        WHERE d."app" = "session"."app" AND d."user" = "session"."user"
+        AND d."device" = "session"."device" AND d."expires_at" IS NOT NULL)
+        """
+
+    /// Of several devices with one push token the one keeps it that presented it last.
+    private static let holdersBeforeSchema9 = """
+        UPDATE "device" SET "push_token" = NULL, "token_confirmed_at" = NULL,
+        "token_generation" = "token_generation" + 1
+        WHERE "push_token" IS NOT NULL AND EXISTS (SELECT 1 FROM "device" d
+        WHERE d."app" = "device"."app" AND d."push_environment" = "device"."push_environment"
+        AND d."push_token" = "device"."push_token"
+        AND (coalesce(d."token_confirmed_at", 0), d."user", d."device")
+        > (coalesce("device"."token_confirmed_at", 0), "device"."user", "device"."device"))
+        """
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
