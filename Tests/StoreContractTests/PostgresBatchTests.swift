@@ -115,6 +115,136 @@ struct PostgresBatchTests {
         #expect(rows == expected)
     }
 
+    private static let things = (0..<40).map { number -> [ColumnValue] in
+        [.integer(Int64(number % 4)), .text("n\(number)"), .null, .null, .integer(Int64(number))]
+    }
+
+    @Test("scans that are alike give each its own rows, in its order and as many as it asks for")
+    func scans() throws {
+        let store = try Self.open("batch_scans")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for row in Self.things { try transaction.insert(Self.thing, row) }
+        }
+        var reads: [Read] = []
+        var expected: [ReadAnswer] = []
+        for place in [3, 9, 0, 1, 2] as [Int64] {
+            for (limit, isDown) in [(0, false), (1, false), (3, true), (99, false), (99, true)] {
+                for after in [nil, "n2", "n7"] as [String?] {
+                    reads.append(
+                        .rows(
+                            Self.thing,
+                            Scan(
+                                prefix: [.integer(place)], after: after.map { [.text($0)] },
+                                descending: isDown, limit: limit)))
+                    var rows = Self.things.filter { row in
+                        guard case .text(let name) = row[1] else { return false }
+                        return row[0] == .integer(place) && after.map { $0 < name } ?? true
+                    }
+                    rows.sort { left, right in
+                        guard case .text(let one) = left[1], case .text(let other) = right[1]
+                        else { return false }
+                        return isDown ? other < one : one < other
+                    }
+                    expected.append(.rows(Array(rows.prefix(limit))))
+                }
+            }
+        }
+        let before = store.effort
+        try store.writeFetching { transaction throws(StoreError) in
+            #expect(try transaction.fetch(reads) == expected)
+        }
+        // Four shapes, and what begins and ends a transaction.
+        #expect(store.effort.statements - before.statements < 10)
+        #expect(store.effort.roundTrips - before.roundTrips == 2)
+    }
+
+    @Test("rows of which the same columns changed are one statement, and so are those that go")
+    func changed() throws {
+        let store = try Self.open("batch_changed")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for row in Self.things { try transaction.insert(Self.thing, row) }
+        }
+        let before = store.effort.statements
+        var expected = Self.things
+        try store.write { transaction throws(StoreError) in
+            for (number, row) in Self.things.enumerated() {
+                if number % 5 == 0 {
+                    try transaction.delete(Self.thing, key: Array(row[..<2]))
+                    continue
+                }
+                let columns = number % 2 == 0 ? [4] : [2, 3]
+                expected[number][2] = columns == [4] ? .null : .text("changed \(number)")
+                expected[number][3] = columns == [4] || number % 3 == 0 ? .null : .blob([])
+                if columns == [4] { expected[number][4] = .integer(Int64(-number)) }
+                try transaction.update(Self.thing, expected[number], columns: columns)
+            }
+            try transaction.insert(Self.thing, Self.row(9_000))
+        }
+        #expect(store.effort.statements - before < 10)
+        var rows: [[ColumnValue]] = []
+        try store.read { view throws(StoreError) in
+            rows = try view.rows(Self.thing, Scan(limit: 2_000))
+        }
+        let left = expected.enumerated().filter { $0.offset % 5 != 0 }.map(\.element)
+        #expect(Set(rows) == Set(left + [Self.row(9_000)]))
+        #expect(rows.count == left.count + 1)
+    }
+
+    @Test("where one of many rows to change is not there, nothing is written", arguments: [1, 5])
+    func changedNothing(_ count: Int) throws {
+        let store = try Self.open("batch_absent_\(count)")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for number in 1..<count { try transaction.insert(Self.thing, Self.row(number)) }
+        }
+        let refused = isConflict { () throws(StoreError) in
+            try store.write { transaction throws(StoreError) in
+                for number in 0..<count {
+                    var row = Self.row(number)
+                    row[4] = .integer(77)
+                    try transaction.update(Self.thing, row, columns: [4])
+                }
+            }
+        }
+        #expect(refused)
+        var rows: [[ColumnValue]] = []
+        try store.read { view throws(StoreError) in
+            rows = try view.rows(Self.thing, Scan(limit: 2_000))
+        }
+        #expect(Set(rows) == Set((1..<count).map(Self.row)))
+    }
+
+    @Test("of keys below what is held those are busy that another holds, and no others")
+    func busy() throws {
+        let (one, other) = (try Self.open("batch_busy"), try Self.open("batch_busy"))
+        defer { (one.close(), other.close()) }
+        try one.write { transaction throws(StoreError) in
+            for number in [1, 2, 3, 4, 5, 9] {
+                try transaction.insert(Self.thing, Self.row(number))
+            }
+        }
+        try other.write { transaction throws(StoreError) in
+            // Rows, and keys of rows that are not there.
+            for number in [2, 4, 6] {
+                _ = try transaction.row(Self.thing, key: Self.key(number), lock: .wait)
+            }
+            try one.writeFetching { transaction throws(StoreError) in
+                func fetch(_ numbers: [Int]) throws(StoreError) -> [ReadAnswer] {
+                    try transaction.fetch(
+                        numbers.map { .row(Self.thing, key: Self.key($0), lock: .wait) })
+                }
+                #expect(try fetch([9]) == [.row(Self.row(9))])
+                #expect(
+                    try fetch([7, 6, 5, 4, 3, 2, 1]) == [
+                        .row(nil), .busy, .row(Self.row(5)), .busy, .row(Self.row(3)), .busy,
+                        .row(Self.row(1)),
+                    ])
+            }
+        }
+    }
+
     @Test("a row that is there already undoes all of its savepoint, and nothing before it")
     func undone() throws {
         let store = try Self.open("batch_undone")
@@ -135,5 +265,15 @@ struct PostgresBatchTests {
             rows = try view.rows(Self.thing, Scan(limit: 100))
         }
         #expect(rows == [0, 1, 2, 20].map(Self.row))
+    }
+
+    private func isConflict(_ body: () throws(StoreError) -> Void) -> Bool {
+        do throws(StoreError) {
+            try body()
+            return false
+        } catch {
+            if case .conflict = error { return true }
+            return false
+        }
     }
 }

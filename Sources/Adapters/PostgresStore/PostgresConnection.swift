@@ -22,7 +22,8 @@ final class PostgresConnection {
     private var expected: [Expected] = []
     /// Names of prepared statements, by their SQL.
     private var prepared: [String: String] = [:]
-    private(set) var statementsRun: UInt64 = 0
+    /// What was done over it.
+    private(set) var effort = StoreEffort()
     /// The server's host, port and database, for messages; never a password.
     private(set) var place = ""
     /// Nothing can be sent or awaited any more.
@@ -140,6 +141,7 @@ final class PostgresConnection {
     @discardableResult
     func synchronize() throws(StoreError) -> [[[ColumnValue]]] {
         try send()
+        effort.roundTrips += 1
         return try receive()
     }
 
@@ -153,7 +155,7 @@ final class PostgresConnection {
     private func queue(_ sql: String, _ values: BoundValues) throws(StoreError) {
         let handle = try usable()
         let name = try prepare(sql, on: handle)
-        statementsRun += 1
+        effort.statements += 1
         let lengths = values.places.map { Int32($0?.length ?? 0) }
         let formats = [Int32](repeating: 1, count: values.count)
         // An empty value has an address, too: without one it would be null.

@@ -106,6 +106,8 @@ public final class PostgresHints: Sendable {
         rouse_pg_ignore_notices(connection)
         let isListening =
             PQstatus(connection) == CONNECTION_OK
+            // A text that is lost costs time and nothing else: none is worth a write to the disk.
+            && carryOut("SET synchronous_commit = off", [], on: connection)
             && carryOut("LISTEN \"\(channel)\"", [], on: connection)
         if isListening { return connection }
         PQfinish(connection)

@@ -20,13 +20,20 @@ struct PostgresSQL {
     // MARK: Schema
 
     /// The statements that make the table and its indexes.
+    ///
+    /// The key comes last: of indexes that seem to cost the same the planner takes the newest, and
+    /// of a table that it has no statistics of many seem to. A row is found by its key then, and
+    /// not among all rows of the app by an index that begins with the app as well.
     var create: [String] {
         let columns = table.columns.map { column in
             "\"\(column.name)\" \(Self.type(column.type))\(column.isOptional ? "" : " NOT NULL")"
         }
-        let key = "CONSTRAINT \"\(table.name)_key\" PRIMARY KEY (\(names(0..<table.keyCount)))"
-        return ["CREATE TABLE \(quoted) (\((columns + [key]).joined(separator: ", ")))"]
+        return ["CREATE TABLE \(quoted) (\(columns.joined(separator: ", ")))"]
             + table.indexes.map(create)
+            + [
+                "ALTER TABLE \(quoted) ADD CONSTRAINT \"\(table.name)_key\" "
+                    + "PRIMARY KEY (\(names(0..<table.keyCount)))"
+            ]
     }
 
     func create(_ index: TableIndex) -> String {
@@ -90,7 +97,7 @@ struct PostgresSQL {
     /// Places: of each column the array of its values.
     var insertMany: String {
         "INSERT INTO \(quoted) (\(names(table.columns.indices))) "
-            + "SELECT * FROM \(arrays(table.columns.indices))"
+            + "SELECT * FROM \(arrays(Array(table.columns.indices)))"
     }
 
     private var orUpdate: String {
@@ -100,12 +107,17 @@ struct PostgresSQL {
             + (values.isEmpty ? "DO NOTHING" : "DO UPDATE SET \(update)")
     }
 
-    private func arrays(_ positions: Range<Int>) -> String {
-        let places = positions.enumerated().map { place, position in
-            "$\(place + 1)::\(Self.type(table.columns[position].type))[]"
-        }
+    /// - Parameter more: arrays of numbers behind those of the columns.
+    private func arrays(_ positions: [Int], numbers more: Int = 0) -> String {
+        let types =
+            positions.map { Self.type(table.columns[$0].type) }
+            + Array(repeating: Self.type(.integer), count: more)
+        let places = types.enumerated().map { "$\($0.offset + 1)::\($0.element)[]" }
         return "unnest(\(places.joined(separator: ", ")))"
     }
+
+    /// The names by which the elements of arrays go.
+    private static func elements(_ count: Int) -> [String] { (0..<count).map { "e\($0)" } }
 
     /// Places: these columns, then the key's. Where there is no such row, the statement fails with
     /// a division by zero: what comes behind it, COMMIT among it, is not carried out.
@@ -115,6 +127,38 @@ struct PostgresSQL {
         return "WITH changed AS (UPDATE \(quoted) SET \(set) "
             + "WHERE \(keyIsEqual(from: columns.count)) RETURNING 1) "
             + "SELECT 1 / count(*) FROM changed"
+    }
+
+    /// The same of many rows, of which none may be missing. The rows are found one by one, by their
+    /// keys: what may be limited to any number the planner takes for very few.
+    ///
+    /// Places: of each of these columns the array of its values, then of each of the key's; how
+    /// many there are.
+    func updateMany(_ columns: [Int]) -> String {
+        let set = columns.enumerated().map { "\(name($0.element)) = e.e\($0.offset)" }
+            .joined(separator: ", ")
+        let places = columns + Array(0..<table.keyCount)
+        return "WITH changed AS (UPDATE \(quoted) AS t SET \(set) FROM \(listed(places)) "
+            + "WHERE \(keyIsElement(from: columns.count)) RETURNING 1) "
+            + "SELECT 1 / (CASE count(*) WHEN $\(places.count + 1)::bigint THEN 1 ELSE 0 END) "
+            + "FROM changed"
+    }
+
+    /// Places: of each of the key's columns the array of its values; how many there are.
+    var deleteMany: String {
+        "DELETE FROM \(quoted) AS t USING \(listed(Array(0..<table.keyCount))) "
+            + "WHERE \(keyIsElement(from: 0))"
+    }
+
+    private func listed(_ positions: [Int]) -> String {
+        let elements = Self.elements(positions.count).joined(separator: ", ")
+        return "(SELECT * FROM \(arrays(positions)) AS all_e(\(elements)) "
+            + "LIMIT $\(positions.count + 1)::bigint) AS e"
+    }
+
+    private func keyIsElement(from place: Int) -> String {
+        (0..<table.keyCount).map { "t.\(name($0)) = e.e\(place + $0)" }
+            .joined(separator: " AND ")
     }
 
     /// Places: the key's columns.
@@ -131,25 +175,55 @@ struct PostgresSQL {
     /// reads the table first, whatever the planner takes for its size.
     ///
     /// Places: of each column of the key the array of its values.
-    func rows(_ lock: RowLock) -> String {
-        let keys = (0..<table.keyCount)
-        let wanted = keys.map { "k\($0)" }.joined(separator: ", ")
-        let equal = keys.map { "\(name($0)) = keys.k\($0)" }.joined(separator: " AND ")
-        return "SELECT keys.number, found.* "
-            + "FROM \(arrays(keys)) WITH ORDINALITY AS keys(\(wanted), number) "
+    ///
+    /// - Parameter skips: rows are left out that another transaction holds.
+    func rows(_ lock: RowLock, skipsHeld skips: Bool = false) -> String {
+        let keys = Array(0..<table.keyCount)
+        let equal = keys.map { "\(name($0)) = e.e\($0)" }.joined(separator: " AND ")
+        return "SELECT e.number, found.* FROM \(arrays(keys)) WITH ORDINALITY "
+            + "AS e(\(Self.elements(keys.count).joined(separator: ", ")), number) "
             + "CROSS JOIN LATERAL (SELECT \(names(table.columns.indices)) FROM \(quoted) "
-            + "WHERE \(equal) LIMIT 1\(Self.clause(lock))) AS found"
+            + "WHERE \(equal) LIMIT 1\(Self.clause(lock))\(skips ? " SKIP LOCKED" : "")) AS found"
+    }
+
+    /// The rows of many scans that have `scan`'s shape, each row behind the number of its scan from
+    /// 1 on. As with `rows` each scan is a query of its own, so that its rows come in its order.
+    ///
+    /// Places: of each column that has a value the array of its values, in the order of `values`;
+    /// the array of the limits.
+    func scans(_ scan: Scan) -> String {
+        let columns = columns(of: scan)
+        var next = 0
+        let one = self.scan(scan) {
+            next += 1
+            return "e.e\(next - 1)"
+        }
+        let elements = Self.elements(columns.count + 1).joined(separator: ", ")
+        return "SELECT e.number, found.* FROM \(arrays(columns, numbers: 1)) WITH ORDINALITY "
+            + "AS e(\(elements), number) CROSS JOIN LATERAL (\(one)) AS found"
+    }
+
+    /// The columns whose values are those of the places of `scan`, but for the limit.
+    func columns(of scan: Scan) -> [Int] {
+        let order = table.order(of: scan.index)
+        let equal = zip(order, scan.prefix).compactMap { $1 == .null ? nil : $0 }
+        let rest = order[scan.prefix.count...]
+        return equal + rest.prefix(scan.after?.count ?? 0) + rest.prefix(scan.through?.count ?? 0)
     }
 
     /// Places: the prefix's values that are not null, `after`, `through`, the limit.
     func scan(_ scan: Scan) -> String {
-        let index = table.indexes.first { $0.name == scan.index }
-        let order = table.order(of: scan.index)
         var places = 0
-        func place() -> String {
+        return self.scan(scan) {
             places += 1
             return "$\(places)"
         }
+    }
+
+    /// - Parameter place: what stands for the next value.
+    private func scan(_ scan: Scan, _ place: () -> String) -> String {
+        let index = table.indexes.first { $0.name == scan.index }
+        let order = table.order(of: scan.index)
         var terms = zip(order, scan.prefix).map { position, value in
             value == .null ? "\(name(position)) IS NULL" : "\(name(position)) = \(place())"
         }

@@ -46,7 +46,8 @@ struct PostgresSession {
             // Statements are few and each has its index: planning them anew costs more than
             // carrying them out, and no plan reads a whole table.
             ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
-            ("enable_bitmapscan", "off"), ("jit", "off"),
+            ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
+            ("enable_memoize", "off"), ("jit", "off"),
         ]
     }
 

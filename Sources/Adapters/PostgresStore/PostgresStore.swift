@@ -10,6 +10,8 @@ public import Model
 public final class PostgresStore: DistantStore {
     private let session: PostgresSession
     private let tables: PostgresTables
+    /// Statements for a thread of its own.
+    private let makeTables: () -> PostgresTables
     private var connection: PostgresConnection?
     private var mark = PostgresCommitMark()
     private var pause = ConnectPause()
@@ -19,7 +21,8 @@ public final class PostgresStore: DistantStore {
     private var isBusy = false
     /// The server's clock less this machine's, in milliseconds, and when it was looked at.
     private var clock: (offset: Int64, at: UInt64)?
-    private var statementsBefore: UInt64 = 0
+    /// Over connections that are no more.
+    private var effortBefore = StoreEffort()
 
     /// Milliseconds for which the difference of the clocks is taken to stay.
     private static let clockInterval: UInt64 = 10_000
@@ -39,7 +42,8 @@ public final class PostgresStore: DistantStore {
         }
         precondition(PostgresOptions.isSchema(options.schema), "no name of a schema")
         session = PostgresSession(options: options)
-        self.tables = PostgresTables(tables, schema: options.schema, ranks: lockRanks)
+        makeTables = { PostgresTables(tables, schema: options.schema, ranks: lockRanks) }
+        self.tables = makeTables()
         if options.migrates {
             let other = try session.connect("migration", isPatient: true)
             defer { other.close() }
@@ -61,7 +65,8 @@ public final class PostgresStore: DistantStore {
     deinit { close() }
 
     public var effort: StoreEffort {
-        StoreEffort(statements: statementsBefore + (connection?.statementsRun ?? 0))
+        guard let connection else { return effortBefore }
+        return effortBefore + connection.effort
     }
 
     // MARK: Transactions
@@ -178,14 +183,14 @@ public final class PostgresStore: DistantStore {
     }
 
     private func forget(_ lost: PostgresConnection) {
-        statementsBefore += lost.statementsRun
+        effortBefore = effortBefore + lost.effort
         lost.close()
         connection = nil
     }
 
     public func reader() throws(StoreError) -> any StoreReader {
         if isClosed { throw .unavailable("the store is closed") }
-        return try PostgresReader(session, tables)
+        return try PostgresReader(session, makeTables())
     }
 
     // MARK: The rest
@@ -222,6 +227,14 @@ public final class PostgresStore: DistantStore {
         if isClosed { return }
         isClosed = true
         if let connection { forget(connection) }
+    }
+}
+
+extension StoreEffort {
+    fileprivate static func + (one: StoreEffort, other: StoreEffort) -> StoreEffort {
+        StoreEffort(
+            statements: one.statements + other.statements,
+            roundTrips: one.roundTrips + other.roundTrips)
     }
 }
 

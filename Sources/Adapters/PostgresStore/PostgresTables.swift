@@ -1,20 +1,44 @@
 import Model
 
-/// The statements of all tables, made once for each shape.
+/// The statements of all tables, made once for each shape. Used by one thread.
 final class PostgresTables {
     final class Statements {
+        /// The table's place in the order of locks.
+        let number: UInt64
         let columns: [Column]
+        /// The same behind the number of what was asked.
+        let numberedColumns: [Column]
         private let sql: PostgresSQL
         let put: String
         let insert: String
         let putMany: String
         let insertMany: String
         let delete: String
+        let deleteMany: String
         private var rows: [RowLock: String] = [:]
         private var rowsByKey: [RowLock: String] = [:]
         private var freeRows: [RowLock: String] = [:]
         private var updates: [[Int]: String] = [:]
-        private var scans: [Shape: String] = [:]
+        private var updatesOfMany: [[Int]: String] = [:]
+        private var scans: [Shape: Scans] = [:]
+        private var lastShape = 0
+
+        /// Scans that are alike but for their values and limits.
+        final class Scans {
+            /// Among all of the table.
+            let number: Int
+            let one: String
+            let many: String
+            /// Of the values, in their order.
+            let types: [ColumnType]
+
+            init(_ sql: PostgresSQL, _ scan: Scan, number: Int) {
+                self.number = number
+                one = sql.scan(scan)
+                many = sql.scans(scan)
+                types = sql.columns(of: scan).map { sql.table.columns[$0].type }
+            }
+        }
 
         /// What makes two scans the same statement.
         private struct Shape: Hashable {
@@ -38,29 +62,40 @@ final class PostgresTables {
         /// Shapes kept of one table; the code has a handful, so it is never reached.
         private static let shapesMax = 256
 
-        init(_ table: Table) {
+        init(_ table: Table, number: UInt64) {
+            self.number = number
             columns = table.columns
+            numberedColumns = [Column("number", .integer)] + table.columns
             sql = PostgresSQL(table: table)
             put = sql.put
             insert = sql.insert
             putMany = sql.putMany
             insertMany = sql.insertMany
             delete = sql.delete
+            deleteMany = sql.deleteMany
         }
 
         func row(_ lock: RowLock) -> String { kept(&rows, lock) { sql.row(lock) } }
         /// The rows of many keys.
         func rows(_ lock: RowLock) -> String { kept(&rowsByKey, lock) { sql.rows(lock) } }
-        /// The row if nobody else holds it.
-        func freeRow(_ lock: RowLock) -> String {
-            kept(&freeRows, lock) { sql.row(lock) + " SKIP LOCKED" }
+        /// Those of them that nobody else holds.
+        func freeRows(_ lock: RowLock) -> String {
+            kept(&freeRows, lock) { sql.rows(lock, skipsHeld: true) }
         }
         func update(_ columns: [Int]) -> String { kept(&updates, columns) { sql.update(columns) } }
-        func scan(_ scan: Scan) -> String { kept(&scans, Shape(scan)) { sql.scan(scan) } }
+        func updateMany(_ columns: [Int]) -> String {
+            kept(&updatesOfMany, columns) { sql.updateMany(columns) }
+        }
+        func scans(like scan: Scan) -> Scans {
+            kept(&scans, Shape(scan)) {
+                lastShape += 1
+                return Scans(sql, scan, number: lastShape)
+            }
+        }
 
-        private func kept<Key>(
-            _ statements: inout [Key: String], _ key: Key, _ make: () -> String
-        ) -> String {
+        private func kept<Key, Statement>(
+            _ statements: inout [Key: Statement], _ key: Key, _ make: () -> Statement
+        ) -> Statement {
             if let known = statements[key] { return known }
             if statements.count >= Self.shapesMax { statements = [:] }
             let statement = make()
@@ -71,26 +106,28 @@ final class PostgresTables {
 
     /// The schema that holds the tables: two stores in one database never hold each other's keys.
     private let schema: String
-    private let ranks: [String: Int]
-    private let tables: [String: Statements]
+    private var tables = TableMap<Statements>()
 
     /// - Parameter ranks: The place of each table in the order of locks, by its name.
     init(_ tables: [Table], schema: String, ranks: [String: Int] = [:]) {
         self.schema = schema
-        self.ranks = ranks
-        self.tables = Dictionary(
-            tables.map { ($0.name, Statements($0)) },
-            uniquingKeysWith: { _, _ in preconditionFailure("two tables of one name") })
+        // The same on every node: tables without a rank follow the others by their names.
+        let inOrder = tables.sorted { left, right in
+            (ranks[left.name] ?? .max, ExactText(left.name))
+                < (ranks[right.name] ?? .max, ExactText(right.name))
+        }
+        for (number, table) in inOrder.enumerated() {
+            precondition(self.tables[table] == nil, "two tables of one name")
+            self.tables[table] = Statements(table, number: UInt64(number))
+        }
     }
 
     subscript(_ table: Table) -> Statements {
-        guard let found = tables[table.name] else {
+        guard let found = tables[table] else {
             preconditionFailure("the store has no table \(table.name)")
         }
         return found
     }
-
-    func rank(of table: Table) -> Int { ranks[table.name] ?? .max }
 
     /// The number by which every node holds a key that has no row: FNV-1a of 64 bits, the same in
     /// every version of the program, for nodes of two versions run side by side.

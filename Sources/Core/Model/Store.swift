@@ -173,10 +173,13 @@ public struct StoreEffort: Equatable, Sendable {
     public var statements: UInt64
     /// Bytes written to the journal.
     public var journalBytes: UInt64
+    /// How often an answer of another process was waited for.
+    public var roundTrips: UInt64
 
-    public init(statements: UInt64 = 0, journalBytes: UInt64 = 0) {
+    public init(statements: UInt64 = 0, journalBytes: UInt64 = 0, roundTrips: UInt64 = 0) {
         self.statements = statements
         self.journalBytes = journalBytes
+        self.roundTrips = roundTrips
     }
 }
 

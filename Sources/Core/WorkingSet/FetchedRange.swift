@@ -91,13 +91,16 @@ final class FetchedOrder {
     let columns: [Int]
     /// Rows without a value here are not in the index.
     let presentColumn: Int?
+    /// It is that of the key.
+    private let isKey: Bool
     private var ranges: [SortKey: [FetchedRange]] = [:]
     /// Numbers of columns that prefixes of `ranges` have.
     private var lengths: Set<Int> = []
 
-    init(columns: [Int], presentColumn: Int?) {
+    init(columns: [Int], presentColumn: Int?, isKey: Bool = false) {
         self.columns = columns
         self.presentColumn = presentColumn
+        self.isKey = isKey
     }
 
     /// One that tells no more than the new one goes.
@@ -125,16 +128,17 @@ final class FetchedOrder {
         return nil
     }
 
-    /// Where the row stands; `nil`: the index leaves it out.
-    func place(of row: [ColumnValue]) -> SortKey? {
+    /// Where the slot stands with this row; `nil`: the index leaves it out.
+    func place(of slot: FetchedSlot, with row: [ColumnValue]) -> SortKey? {
+        if isKey { return slot.place }
         if let presentColumn, row[presentColumn] == .null { return nil }
         return SortKey(columns.lazy.map { row[$0] })
     }
 
     private func eachRange(
-        holding row: [ColumnValue], _ body: (FetchedRange, SortKey) -> Void
+        of slot: FetchedSlot, with row: [ColumnValue], _ body: (FetchedRange, SortKey) -> Void
     ) {
-        guard !ranges.isEmpty, let place = place(of: row) else { return }
+        guard !ranges.isEmpty, let place = place(of: slot, with: row) else { return }
         for length in lengths {
             let prefix = SortKey(columns[..<length].lazy.map { row[$0] })
             for range in ranges[prefix] ?? [] where range.contains(place) { body(range, place) }
@@ -142,7 +146,7 @@ final class FetchedOrder {
     }
 
     func move(_ slot: FetchedSlot, from before: FetchedSlot.Row, to after: FetchedSlot.Row) {
-        if let before { eachRange(holding: before) { $0.remove($1) } }
-        if let after { eachRange(holding: after) { $0.insert(slot, at: $1) } }
+        if let before { eachRange(of: slot, with: before) { $0.remove($1) } }
+        if let after { eachRange(of: slot, with: after) { $0.insert(slot, at: $1) } }
     }
 }

@@ -29,12 +29,15 @@ public final class FetchedRows {
     public private(set) var effort = Effort()
     /// What is to be fetched next.
     public private(set) var missing: [Read] = []
+    /// How often something was asked for that was not known, whoever else had asked for it.
+    public private(set) var misses = 0
     /// An unknown row is fetched alone, at once, and the request goes on.
     public var fetchesInPlace = false
 
     private let engine: any FetchingTransaction
+    /// Scans among them.
     private var isMissing: Set<Read> = []
-    private var tables: [String: FetchedTable] = [:]
+    private var tables = TableMap<FetchedTable>()
     /// The same in the order in which they were first asked for.
     private var inOrder: [FetchedTable] = []
     /// What savepoints undo.
@@ -203,7 +206,7 @@ public final class FetchedRows {
     // MARK: What is known
 
     private func rows(of table: Table) -> FetchedTable {
-        if let known = tables[table.name] { return known }
+        if let known = tables[table] { return known }
         var guardFloor = floor
         var isShared = false
         let rowGuard = guardOf(table)
@@ -216,7 +219,7 @@ public final class FetchedRows {
         let made = FetchedTable(
             table, floor: floor(of: table.name), guardFloor: guardFloor, isShared: isShared,
             holders: rowGuard.flatMap { holders($0, of: table) } ?? [])
-        tables[table.name] = made
+        tables[table] = made
         inOrder.append(made)
         return made
     }
@@ -298,9 +301,15 @@ public final class FetchedRows {
     }
 
     private func note(_ read: Read) {
-        guard isMissing.insert(read).inserted else { return }
+        misses += 1
+        let rows = rows(of: read.table)
+        switch read {
+        case .row(_, let key, let lock):
+            guard rows.slot(key).note(lock, for: effort.rounds + 1) else { return }
+        case .rows: guard isMissing.insert(read).inserted else { return }
+        }
         missing.append(read)
-        if read.lock != .none { noteLatest(rows(of: read.table), effort.rounds + 1) }
+        if read.lock != .none { noteLatest(rows, effort.rounds + 1) }
     }
 
     private func widened(_ scan: Scan, _ rows: FetchedTable) -> Read {

@@ -34,6 +34,8 @@ final class FetchedSlot {
     var isPassedOver = false
     /// The fetch that gave `stored`.
     var fetched = 0
+    /// The fetch that is going to read it, and the locks that it takes.
+    private var noted = (fetch: 0, locks: [RowLock]())
 
     init(_ key: [ColumnValue], at place: SortKey, in table: FetchedTable) {
         self.key = key
@@ -46,6 +48,14 @@ final class FetchedSlot {
 
     func hold(_ lock: RowLock, since fetch: Int) {
         if !locks.contains(where: { $0.lock == lock }) { locks.append((lock, fetch)) }
+    }
+
+    /// - Returns: whether that fetch was not going to read it so.
+    func note(_ lock: RowLock, for fetch: Int) -> Bool {
+        if noted.fetch != fetch { noted = (fetch, []) }
+        if noted.locks.contains(lock) { return false }
+        noted.locks.append(lock)
+        return true
     }
 
     /// Since which fetch it is held at least as firmly; `nil`: it is not.

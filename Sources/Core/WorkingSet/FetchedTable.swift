@@ -34,7 +34,7 @@ final class FetchedTable {
         self.guardFloor = guardFloor
         self.isShared = isShared
         self.holders = holders
-        key = FetchedOrder(columns: table.order(of: nil), presentColumn: nil)
+        key = FetchedOrder(columns: table.order(of: nil), presentColumn: nil, isKey: true)
         indexes = Dictionary(
             uniqueKeysWithValues: table.indexes.map {
                 (
@@ -130,20 +130,22 @@ final class FetchedTable {
     // MARK: What was fetched
 
     /// - Throws: `.conflict`: this transaction has written what another was first with.
+    @discardableResult
     func learn(
         _ key: [ColumnValue], _ row: FetchedSlot.Row, lock: RowLock, in fetch: Int
-    ) throws(StoreError) {
+    ) throws(StoreError) -> FetchedSlot {
         let slot = slot(key)
         if lock == .skip, row == nil {
             // Another transaction may hold it: nothing is known of it.
             slot.isPassedOver = true
-            return
+            return slot
         }
         if lock != .none {
             slot.isBusy = false
             slot.hold(lock, since: fetch)
         }
         try learn(row, of: slot, in: fetch)
+        return slot
     }
 
     private func learn(
@@ -168,11 +170,10 @@ final class FetchedTable {
         _ scan: Scan, _ rows: [[ColumnValue]], in fetch: Int
     ) throws(StoreError) {
         let order = order(scan.index)
-        var found = Set<SortKey>()
+        var found: [FetchedSlot] = []
         for row in rows {
             let key = Array(row[..<table.keyCount])
-            try learn(key, row, lock: scan.lock, in: fetch)
-            found.insert(SortKey(key))
+            found.append(try learn(key, row, lock: scan.lock, in: fetch))
         }
         var (low, high) = scan.bounds
         if rows.count >= scan.limit {
@@ -182,23 +183,25 @@ final class FetchedTable {
             if scan.descending { low = SortKey(values) } else { high = SortKey(values, end: .high) }
         }
         guard low < high else { return }
-        if scan.lock != .skip { forgetVanished(order, scan, from: low, to: high, but: found) }
+        let given = Set(found.map(ObjectIdentifier.init))
+        if scan.lock != .skip { forgetVanished(order, scan, from: low, to: high, but: given) }
+        let others = changed.filter { $0.isDirty && !given.contains(ObjectIdentifier($0)) }
         let range = FetchedRange(
             from: low, to: high, lock: scan.lock, fetched: fetch,
-            content(order, scan, found, from: low, to: high))
+            content(order, scan, found + others, from: low, to: high))
         order.add(range, prefix: scan.prefix)
     }
 
     /// Rows that an earlier fetch gave, and this one not: another transaction took them away.
     private func forgetVanished(
         _ order: FetchedOrder, _ scan: Scan, from low: SortKey, to high: SortKey,
-        but found: Set<SortKey>
+        but found: Set<ObjectIdentifier>
     ) {
         var gone: [FetchedSlot] = []
         for range in order.ranges(under: scan.prefix) {
             for (place, slot) in range.rows
-            where !(place < low) && place < high && !found.contains(slot.place)
-                && !slot.isDirty && !slot.isHeld
+            where !(place < low) && place < high && !slot.isDirty && !slot.isHeld
+                && !found.contains(ObjectIdentifier(slot))
             {
                 gone.append(slot)
             }
@@ -209,9 +212,9 @@ final class FetchedTable {
         }
     }
 
-    /// What the transaction sees in the range: what was fetched, with its own changes.
+    /// What the transaction sees in the range, of what was fetched and what it has changed itself.
     private func content(
-        _ order: FetchedOrder, _ scan: Scan, _ found: Set<SortKey>, from low: SortKey,
+        _ order: FetchedOrder, _ scan: Scan, _ slots: [FetchedSlot], from low: SortKey,
         to high: SortKey
     ) -> [(place: SortKey, slot: FetchedSlot)] {
         var content: [(place: SortKey, slot: FetchedSlot)] = []
@@ -219,13 +222,12 @@ final class FetchedTable {
         let end = SortKey(scan.prefix, end: .high)
         func add(_ slot: FetchedSlot) {
             guard let current = slot.current, let row = current,
-                let place = order.place(of: row), !(place < low), place < high,
+                let place = order.place(of: slot, with: row), !(place < low), place < high,
                 !(place < prefix), place < end
             else { return }
             content.append((place, slot))
         }
-        for place in found { if let slot = slots[place] { add(slot) } }
-        for slot in changed where slot.isDirty && !found.contains(slot.place) { add(slot) }
+        for slot in slots { add(slot) }
         content.sort { $0.place < $1.place }
         return content
     }

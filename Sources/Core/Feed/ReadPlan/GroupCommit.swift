@@ -105,9 +105,15 @@ struct GroupCommit {
     private func fetchExpected(
         _ rows: FetchedRows, _ now: Timestamp
     ) throws(StoreError) {
+        let hints = ReadHints(rows, now: now, limits: limits)
+        var waiting = requests
         for _ in 0..<plan.rounds {
-            let hints = ReadHints(rows, now: now, limits: limits)
-            for request in requests { plan.hint(request, hints) }
+            // Of a request that finds all it asks for, what others find tells nothing more.
+            waiting.removeAll { request in
+                let before = rows.misses
+                plan.hint(request, hints)
+                return rows.misses == before
+            }
             if rows.missing.isEmpty { return }
             try rows.fetchMissing()
         }

@@ -1,0 +1,277 @@
+import Model
+
+// What many reads ask for goes to the server in as few statements as there are kinds of them, and
+// in one round trip.
+extension PostgresTransaction {
+    /// Locks that one statement takes: its time is that of all of them.
+    private static let locksMax = 64
+    /// Reads that one statement answers, if it locks nothing.
+    private static let readsMax = 256
+
+    /// The place of a read in the order of locks: reads that lock come first, the others in the
+    /// order in which one statement answers those that are alike.
+    struct Place: Comparable {
+        /// One number of what decides: whether it locks, the table's place, and the scan's shape.
+        let group: UInt64
+        /// Nothing, where it locks nothing.
+        let key: SortKey
+
+        init(kind: UInt64, table: UInt64, shape: UInt64 = 0, key: SortKey = Self.none) {
+            group = kind << 62 | table << 31 | shape
+            self.key = key
+        }
+
+        private static let none = SortKey([])
+
+        var shape: UInt64 { group & (1 << 31 - 1) }
+
+        static func < (left: Place, right: Place) -> Bool {
+            left.group == right.group ? left.key < right.key : left.group < right.group
+        }
+    }
+
+    private func place(_ read: Read) -> Place {
+        let statements = tables[read.table]
+        switch read {
+        case .row(_, _, .none): return Place(kind: 2, table: statements.number)
+        case .row(_, let key, _):
+            return Place(kind: 0, table: statements.number, key: SortKey(key))
+        case .rows(let table, let scan):
+            if let problem = table.problem(scan: scan) { preconditionFailure(problem) }
+            guard scan.lock == .none else {
+                // Which rows a scan locks is not known before.
+                return Place(kind: 1, table: statements.number, key: SortKey(scan.prefix))
+            }
+            let shape = scan.limit > 0 ? statements.scans(like: scan).number : 0
+            return Place(kind: 2, table: statements.number, shape: UInt64(shape))
+        }
+    }
+
+    /// All in one round trip. Reads of one kind that follow each other in the order of locks are
+    /// one statement.
+    ///
+    /// - Parameter waits: Also for a lock below what is held: the server finds out where two
+    ///   transactions wait for each other.
+    func answers(_ reads: [Read], waits: Bool) throws(StoreError) -> [ReadAnswer] {
+        let places = reads.map(place)
+        let order = reads.indices.sorted { places[$0] < places[$1] }
+        return try run { () throws(StoreError) in
+            try writePending()
+            var asked: [(positions: ArraySlice<Int>, question: Question)] = []
+            var next = order.startIndex
+            while next < order.endIndex {
+                let end = endOfAlike(order, from: next, reads, places, waits: waits)
+                let positions = order[next..<end]
+                let question = try ask(
+                    positions.map { reads[$0] }, positions.map { places[$0] }, waits: waits)
+                asked.append((positions, question))
+                next = end
+            }
+            var rows = try connection.synchronize()[...]
+            var answers = Array(repeating: ReadAnswer.busy, count: reads.count)
+            for (positions, question) in asked {
+                for (position, answer) in zip(positions, question.answers(positions.count, &rows)) {
+                    answers[position] = answer
+                }
+            }
+            return answers
+        }
+    }
+
+    /// The end of the reads from there on that are asked together.
+    private func endOfAlike(
+        _ order: [Int], from start: Int, _ reads: [Read], _ places: [Place], waits: Bool
+    ) -> Int {
+        let (first, place) = (reads[order[start]], places[order[start]])
+        if case .rows = first, place.shape == 0 { return start + 1 }
+        let isWaitedFor = !first.lock.isOfKey || mayWait(place, waits)
+        let most = first.lock == .none ? Self.readsMax : Self.locksMax
+        var end = start + 1
+        while end < order.count, end - start < most {
+            let (other, otherPlace) = (reads[order[end]], places[order[end]])
+            if case .rows = other, otherPlace.shape == 0 { break }
+            guard other.table.name == first.table.name, other.lock == first.lock,
+                otherPlace.shape == place.shape,
+                // The first that may be waited for is above all that may not.
+                !other.lock.isOfKey || isWaitedFor || !mayWait(otherPlace, waits)
+            else { break }
+            end += 1
+        }
+        return end
+    }
+
+    /// Above everything held, or where the server finds out.
+    private func mayWait(_ place: Place, _ waits: Bool) -> Bool {
+        waits || highest.map { $0 < place } ?? true
+    }
+
+    // MARK: Asking
+
+    /// The statements that were sent for reads of one kind, and so what answers them.
+    private enum Question {
+        case nothing
+        case row
+        case rows
+        /// Each row that there is, behind the number of its key.
+        case rowsByKey
+        /// Of each key whether it was free, the rows that were, and those that there are.
+        case freeRows
+        /// Each row, behind the number of its scan.
+        case rowsByScan
+
+        /// - Parameter count: The number of reads that it is for.
+        func answers(
+            _ count: Int, _ rows: inout ArraySlice<[[ColumnValue]]>
+        ) -> [ReadAnswer] {
+            func next() -> [[ColumnValue]] { rows.popFirst() ?? [] }
+            switch self {
+            case .nothing: return [.rows([])]
+            case .row: return [.row(next().first)]
+            case .rows: return [.rows(next())]
+            case .rowsByKey: return Self.byNumber(next(), count).map { .row($0.first) }
+            case .rowsByScan: return Self.byNumber(next(), count).map { .rows($0) }
+            case .freeRows:
+                let free = next()
+                let (locked, there) = (Self.byNumber(next(), count), Self.byNumber(next(), count))
+                return (0..<count).map { number in
+                    guard free[number] == [.integer(1)],
+                        locked[number].count == there[number].count
+                    else { return .busy }
+                    return .row(locked[number].first)
+                }
+            }
+        }
+
+        private static func byNumber(_ rows: [[ColumnValue]], _ count: Int) -> [[[ColumnValue]]] {
+            var found = Array(repeating: [[ColumnValue]](), count: count)
+            for row in rows {
+                guard case .integer(let number)? = row.first,
+                    found.indices.contains(Int(number) - 1)
+                else { preconditionFailure("a row of nothing that was asked for") }
+                found[Int(number) - 1].append(Array(row.dropFirst()))
+            }
+            return found
+        }
+    }
+
+    /// - Parameter reads: Of one table, kind and lock, in the order of locks; scans of one shape.
+    private func ask(
+        _ reads: [Read], _ places: [Place], waits: Bool
+    ) throws(StoreError) -> Question {
+        guard let first = reads.first, let place = places.first, let last = places.last else {
+            return .nothing
+        }
+        precondition(isWriting || first.lock == .none, "a snapshot takes no locks")
+        switch first {
+        case .rows(let table, let scan):
+            if reads.count > 1 {
+                return try ask(
+                    table,
+                    reads.map { read in
+                        guard case .rows(_, let scan) = read else { return scan }
+                        return scan
+                    })
+            }
+            return try ask(table, scan)
+        case .row(let table, _, let lock):
+            let keys = reads.compactMap { read -> [ColumnValue]? in
+                guard case .row(_, let key, _) = read else { return nil }
+                if let problem = table.problem(key: key) { preconditionFailure(problem) }
+                return key
+            }
+            guard lock.isOfKey else { return try askRows(table, keys, lock) }
+            // The keys are held beside the rows, which may not be there.
+            guard mayWait(place, waits) else { return try askFreeRows(table, keys, lock) }
+            highest = max(highest ?? last, last)
+            try hold(table, keys, lock)
+            return try askRows(table, keys, lock)
+        }
+    }
+
+    private func ask(_ table: Table, _ scan: Scan) throws(StoreError) -> Question {
+        guard scan.limit > 0 else { return .nothing }
+        let statements = tables[table]
+        try connection.ask(
+            statements.scans(like: scan).one, PostgresSQL.values(of: scan),
+            columns: statements.columns)
+        return .rows
+    }
+
+    /// - Parameter scans: Of one shape.
+    private func ask(_ table: Table, _ scans: [Scan]) throws(StoreError) -> Question {
+        let statements = tables[table]
+        let alike = statements.scans(like: scans[0])
+        let values = scans.map { PostgresSQL.values(of: $0) }
+        var bound = BoundValues()
+        for (place, type) in (alike.types + [.integer]).enumerated() {
+            bound.append(array: values.map { $0[place] }, of: type)
+        }
+        try connection.ask(alike.many, bound: bound, columns: statements.numberedColumns)
+        return .rowsByScan
+    }
+
+    private func askRows(
+        _ table: Table, _ keys: [[ColumnValue]], _ lock: RowLock
+    ) throws(StoreError) -> Question {
+        let statements = tables[table]
+        guard keys.count > 1 else {
+            try connection.ask(statements.row(lock), keys[0], columns: statements.columns)
+            return .row
+        }
+        try connection.ask(
+            statements.rows(lock), bound: arrays(of: keys, in: table),
+            columns: statements.numberedColumns)
+        return .rowsByKey
+    }
+
+    private func askFreeRows(
+        _ table: Table, _ keys: [[ColumnValue]], _ lock: RowLock
+    ) throws(StoreError) -> Question {
+        let statements = tables[table]
+        try connection.ask(
+            "SELECT pg_try_advisory_xact_lock\(lock.suffix)(hash)::int::bigint "
+                + "FROM unnest($1::bigint[]) AS hash",
+            bound: hashes(of: keys, in: table), columns: [Column("free", .integer)])
+        let bound = arrays(of: keys, in: table)
+        for sql in [statements.freeRows(lock), statements.rows(.none)] {
+            try connection.ask(sql, bound: bound, columns: statements.numberedColumns)
+        }
+        return .freeRows
+    }
+
+    /// Waits for the keys one after the other, as the array has them.
+    private func hold(
+        _ table: Table, _ keys: [[ColumnValue]], _ lock: RowLock
+    ) throws(StoreError) {
+        guard keys.count > 1 else {
+            return try connection.run(
+                "SELECT pg_advisory_xact_lock\(lock.suffix)($1)",
+                [tables.hash(of: keys[0], in: table)])
+        }
+        try connection.run(
+            "SELECT pg_advisory_xact_lock\(lock.suffix)(hash) FROM unnest($1::bigint[]) AS hash",
+            bound: hashes(of: keys, in: table))
+    }
+
+    private func hashes(of keys: [[ColumnValue]], in table: Table) -> BoundValues {
+        var bound = BoundValues()
+        bound.append(array: keys.map { tables.hash(of: $0, in: table) }, of: .integer)
+        return bound
+    }
+
+    private func arrays(of keys: [[ColumnValue]], in table: Table) -> BoundValues {
+        var bound = BoundValues()
+        for column in 0..<table.keyCount {
+            bound.append(array: keys.map { $0[column] }, of: table.columns[column].type)
+        }
+        return bound
+    }
+}
+
+extension RowLock {
+    /// Whether the key is held beside the row.
+    fileprivate var isOfKey: Bool { self == .wait || self == .share }
+
+    /// Of the functions that take advisory locks.
+    fileprivate var suffix: String { self == .share ? "_shared" : "" }
+}
