@@ -14,9 +14,14 @@ struct TailTests {
         var pairs: [(user: UserID, device: DeviceID, told: LiveMirror, reading: LiveMirror)] = []
         var pushed = (byTail: UInt64(0), byRead: UInt64(0), instead: UInt64(0))
         var finding: String?
+        /// Another node carries out about half of the commits; `nil`: there is none.
+        private var others: SplitMix64?
+        /// What the other node told and is still under way.
+        private var hints: [FeedChange] = []
 
-        init(_ world: World, _ users: [(UserID, DeviceID)]) throws {
+        init(_ world: World, _ users: [(UserID, DeviceID)], others: SplitMix64? = nil) throws {
             self.world = world
+            self.others = others
             for (user, device) in users { try add(user, device) }
         }
 
@@ -32,12 +37,34 @@ struct TailTests {
             var changes = FeedChanges(limits: world.limits.tail)
             for outcome in outcomes { changes.join(outcome.effects.changes) }
             changes.finish()
+            guard var chance = others else { return try tell(changes.all) }
+            let isElsewhere = chance.next() % 2 == 0
+            let arrives = chance.next() % 3 == 0
+            others = chance
+            if isElsewhere {
+                // As `NodeHints` tells it.
+                hints += changes.all.filter { $0.kinds != 0 }.map { change in
+                    FeedChange(
+                        app: change.app, user: change.user, head: change.head,
+                        kinds: change.kinds, isUrgent: change.isUrgent)
+                }
+            } else {
+                try tell(changes.all)
+            }
+            guard arrives else { return }
+            defer { hints = [] }
+            try tell(hints)
+        }
+
+        private func tell(_ changes: [FeedChange]) throws {
             for index in pairs.indices {
-                for change in changes.all {
+                for change in changes {
                     try pairs[index].told.tell(change, isWhole: true, world)
+                    // Of a number alone that changes no read is told of.
+                    if change.kinds == 0, others != nil { continue }
                     try pairs[index].reading.tell(change, isWhole: false, world)
                 }
-                try compare(index, changes.all)
+                try compare(index, changes)
             }
         }
 
@@ -94,7 +121,9 @@ struct TailTests {
 
     /// Single requests and groups, of everything that fills feeds, and devices that acknowledge,
     /// fall behind, go to the background and come again.
-    private func run(seed: UInt64, steps: Int, limits: TailLimits = TailLimits()) throws -> Pairs {
+    private func run(
+        seed: UInt64, steps: Int, limits: TailLimits = TailLimits(), others: SplitMix64? = nil
+    ) throws -> Pairs {
         let schedule = try PairSchedule(seed: seed)
         let state = schedule.state
         state.world.limits.tail = limits
@@ -103,7 +132,7 @@ struct TailTests {
             state.world,
             PairWorld.names.indices.compactMap { who in
                 state.devices(of: who).first.map { (state.user(who), $0) }
-            })
+            }, others: others)
         state.world.committed = { try pairs.committed($0) }
         for step in 0..<steps where pairs.finding == nil {
             if state.chance.next() % 16 == 0 { try schedule.settle() }
@@ -146,6 +175,14 @@ struct TailTests {
         #expect(pairs.pushed.byTail > 20)
         #expect(pairs.pushed.byRead > 20)
         #expect(pairs.pushed.byTail + pairs.pushed.byRead == pairs.pushed.instead)
+    }
+
+    @Test("so it is beside another node, whose hints come late", arguments: 0..<(48 as UInt64))
+    func beside(_ seed: UInt64) throws {
+        let pairs = try run(seed: seed, steps: 300, others: SplitMix64(seed: seed))
+        if let finding = pairs.finding { Issue.record("seed \(seed): \(finding)") }
+        #expect(pairs.pushed.byTail > 5)
+        #expect(pairs.pushed.byRead > 20)
     }
 
     @Test("with hardly any room for it what was appended is read")

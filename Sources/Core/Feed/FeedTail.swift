@@ -180,12 +180,6 @@ public struct FeedChanges: Equatable, Sendable {
         changed[message] = version
     }
 
-    /// Whoever is told reads what was appended.
-    public mutating func leaveTails() {
-        for index in all.indices { all[index].tail = nil }
-        tailBytes = 0
-    }
-
     public mutating func note(_ change: FeedChange) {
         var change = change
         if let tail = change.tail, !hasRoom(for: tail) { change.tail = nil }

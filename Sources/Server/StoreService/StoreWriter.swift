@@ -342,8 +342,6 @@ final class StoreWriter {
         for case .success(let outcome) in outcomes { effects.join(outcome.effects) }
         effects.changes.finish()
         onUnreadable(effects.unreadable)
-        // Other nodes change numbers of unread messages, too: each page tells what they are.
-        if !store.isSoleWriter { effects.changes.leaveTails() }
         for index in duties.indices
         where !duties[index].duty.follows.isDisjoint(with: effects.background) {
             duties[index].due = min(duties[index].due, loop.now)
