@@ -154,8 +154,15 @@ import Testing
                 let share = row.threads["postgres"] ?? 0
                 #expect(target == "rouse" ? share == 0 : share > 0, "\(row.threads)")
                 #expect(try #require(row.rowsWritten) >= 5 && #require(row.commits) > 0)
+                // A file answers at once. Else at least one fetch, and COMMIT.
+                let trips = row.roundTripsPerCommit
+                #expect(target == "rouse" ? trips == nil : (2..<20) ~= (trips ?? 0), "\(row)")
+                let statements = row.statementsPerCommit
+                #expect(target == "rouse" ? statements == nil : statements ?? 0 > 5, "\(row)")
             }
         }
+        // Rows of one kind stand together.
+        #expect(report.rows.prefix(3).map(\.kind) == ["login", "login", "login"])
     }
 
     @Test("numbers that cannot be, and a floor that is not there")

@@ -288,6 +288,11 @@ extension Server {
             isCounter: true
         ) { Double(health.counts.effort.statements) }
         metrics.reading(
+            "rouse_store_round_trips_total",
+            "How often the writer waited for an answer of PostgreSQL, COMMIT among it.",
+            isCounter: true
+        ) { Double(health.counts.effort.roundTrips) }
+        metrics.reading(
             "rouse_store_journal_bytes_total", "Bytes written to the journal.", isCounter: true
         ) { Double(health.counts.effort.journalBytes) }
         metrics.reading(

@@ -122,10 +122,12 @@ extension Rouse {
 
                     --nodes starts a PostgreSQL in the folder, where its package is installed, which
                     syncs what it commits, and that many nodes on it; of 1,2,3 each on tables of its
-                    own. Devices and the backend's connections go to the nodes in turn, without a
-                    balancer. Figures are of all nodes and PostgreSQL together; its share of the
-                    processor is told as the thread `postgres`, and its shared memory counts in RSS
-                    as often as it has processes.
+                    own, and alone: the others are not running meanwhile. Devices and the backend's
+                    connections go to the nodes in turn, without a balancer. Round trips and
+                    statements of a commit are what its writer sent to PostgreSQL and waited for.
+                    Figures are of all nodes and PostgreSQL together; its share of the processor is
+                    told as the thread `postgres`, and its shared memory counts in RSS as often as
+                    it has processes.
 
                     The server's processor time, memory and writing are read from /proc, commits and
                     rows from its metrics, all until the last device has its message; what follows

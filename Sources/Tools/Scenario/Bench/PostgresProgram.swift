@@ -29,7 +29,17 @@ final class PostgresProgram {
             URL(fileURLWithPath: "/bin/sh"),
             arguments: ["-c", Self.script, "sh", folder.path, programs.path, "\(port)"],
             folder: folder, ports: [port])
+        // It listens before it serves anybody.
+        for _ in 0..<(Self.startTime / 20) {
+            if program.lastLogLines().contains("ready to accept connections") { return }
+            usleep(20_000)
+        }
+        program.stop()
+        throw ScenarioError("postgres did not start:\n\(program.lastLogLines())")
     }
+
+    /// Milliseconds that it has for its start.
+    private static let startTime = 10_000
 
     /// Settings of a node whose tables are there.
     func settings(schema: String) -> [String: String] {

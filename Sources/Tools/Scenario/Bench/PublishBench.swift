@@ -51,6 +51,7 @@ public final class PublishBench {
     private let options: PublishBenchOptions
     private let loop: Loop
     private let folder: URL
+    /// Those that take turns now; others are not running.
     private var targets: [any PublishTarget] = []
     private var database: PostgresProgram?
     /// By target.
@@ -66,7 +67,7 @@ public final class PublishBench {
         let descriptors = Descriptors.raiseLimit()
         // The server keeps 256 for other things (`limits.connections`).
         let servers =
-            (options.floor == nil ? 1 : 2) + (options.hasPeers ? 2 : 0) + options.nodes.count
+            (options.floor == nil ? 1 : 2) + (options.hasPeers ? 2 : 0)
         guard options.devices * servers + options.inFlight + 256 <= descriptors else {
             throw ScenarioError(
                 "\(options.devices) devices do not fit the descriptor limit of \(descriptors); "
@@ -87,8 +88,7 @@ public final class PublishBench {
 
     private func tidy() {
         isTidying = true
-        for device in devices.values.flatMap(\.values) { device.vanish() }
-        for target in targets { target.stop() }
+        stopTargets()
         database?.stop()
         loop.close()
         if options.keepsFolder {
@@ -110,9 +110,40 @@ public final class PublishBench {
         targets.append(
             try RouseTarget(
                 loop: loop, executable: options.executable, folder: folder, tls: tls))
-        try startNodes(tls)
         let floorMissing = try startFloor(tls)
         if options.hasPeers { try startPeers(certificate: made.authorityPEM) }
+        var rows = try measureTargets()
+        // Of nodes each does something all the time, and all of them have one PostgreSQL.
+        for count in options.nodes {
+            stopTargets()
+            guard try startNodes(count, tls) else { break }
+            rows += try measureTargets()
+        }
+        return PublishBenchReport(
+            devices: options.devices, seconds: Double(options.seconds), rows: Self.byKind(rows),
+            floorMissing: floorMissing, peersMissing: missing)
+    }
+
+    private func stopTargets() {
+        for device in devices.values.flatMap(\.values) { device.vanish() }
+        for target in targets { target.stop() }
+        devices = [:]
+        targets = []
+    }
+
+    /// Rows of one kind stand together, in the order in which they were measured.
+    static func byKind(_ rows: [PublishRow]) -> [PublishRow] {
+        var kinds: [String] = []
+        var sorted: [String: [PublishRow]] = [:]
+        for row in rows {
+            let kind = "\(row.kind) \(row.rate ?? 0) \(row.entries ?? 0)"
+            if sorted[kind] == nil { kinds.append(kind) }
+            sorted[kind, default: []].append(row)
+        }
+        return kinds.flatMap { sorted[$0] ?? [] }
+    }
+
+    private func measureTargets() throws -> [PublishRow] {
         var rows: [PublishRow] = []
         for (index, target) in targets.enumerated() {
             try prepare(target)
@@ -131,26 +162,27 @@ public final class PublishBench {
         rows += try storms()
         rows += try idle()
         for entries in options.behind { rows += try behind(entries) }
-        return PublishBenchReport(
-            devices: options.devices, seconds: Double(options.seconds), rows: rows,
-            floorMissing: floorMissing, peersMissing: missing)
+        return rows
     }
 
     /// One PostgreSQL holds the stores of all.
-    private func startNodes(_ tls: TLSContext) throws {
-        guard !options.nodes.isEmpty else { return }
-        guard let programs = PostgresProgram.find() else {
+    ///
+    /// - Returns: whether there is one.
+    private func startNodes(_ count: Int, _ tls: TLSContext) throws -> Bool {
+        if database == nil, let programs = PostgresProgram.find() {
+            database = try PostgresProgram(programs, folder: folder)
+        }
+        guard let database else {
             missing.append("PostgreSQL is not installed")
-            return options.progress("left out: PostgreSQL is not installed")
+            options.progress("left out: PostgreSQL is not installed")
+            return false
         }
-        let database = try PostgresProgram(programs, folder: folder)
-        self.database = database
-        for count in options.nodes {
-            targets.append(
-                try RouseTarget(
-                    loop: loop, executable: options.executable, folder: folder, tls: tls,
-                    database: database, nodes: count))
-        }
+        targets = [
+            try RouseTarget(
+                loop: loop, executable: options.executable, folder: folder, tls: tls,
+                database: database, nodes: count)
+        ]
+        return true
     }
 
     /// Those that are installed.

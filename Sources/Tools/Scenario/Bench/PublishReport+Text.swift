@@ -116,6 +116,11 @@ extension PublishBenchReport {
         if let statements = row.statements, let bytes = row.journalBytes {
             text += ", \(short(statements)) statements, \(short(bytes.rounded())) B of journal"
         }
+        if let roundTrips = row.roundTripsPerCommit, let statements = row.statementsPerCommit {
+            text +=
+                "; of a commit \(short(roundTrips)) round trips, "
+                + "\(short(statements)) statements"
+        }
         return text
     }
 }

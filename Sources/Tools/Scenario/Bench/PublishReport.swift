@@ -76,6 +76,9 @@ public struct PublishRow: Codable, Equatable, Sendable {
     public let journalBytes: Double?
     /// Reads that memory did not answer.
     public let engineReads: Double?
+    /// Of one transaction; `nil`: the store is a file.
+    public let roundTripsPerCommit: Double?
+    public let statementsPerCommit: Double?
     /// Not all that began came to its end.
     public let isCut: Bool
 
@@ -122,6 +125,10 @@ public struct PublishRow: Codable, Equatable, Sendable {
         statements = told("rouse_store_statements_total")
         journalBytes = told("rouse_store_journal_bytes_total")
         engineReads = told("rouse_store_engine_reads_total")
+        let roundTrips = told("rouse_store_round_trips_total") ?? 0
+        let all = commits ?? 0
+        roundTripsPerCommit = roundTrips > 0 && all > 0 ? roundTrips / all : nil
+        statementsPerCommit = roundTrips > 0 && all > 0 ? (statements ?? 0) / all : nil
         isCut = measures.contains { $0.outcome.isCut }
     }
 
@@ -141,6 +148,7 @@ struct PublishMeasure {
         "rouse_store_commits_total", "rouse_store_rows_read_total",
         "rouse_store_rows_written_total", "rouse_store_statements_total",
         "rouse_store_journal_bytes_total", "rouse_store_engine_reads_total",
+        "rouse_store_round_trips_total",
     ]
     var outcome: PublishDrive.Outcome
     var use: ProcessUse
