@@ -73,7 +73,7 @@ final class GatedStore: Store {
 }
 
 extension GatedStore.Gate {
-    fileprivate func pass() {
+    func pass() {
         guard isArmed.value else { return }
         reached.arrive()
         opened.wait()

@@ -69,13 +69,16 @@ import Wire
     private final class Bench: Sendable {
         let service: StoreService
         private let thread: LoopThread
+        /// Where the writer waits until a group is together.
+        private let gate = GatedStore.Gate()
 
         init(conflicts: Int, badApp: String? = nil, divisionTime: UInt64 = 4_000) throws {
             var limits = StoreServiceLimits()
             limits.divisionTime = divisionTime
+            let gate = gate
             service = try StoreService.start(
                 limits: limits, duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
-                open: { MetStore(conflicts, badApp) }, onCommit: { _ in })
+                open: { MetStore(conflicts, badApp, gate) }, onCommit: { _ in })
             thread = try LoopThread.start(name: "bench") { _ in }
         }
 
@@ -90,14 +93,15 @@ import Wire
                     lock.withLock { result = reply.result }
                     answered.arrive()
                 }
-                let app = AppRecord(app: AppID("chat"), createdAt: Timestamp(milliseconds: 1))
-                client?.commit(.administer(.putApp(app)))
+                client?.commit(Self.making("chat"))
             }
             answered.wait()
             thread.perform { _ in client?.close() }
             return lock.withLock { result }
         }
 
+        /// Makes them in one group.
+        ///
         /// - Returns: the answers in the order in which they came.
         func makeApps(_ names: [String]) -> [(String, StoreResult)] {
             let answered = Latch(count: names.count)
@@ -105,22 +109,30 @@ import Wire
             nonisolated(unsafe) var results: [(String, StoreResult)] = []  // guarded by `lock`
             nonisolated(unsafe) var asked: [UInt64: String] = [:]  // the loop's
             nonisolated(unsafe) var client: StoreClient?  // the loop's
+            gate.isArmed.value = true
             thread.perform { loop in
                 client = self.service.client(on: loop) { reply in
-                    let name = asked[reply.ticket] ?? "?"
+                    guard let name = asked[reply.ticket] else { return }
                     lock.withLock { results.append((name, reply.result)) }
                     answered.arrive()
                 }
+                client?.commit(Self.making("before"))
+            }
+            gate.reached.wait()
+            thread.perform { _ in
                 for name in names {
-                    let app = AppRecord(app: AppID(name), createdAt: Timestamp(milliseconds: 1))
-                    if let ticket = client?.commit(.administer(.putApp(app))) {
-                        asked[ticket] = name
-                    }
+                    if let ticket = client?.commit(Self.making(name)) { asked[ticket] = name }
                 }
+                self.gate.opened.arrive()
             }
             answered.wait()
             thread.perform { _ in client?.close() }
             return lock.withLock { results }
+        }
+
+        private static func making(_ name: String) -> StoreRequest {
+            .administer(
+                .putApp(AppRecord(app: AppID(name), createdAt: Timestamp(milliseconds: 1))))
         }
 
         func stop() {
@@ -138,12 +150,14 @@ private final class MetStore: Store {
     private var hasStarted = false
     /// A transaction that makes it is undone.
     private let badApp: String?
+    private let gate: GatedStore.Gate
 
-    init(_ conflicts: Int, _ badApp: String?) {
-        (self.conflicts, self.badApp) = (conflicts, badApp)
+    init(_ conflicts: Int, _ badApp: String?, _ gate: GatedStore.Gate) {
+        (self.conflicts, self.badApp, self.gate) = (conflicts, badApp, gate)
     }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        gate.pass()
         defer { hasStarted = true }
         if hasStarted, conflicts > 0 {
             conflicts -= 1
