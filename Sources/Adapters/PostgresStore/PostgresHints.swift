@@ -31,7 +31,7 @@ public final class PostgresHints: Sendable {
 
     /// - Parameters:
     ///   - next: The texts to send now, called on the thread after `ring`.
-    ///   - received: Called on the thread with each text, those sent here among them.
+    ///   - received: Called on the thread with each text of others.
     ///   - lost: Called there when the connection is back after texts may have been lost.
     public init(
         _ options: PostgresOptions, next: @escaping @Sendable () -> [String],
@@ -132,6 +132,7 @@ public final class PostgresHints: Sendable {
     /// Until the connection is lost, or `stop`.
     private func serve(_ connection: OpaquePointer) {
         var isFirst = true
+        let own = PQbackendPID(connection)
         while !state.withLock({ $0.isStopped }) {
             // What waited for the connection goes at once.
             guard wait(connection, isFirst ? 0 : nil) else { return }
@@ -143,9 +144,11 @@ public final class PostgresHints: Sendable {
             }
             guard PQconsumeInput(connection) == 1 else { return }
             while let note = PQnotifies(connection) {
-                let text = String(cString: note.pointee.extra)
+                // What was sent here comes back as well; it is not worth reading.
+                let isOwn = note.pointee.be_pid == own
+                let text = isOwn ? "" : String(cString: note.pointee.extra)
                 PQfreemem(note)
-                received(text)
+                if !isOwn { received(text) }
             }
         }
     }

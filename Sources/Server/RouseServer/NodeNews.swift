@@ -38,31 +38,30 @@ struct NodeText: Codable {
     ) -> (texts: [String], leftOut: Int) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
-        func text(_ message: NodeText) -> String? {
-            (try? encoder.encode(message)).map { String(decoding: $0, as: UTF8.self) }
+        func json(_ value: some Encodable) -> String? {
+            (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) }
         }
+        // Each is encoded once: a text is made of its items.
+        guard let from = json(from) else { return ([], news.count) }
+        let (head, tail) = ("{\"from\":\(from),\"news\":[", "]}")
+        let empty = head.utf8.count + tail.utf8.count
         var (texts, leftOut): ([String], Int) = ([], 0)
-        var message = NodeText(from: from, news: [])
-        let empty = text(message)?.utf8.count ?? 0
+        var items: [String] = []
         var bytes = empty
         func close() {
-            guard !message.news.isEmpty else { return }
-            if let text = text(message) {
-                texts.append(text)
-            } else {
-                leftOut += message.news.count
-            }
-            (message.news, bytes) = ([], empty)
+            guard !items.isEmpty else { return }
+            texts.append(head + items.joined(separator: ",") + tail)
+            (items, bytes) = ([], empty)
         }
         for one in news {
-            // Each is told by itself to learn its size, and a comma goes before it.
-            guard let size = try? encoder.encode(one).count, empty + size <= bytesMax else {
+            guard let item = json(one), empty + item.utf8.count <= bytesMax else {
                 leftOut += 1
                 continue
             }
-            if bytes + size + 1 > bytesMax { close() }
-            message.news.append(one)
-            bytes += size + 1
+            // A comma goes before it.
+            if bytes + item.utf8.count + 1 > bytesMax { close() }
+            items.append(item)
+            bytes += item.utf8.count + 1
         }
         close()
         return (texts, leftOut)

@@ -13,7 +13,7 @@
     use(PQisBusy) use(PQconsumeInput) use(PQnotifies) use(PQexecParams) use(PQsendPrepare) \
     use(PQsendQueryPrepared) use(PQgetResult) use(PQclear) use(PQresultStatus) \
     use(PQresultErrorMessage) use(PQresultErrorField) use(PQntuples) use(PQnfields) \
-    use(PQgetisnull) use(PQgetlength) use(PQgetvalue)
+    use(PQgetisnull) use(PQgetlength) use(PQgetvalue) use(PQbackendPID)
 
 #define FIELD(function) __typeof__(&function) function;
 static struct {
@@ -60,6 +60,7 @@ PGTransactionStatusType PQtransactionStatus(const PGconn *connection) {
 int PQserverVersion(const PGconn *connection) { return pq.PQserverVersion(connection); }
 char *PQerrorMessage(const PGconn *connection) { return pq.PQerrorMessage(connection); }
 int PQsocket(const PGconn *connection) { return pq.PQsocket(connection); }
+int PQbackendPID(const PGconn *connection) { return pq.PQbackendPID(connection); }
 int PQsetnonblocking(PGconn *connection, int is_on) {
     return pq.PQsetnonblocking(connection, is_on);
 }
