@@ -89,3 +89,54 @@ public final class Latch: @unchecked Sendable {
         return remaining == 0
     }
 }
+
+/// Threads that come one after the other, in the order in which they took a number. For threads
+/// that may wait; never for a loop that serves connections.
+public final class Turns: @unchecked Sendable {
+    // @unchecked: the fields are only touched while holding `mutex`; the pointers are constant.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let changed: UnsafeMutablePointer<pthread_cond_t>
+    private var last: UInt64 = 0
+    /// Numbers taken and not given back, ascending: as many as there are threads.
+    private var open: [UInt64] = []
+
+    public init() {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        changed = .allocate(capacity: 1)
+        changed.initialize(to: pthread_cond_t())
+        precondition(pthread_mutex_init(mutex, nil) == 0, "pthread_mutex_init")
+        precondition(pthread_cond_init(changed, nil) == 0, "pthread_cond_init")
+    }
+
+    deinit {
+        pthread_cond_destroy(changed)
+        pthread_mutex_destroy(mutex)
+        changed.deallocate()
+        mutex.deallocate()
+    }
+
+    /// The next number.
+    public func enter() -> UInt64 {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        last += 1
+        open.append(last)
+        return last
+    }
+
+    /// Waits until all smaller numbers are given back.
+    public func await(_ number: UInt64) {
+        pthread_mutex_lock(mutex)
+        while let first = open.first, first < number { pthread_cond_wait(changed, mutex) }
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Gives the number back.
+    public func leave(_ number: UInt64) {
+        pthread_mutex_lock(mutex)
+        open.removeAll { $0 == number }
+        pthread_cond_broadcast(changed)
+        pthread_mutex_unlock(mutex)
+    }
+}

@@ -230,14 +230,6 @@ public final class PostgresStore: DistantStore {
     }
 }
 
-extension StoreEffort {
-    fileprivate static func + (one: StoreEffort, other: StoreEffort) -> StoreEffort {
-        StoreEffort(
-            statements: one.statements + other.statements,
-            roundTrips: one.roundTrips + other.roundTrips)
-    }
-}
-
 /// Reads the store over a connection of its own, beside the writer.
 final class PostgresReader: StoreReader {
     private let session: PostgresSession

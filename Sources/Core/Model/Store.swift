@@ -181,6 +181,14 @@ public struct StoreEffort: Equatable, Sendable {
         self.journalBytes = journalBytes
         self.roundTrips = roundTrips
     }
+
+    /// What both have cost.
+    public static func + (one: StoreEffort, other: StoreEffort) -> StoreEffort {
+        StoreEffort(
+            statements: one.statements + other.statements,
+            journalBytes: one.journalBytes + other.journalBytes,
+            roundTrips: one.roundTrips + other.roundTrips)
+    }
 }
 
 /// Reads the same store beside its writer, on a thread of its own.

@@ -55,6 +55,12 @@ extension Server {
         ]
     }
 
+    static func storeLimits(_ configuration: Configuration) -> StoreServiceLimits {
+        var limits = StoreServiceLimits()
+        limits.lanes = configuration.storeLanes
+        return limits
+    }
+
     /// What works and should not stay so.
     public static func warnings(_ configuration: Configuration) -> [String] {
         var warnings: [String] = []

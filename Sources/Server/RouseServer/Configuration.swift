@@ -37,6 +37,8 @@ public struct Configuration: Equatable, Sendable {
     public var postgresSchema = "rouse"
     /// Whether the start makes tables and brings them to this program's schema.
     public var postgresMigrates = true
+    /// Transactions that a node has open at a time, besides its duties.
+    public var storeLanes = 1
     /// The socket `rouse app` talks to; empty: the store's path with `.admin`, or `rouse.admin`.
     public var adminSocket = ""
     /// This server's name in WELCOME and metrics; empty: the host's name.
@@ -173,6 +175,9 @@ public struct Configuration: Equatable, Sendable {
                 configuration.postgresMigrates = value == "on"
                 return nil
             }, show: { $0.postgresMigrates ? "on" : "off" }),
+        integer(
+            "store.lanes", "transactions that a node on PostgreSQL has open, besides its duties'",
+            \.storeLanes, 1...8),
         path("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
         text("node.name", "this server's name; empty: the host's", \.nodeName),
         integer(

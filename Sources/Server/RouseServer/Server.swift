@@ -100,6 +100,7 @@ public final class Server: Sendable {
             } : nil
         self.hints = hints
         store = try StoreService.start(
+            limits: Self.storeLimits(configuration),
             duties: Self.duties(of: node) {
                 doorbell.connections
             } ends: {
@@ -107,6 +108,7 @@ public final class Server: Sendable {
             }, boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
             open: { try place.open() },
+            openLane: place.openLane,
             onCommit: { effects in
                 doorbell.committed(effects)
                 hints?.committed(effects)

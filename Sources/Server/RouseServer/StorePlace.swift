@@ -24,6 +24,13 @@ public enum StorePlace: Equatable, Sendable {
         return .postgres(address: address, schema: schema, migrates: false)
     }
 
+    /// How another writer of the same server opens it; `nil`: it takes one.
+    var openLane: (@Sendable () throws -> any Store)? {
+        guard isShared else { return nil }
+        let place = asItIs
+        return { try place.open() }
+    }
+
     /// For people; without a password.
     public var name: String {
         switch self {

@@ -1,4 +1,4 @@
-public import EventLoop
+import EventLoop
 public import Feed
 public import Model
 
@@ -21,14 +21,14 @@ public struct StoreReply: Sendable {
 /// Every ticket gets exactly one reply, on a later turn of the loop, unless the store is stopped.
 public final class StoreClient {
     private let loop: Loop
-    private let writes: Mailbox<WriteJob>
+    private let writes: WriterDoor
     private let reads: Mailbox<ReadJob>
     private let receive: (StoreReply) -> Void
     private var replies: Mailbox<StoreReply>?
     private var lastTicket: UInt64 = 0
 
     init(
-        loop: Loop, writes: Mailbox<WriteJob>, reads: Mailbox<ReadJob>,
+        loop: Loop, writes: WriterDoor, reads: Mailbox<ReadJob>,
         receive: @escaping (StoreReply) -> Void
     ) {
         self.loop = loop

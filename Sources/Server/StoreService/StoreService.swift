@@ -6,10 +6,12 @@ public import Wake
 
 /// The limits of the store's queues.
 public struct StoreServiceLimits: Equatable, Sendable {
-    /// Requests that may wait for the writer; above it they are answered `.unavailable` at once.
+    /// Requests that may wait for a writer; above it they are answered `.unavailable` at once.
     public var waitingRequests = 65_536
     /// Queries that may wait for the reader.
     public var waitingQueries = 65_536
+    /// Writers beside the first, where the store takes several.
+    public var lanes = 1
     /// Requests in one transaction. More would only make the first of them wait longer.
     public var requestsPerCommit = 512
     /// Rows read and written after which a transaction begins no further request: what bounds how
@@ -36,29 +38,30 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public init() {}
 }
 
-/// The store behind its threads: one writer with group commit, one reader beside it.
+/// The store behind its threads: one writer with group commit, or several lanes of them where the
+/// engine is a round trip away, and one reader beside it.
 ///
 /// Group commit clocks itself: what arrives while a transaction is being committed is the next
 /// transaction. An answer leaves only after the commit that holds its effect has returned.
 public final class StoreService: Sendable {
-    private let writerThread: LoopThread
+    private let writerThreads: [LoopThread]
     private let readerThread: LoopThread
-    private let writes: Mailbox<WriteJob>
+    private let writes: WriterDoor
     private let reads: Mailbox<ReadJob>
-    private let nudges: Mailbox<Void>
+    private let nudges: Mailbox<WriterNudge>
     public let health: StoreHealth
     public let apps: AppDirectory
     /// Others may write to the store, too.
     public let isShared: Bool
 
     private init(
-        writerThread: LoopThread, readerThread: LoopThread, writes: Mailbox<WriteJob>,
-        reads: Mailbox<ReadJob>, nudges: Mailbox<Void>, health: StoreHealth, apps: AppDirectory,
-        isShared: Bool
+        writerThreads: [LoopThread], readerThread: LoopThread, writes: WriterDoor,
+        reads: Mailbox<ReadJob>, nudges: Mailbox<WriterNudge>, health: StoreHealth,
+        apps: AppDirectory, isShared: Bool
     ) {
         self.nudges = nudges
         self.isShared = isShared
-        self.writerThread = writerThread
+        self.writerThreads = writerThreads
         self.readerThread = readerThread
         self.writes = writes
         self.reads = reads
@@ -69,14 +72,19 @@ public final class StoreService: Sendable {
     /// Opens the store on its own thread and starts serving. `boot` names this run; `epochHalf`
     /// (63 bits of chance) becomes the store's if it has none yet. `node` says that this run is
     /// one of several on the store, and that it is over is the last that is written down: `nil`,
-    /// all others are over. `onCommit` is called on the
-    /// writer's thread after each commit that others must hear of; it must only post. `zones` is
-    /// asked on that thread. `onUnreadable` is called on both threads with the rows that were
-    /// passed over because they cannot be read; they are counted in `health`.
+    /// all others are over. `onCommit` is called on a writer's thread after each commit that others
+    /// must hear of, of one commit at a time; it must only post. `zones` is asked on these threads.
+    /// `onUnreadable` is called on all threads with the rows that were passed over because they
+    /// cannot be read; they are counted in `health`.
+    ///
+    /// - Parameter openLane: opens the same store once more, for one of `limits.lanes` writers
+    ///   beside the first, which has then only the duties and what is nobody's. Of an engine that
+    ///   takes several writers; `nil`: one writer does everything.
     public static func start(
         limits: StoreServiceLimits = StoreServiceLimits(), duties: [StoreDuty], boot: BootID,
         epochHalf: UInt64, node: NodeBeat? = nil, zones: any ZoneClock = OnlyUTC(),
         open: @escaping @Sendable () throws -> any Store,
+        openLane: (@Sendable () throws -> any Store)? = nil,
         onCommit: @escaping @Sendable (Effects) -> Void,
         onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void = { _ in }
     ) throws -> StoreService {
@@ -88,6 +96,9 @@ public final class StoreService: Sendable {
             onUnreadable(rows)
         }
         let pause = ReaderPause()
+        let shared = SharedByWriters(
+            limits: limits, health: health, apps: apps, pause: pause, zones: zones,
+            order: openLane == nil ? nil : CommitOrder(), onCommit: onCommit, onUnreadable: report)
         let (writerThread, opened) = try LoopThread.startReturning(name: "store") { loop in
             let store = try open()
             // Before anybody is served: the epoch exists, and sessions of an earlier process
@@ -101,24 +112,50 @@ public final class StoreService: Sendable {
             var last = node
             last?.phase = .over
             let writer = try StoreWriter(
-                loop: loop, store: store, limits: limits, duties: duties, health: health,
-                apps: apps, pause: pause, zones: zones, farewell: last.map { .beat($0) },
-                onCommit: onCommit, onUnreadable: report)
+                loop: loop, store: store, shared: shared,
+                role: .first(duties: duties, farewell: last.map { .beat($0) }))
             return OpenedStore(
                 writes: writer.mailbox, rests: writer.restMailbox, nudges: writer.nudgeMailbox,
                 isShared: !store.isSoleWriter,
                 reader: HandedOver(try store.reader()))
         }
-        let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
-            StoreQueries(
-                opened.reader.value, on: loop, limits: limits, health: health, pause: pause,
-                writer: opened.rests, onUnreadable: report
-            ).mailbox
+        var threads = [writerThread]
+        do {
+            var lanes: [Mailbox<WriteJob>] = []
+            if let openLane {
+                for number in 1...limits.lanes {
+                    let (thread, writes) = try LoopThread.startReturning(name: "store-\(number)") {
+                        try StoreWriter(
+                            loop: $0, store: try openLane(), shared: shared,
+                            role: .lane(number, first: opened.nudges)
+                        ).mailbox
+                    }
+                    threads.append(thread)
+                    lanes.append(writes)
+                }
+            }
+            let (readerThread, reads) = try LoopThread.startReturning(name: "store-read") { loop in
+                StoreQueries(
+                    opened.reader.value, on: loop, limits: limits, health: health, pause: pause,
+                    writer: opened.rests, onUnreadable: report
+                ).mailbox
+            }
+            return StoreService(
+                writerThreads: threads, readerThread: readerThread,
+                writes: WriterDoor(first: opened.writes, lanes: lanes), reads: reads,
+                nudges: opened.nudges, health: health, apps: apps, isShared: opened.isShared)
+        } catch {
+            Self.end(threads)
+            throw error
         }
-        return StoreService(
-            writerThread: writerThread, readerThread: readerThread, writes: opened.writes,
-            reads: reads, nudges: opened.nudges, health: health, apps: apps,
-            isShared: opened.isShared)
+    }
+
+    /// The first comes last: it says that the node is over.
+    private static func end(_ writers: [LoopThread]) {
+        for thread in writers.reversed() {
+            thread.stop()
+            thread.join()
+        }
     }
 
     /// A door to the store for one loop; answers arrive on that loop.
@@ -139,15 +176,14 @@ public final class StoreService: Sendable {
     public var waitingQueries: Int { reads.count + health.counts.queuedQueries }
 
     /// Has the node say at once how it stands, and find out how the others do. From any thread.
-    public func beatNow() { nudges.post(()) }
+    public func beatNow() { nudges.post(.beat) }
 
     /// Finishes the transaction at hand and closes the store. Requests that still wait are
     /// dropped without an answer: nothing of them was acknowledged.
     public func stop() {
         readerThread.stop()
         readerThread.join()
-        writerThread.stop()
-        writerThread.join()
+        Self.end(writerThreads)
     }
 }
 
@@ -174,65 +210,10 @@ public struct StoreDuty: Sendable {
     }
 }
 
-/// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.
-public final class StoreHealth: Sendable {
-    public struct Counts: Equatable, Sendable {
-        public var commits: UInt64 = 0
-        public var requests: UInt64 = 0
-        public var failedCommits: UInt64 = 0
-        /// Transactions that wrote something besides that the process is there.
-        public var changes: UInt64 = 0
-        public var refusedForSpace: UInt64 = 0
-        /// What the requests read and wrote, and the most of one: nothing else is done while it
-        /// lasts.
-        public var rows = RowCount()
-        public var largestRequestRows = 0
-        /// Milliseconds spent in commits, and in the longest of them.
-        public var commitMilliseconds: UInt64 = 0
-        public var longestCommit: UInt64 = 0
-        /// What the engine did for them; reads and scans answered from memory, and by the engine;
-        /// and the bytes in memory.
-        public var effort = StoreEffort()
-        public var knownReads: UInt64 = 0
-        public var engineReads: UInt64 = 0
-        public var knownBytes = 0
-        public var largestCommit: UInt64 = 0
-        /// Requests taken from the mailbox that wait for their transaction.
-        public var queuedRequests = 0
-        /// Rows passed over, or set aside, because they cannot be read.
-        public var unreadableRows: UInt64 = 0
-        /// Snapshots taken by the reader, and what was answered from them.
-        public var snapshots: UInt64 = 0
-        public var queries: UInt64 = 0
-        public var rowsRead: UInt64 = 0
-        /// Queries taken from the mailbox that wait for their snapshot.
-        public var queuedQueries = 0
-        /// Moments without a snapshot that the writer asked for.
-        public var readerRests: UInt64 = 0
-        /// Why the last write failed; `nil` while writing works.
-        public var failure: StoreError?
-
-        public init() {}
-    }
-
-    private let lock = Lock()
-    private nonisolated(unsafe) var guarded = Counts()
-
-    init() {}
-
-    /// From any thread.
-    public var counts: Counts { lock.withLock { guarded } }
-    public var isWritable: Bool { counts.failure == nil }
-
-    func record(_ change: (inout Counts) -> Void) {
-        lock.withLock { change(&guarded) }
-    }
-}
-
 private struct OpenedStore: Sendable {
     let writes: Mailbox<WriteJob>
     let rests: Mailbox<ReaderRest>
-    let nudges: Mailbox<Void>
+    let nudges: Mailbox<WriterNudge>
     let isShared: Bool
     let reader: HandedOver<any StoreReader>
 }

@@ -13,23 +13,20 @@ final class StoreWriter {
     private let store: any Store
     /// What is known of the store from one transaction to the next.
     private let rows: WorkingSet
-    private let limits: StoreServiceLimits
-    private let health: StoreHealth
-    private let apps: AppDirectory
-    private let zones: any ZoneClock
-    private let onCommit: @Sendable (Effects) -> Void
-    private let onUnreadable: @Sendable ([UnreadableRow]) -> Void
-    private var duties: [Duty]
+    private let shared: SharedByWriters
+    private let role: WriterRole
+    private var limits: StoreServiceLimits { shared.limits }
+    private var health: StoreHealth { shared.health }
+    private var duties: [Duty] = []
     private var timer: LoopTimer?
     private var isTurnAsked = false
     /// When the journal is moved if nobody writes then; `nil`: nothing was written since.
     private var checkpointDue: UInt64?
     private var inbox: Mailbox<WriteJob>?
     private var rests: Mailbox<ReaderRest>?
-    private var nudges: Mailbox<Void>?
+    private var nudges: Mailbox<WriterNudge>?
     /// What is written down last; `nil`: nothing.
     private let farewell: StoreRequest?
-    private let pause: ReaderPause
     /// When the reader last held no snapshot because it was asked.
     private var restedAt: UInt64?
     /// An administration is committed that the directory does not show yet.
@@ -58,6 +55,9 @@ final class StoreWriter {
     /// Requests that wait for company are company enough when there are this many.
     private static let company = 64
 
+    /// Nudges that may wait.
+    private static let nudgesMax = 256
+
     /// Milliseconds for which a request that met another node's is carried out again.
     private static let meetingTime: UInt64 = 2_000
     /// Milliseconds to the next time, at most.
@@ -70,33 +70,29 @@ final class StoreWriter {
     private static let firstTurn: UInt64 = 1_000
 
     init(
-        loop: Loop, store: any Store, limits: StoreServiceLimits, duties: [StoreDuty],
-        health: StoreHealth, apps: AppDirectory, pause: ReaderPause, zones: any ZoneClock,
-        farewell: StoreRequest?, onCommit: @escaping @Sendable (Effects) -> Void,
-        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void
+        loop: Loop, store: any Store, shared: SharedByWriters, role: WriterRole
     ) throws(StoreError) {
         self.loop = loop
         self.store = store
-        rows = WorkingSet(carrying: limits.carriedBytes)
-        self.limits = limits
-        self.health = health
-        self.apps = apps
-        self.pause = pause
-        self.zones = zones
-        self.farewell = farewell
-        self.onCommit = onCommit
-        self.onUnreadable = onUnreadable
-        // The first turns come soon: a server that never runs for long has its duties done too.
-        self.duties = duties.map { duty in
-            Duty(duty: duty, due: loop.now + min(duty.interval, Self.firstTurn))
+        self.shared = shared
+        self.role = role
+        rows = WorkingSet(carrying: shared.limits.carriedBytes)
+        if case .first(let duties, let farewell) = role {
+            self.farewell = farewell
+            // The first turns come soon: a server that never runs for long has its duties done too.
+            self.duties = duties.map { duty in
+                Duty(duty: duty, due: loop.now + min(duty.interval, Self.firstTurn))
+            }
+        } else {
+            farewell = nil
         }
         // Held by the mailbox until the loop ends.
         inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
         rests = Mailbox(loop: loop, limit: nil) { rests in self.readerRests(rests) }
-        nudges = Mailbox(loop: loop, limit: 1) { _ in self.beatNow() }
+        nudges = Mailbox(loop: loop, limit: Self.nudgesMax) { self.nudged($0) }
         timer = loop.timer { [unowned self] in self.turn() }
         metTimer = loop.timer { [unowned self] in self.meetAgain() }
-        try refreshApps()
+        if role.number == 0 { try refreshApps() }
         armTimer()
     }
 
@@ -112,16 +108,29 @@ final class StoreWriter {
     }
 
     /// Where it is asked to say at once how its node stands.
-    var nudgeMailbox: Mailbox<Void> {
+    var nudgeMailbox: Mailbox<WriterNudge> {
         guard let nudges else { preconditionFailure("the mailbox is made in init") }
         return nudges
     }
 
-    private func beatNow() {
-        for index in duties.indices {
-            if case .beat = duties[index].duty.request { duties[index].due = loop.now }
+    /// A nudge that finds no room is none too few: the duties have their turns all the same.
+    private func nudged(_ nudges: [WriterNudge]) {
+        for nudge in nudges {
+            switch nudge {
+            case .beat:
+                for index in duties.indices {
+                    if case .beat = duties[index].duty.request { duties[index].due = loop.now }
+                }
+            case .follow(let work): follow(work)
+            }
         }
         askTurn()
+    }
+
+    private func follow(_ work: BackgroundWork) {
+        for index in duties.indices where !duties[index].duty.follows.isDisjoint(with: work) {
+            duties[index].due = min(duties[index].due, loop.now)
+        }
     }
 
     deinit {
@@ -129,7 +138,7 @@ final class StoreWriter {
         wakeUp()
         // A store that does not answer would hold up the end.
         if let farewell, health.isWritable {
-            _ = try? store.commit([farewell], through: rows, zones: zones)
+            _ = try? store.commit([farewell], through: rows, zones: shared.zones)
         }
         store.close()
     }
@@ -153,7 +162,7 @@ final class StoreWriter {
                 armTimer()
             }
             let waiting = queue.count
-            health.record { $0.queuedRequests = waiting }
+            health.record(lane: role.number) { $0.queuedRequests = waiting }
         } else {
             serve()
         }
@@ -169,16 +178,17 @@ final class StoreWriter {
             rest.askedAt = loop.now
             wakeUp()
             let (requests, left) = (jobs.map(\.request), queue.count)
-            health.record { $0.queuedRequests = left }
-            let results = commit(requests, budget: limits.rowsPerCommit)
+            health.record(lane: role.number) { $0.queuedRequests = left }
+            let done = commit(requests, budget: limits.rowsPerCommit) { first, results in
+                self.answer(jobs[first...], results)
+            }.count
             // Of many that wait, those that the rows leave no room for stay where they are.
-            expected = max(8, 2 * results.count)
-            queue.putBack(jobs[results.count...].map { (item: $0, owner: $0.request.app) })
-            answer(jobs, results)
+            expected = max(8, 2 * done)
+            queue.putBack(jobs[done...].map { (item: $0, owner: $0.request.app) })
             moveJournal()
         }
         let (waiting, again) = (queue.count, met.count)
-        health.record { $0.queuedRequests = waiting + again }
+        health.record(lane: role.number) { $0.queuedRequests = waiting + again }
         if waiting > 0 {
             isServiceAsked = true
             loop.nextTurn { [weak self] in self?.serve() }
@@ -188,7 +198,7 @@ final class StoreWriter {
 
     /// Answers those that are done; those that met another node's wait a moment, while others are
     /// carried out.
-    private func answer(_ jobs: [WriteJob], _ results: [StoreResult]) {
+    private func answer(_ jobs: ArraySlice<WriteJob>, _ results: [StoreResult]) {
         let now = SystemClock.monotonicMilliseconds()
         var answered: (requests: [StoreRequest], results: [StoreResult]) = ([], [])
         for (job, result) in zip(jobs, results) {
@@ -228,73 +238,101 @@ final class StoreWriter {
     /// One transaction. Others hear of it before those who asked: a hint that comes early finds
     /// the change committed, a hint that comes late could find its reader gone.
     ///
-    /// - Parameter divides: When the larger group was begun that these are a part of.
+    /// - Parameters:
+    ///   - divides: When the larger group was begun that these are a part of.
+    ///   - first: The place in it of the first of these.
+    ///   - answer: Called with results as soon as they may be told, and the place of the first.
     /// - Returns: results of the first requests; the transaction had no room for the others.
+    @discardableResult
     private func commit(
-        _ requests: [StoreRequest], budget: Int, divides: UInt64? = nil
+        _ requests: [StoreRequest], budget: Int, divides: UInt64? = nil, first: Int = 0,
+        answer: (Int, [StoreResult]) -> Void = { _, _ in }
     ) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
-        do {
+        var place: CommitOrder.Place?
+        func leave() {
+            if let place { shared.order?.leave(place) }
+            place = nil
+        }
+        do throws(StoreError) {
             Failpoint.hit(.begun, requests)
             var rules = RuleLimits()
             // What was tried as a whole and met another node's is tried once in each part.
             if divides != nil { rules.attempts = 1 }
             let outcomes = try store.commit(
-                requests, through: rows, budget: budget, limits: rules, zones: zones
-            ) { Failpoint.hit(.applied, Array(requests[..<$0.count]), $0) }
-            let requests = Array(requests[..<outcomes.count])
-            Failpoint.hit(.committed, requests, outcomes)
-            let elapsed = SystemClock.monotonicMilliseconds() - started
-            let isSound = isSound(after: requests, outcomes)
-            let (effort, known, knownBytes) = (store.effort, rows.effort, rows.bytes)
-            health.record { counts in
-                counts.effort = effort
-                counts.knownReads = known.answered
-                counts.engineReads = known.reads + known.scans
-                counts.knownBytes = knownBytes
-                counts.longestCommit = max(counts.longestCommit, elapsed)
-                counts.commits += 1
-                counts.requests += UInt64(outcomes.count)
-                counts.commitMilliseconds += elapsed
-                counts.largestCommit = max(counts.largestCommit, UInt64(outcomes.count))
-                for case .success(let outcome) in outcomes {
-                    counts.rows += outcome.rows
-                    counts.largestRequestRows = max(
-                        counts.largestRequestRows, outcome.rows.total)
-                }
-                if isSound { counts.failure = nil }
+                requests, through: rows, budget: budget, limits: rules, zones: shared.zones
+            ) {
+                leave()
+                place = shared.order?.enter()
+                Failpoint.hit(.applied, Array(requests[..<$0.count]), $0)
             }
-            noteChanges(requests, outcomes, started)
-            if checkpointDue == nil { checkpointDue = loop.now + Self.checkpointDelay }
-            if requests.contains(where: \.changesApps) { areAppsStale = true }
-            let failure = refreshStaleApps()
-            tell(outcomes)
-            Failpoint.hit(.told, requests, outcomes)
-            return zip(requests, outcomes).map { request, outcome in
-                // It stands, but is not told as done before it is in force here.
-                if let failure, request.changesApps { return .failed(failure) }
-                return switch outcome {
-                case .success(let outcome): .committed(outcome)
-                case .failure(let error): .failed(error)
-                }
-            }
+            defer { leave() }
+            if let place { shared.order?.await(place) }
+            let results = committed(Array(requests[..<outcomes.count]), outcomes, started)
+            answer(first, results)
+            return results
         } catch {
+            leave()
             let began = divides ?? started
             if case .conflict = error, !store.isSoleWriter, requests.count > 1,
                 !isOver(division: began)
             {
-                health.record { $0.failedCommits += 1 }
-                return commitHalves(requests, budget: budget, since: began)
+                health.record(lane: role.number) { $0.failedCommits += 1 }
+                return commitHalves(
+                    requests, budget: budget, since: began, first: first, answer: answer)
             }
             let isSole = store.isSoleWriter
-            health.record { counts in
+            health.record(lane: role.number) { counts in
                 counts.failedCommits += 1
                 if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
                 // That it met another node's says nothing of the store.
                 if case .conflict = error, !isSole { return }
                 counts.failure = error
             }
-            return requests.map { _ in .failed(error) }
+            let results = requests.map { _ in StoreResult.failed(error) }
+            answer(first, results)
+            return results
+        }
+    }
+
+    /// What follows from a transaction that is committed.
+    private func committed(
+        _ requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>],
+        _ started: UInt64
+    ) -> [StoreResult] {
+        Failpoint.hit(.committed, requests, outcomes)
+        let elapsed = SystemClock.monotonicMilliseconds() - started
+        let isSound = isSound(after: requests, outcomes)
+        let (effort, known, knownBytes) = (store.effort, rows.effort, rows.bytes)
+        health.record(lane: role.number) { counts in
+            counts.effort = effort
+            counts.knownReads = known.answered
+            counts.engineReads = known.reads + known.scans
+            counts.knownBytes = knownBytes
+            counts.longestCommit = max(counts.longestCommit, elapsed)
+            counts.commits += 1
+            counts.requests += UInt64(outcomes.count)
+            counts.commitMilliseconds += elapsed
+            counts.largestCommit = max(counts.largestCommit, UInt64(outcomes.count))
+            for case .success(let outcome) in outcomes {
+                counts.rows += outcome.rows
+                counts.largestRequestRows = max(counts.largestRequestRows, outcome.rows.total)
+            }
+            if isSound { counts.failure = nil }
+        }
+        noteChanges(requests, outcomes, started)
+        if checkpointDue == nil { checkpointDue = loop.now + Self.checkpointDelay }
+        if requests.contains(where: \.changesApps) { areAppsStale = true }
+        let failure = refreshStaleApps()
+        tell(outcomes)
+        Failpoint.hit(.told, requests, outcomes)
+        return zip(requests, outcomes).map { request, outcome in
+            // It stands, but is not told as done before it is in force here.
+            if let failure, request.changesApps { return .failed(failure) }
+            return switch outcome {
+            case .success(let outcome): .committed(outcome)
+            case .failure(let error): .failed(error)
+            }
         }
     }
 
@@ -303,17 +341,26 @@ final class StoreWriter {
     ///
     /// - Parameter since: When the whole was begun.
     private func commitHalves(
-        _ requests: [StoreRequest], budget: Int, since: UInt64
+        _ requests: [StoreRequest], budget: Int, since: UInt64, first place: Int,
+        answer: (Int, [StoreResult]) -> Void
     ) -> [StoreResult] {
         let middle = requests.count / 2
-        let first = commit(Array(requests[..<middle]), budget: budget, divides: since)
+        let first = commit(
+            Array(requests[..<middle]), budget: budget, divides: since, first: place,
+            answer: answer)
         // Where the first have no room, the others have none.
         guard first.count == middle else { return first }
-        let rest = Array(requests[middle...])
+        let others = Array(requests[middle...])
         guard isOver(division: since) else {
-            return first + commit(rest, budget: budget, divides: since)
+            return first
+                + commit(
+                    others, budget: budget, divides: since, first: place + middle, answer: answer)
         }
-        return first + rest.map { _ in .failed(.conflict("the others took too long")) }
+        let failed = others.map { _ in
+            StoreResult.failed(.conflict("the others took too long"))
+        }
+        answer(place + middle, failed)
+        return first + failed
     }
 
     private func isOver(division since: UInt64) -> Bool {
@@ -327,7 +374,7 @@ final class StoreWriter {
     private func isSound(
         after requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>]
     ) -> Bool {
-        guard let failure = health.counts.failure else { return true }
+        guard let failure = health.failure else { return true }
         let hasWritten = zip(requests, outcomes).contains { request, outcome in
             guard case .success(let outcome) = outcome else { return false }
             if case .keepAlive = request { return true }
@@ -341,12 +388,15 @@ final class StoreWriter {
         var effects = Effects()
         for case .success(let outcome) in outcomes { effects.join(outcome.effects) }
         effects.changes.finish()
-        onUnreadable(effects.unreadable)
-        for index in duties.indices
-        where !duties[index].duty.follows.isDisjoint(with: effects.background) {
-            duties[index].due = min(duties[index].due, loop.now)
+        shared.onUnreadable(effects.unreadable)
+        switch role {
+        case .first: follow(effects.background)
+        case .lane(_, let first):
+            // The gateway claims pushes; all else is the duties'.
+            let work = effects.background.subtracting(.pushes)
+            if !work.isEmpty { first.post(.follow(work)) }
         }
-        if !effects.isEmpty { onCommit(effects) }
+        if !effects.isEmpty { shared.onCommit(effects) }
     }
 
     /// Brings the directory up to what is committed; what went wrong, if it could not: it is
@@ -368,7 +418,7 @@ final class StoreWriter {
         try store.read { snapshot throws(StoreError) in
             reading = try Rules.read(.apps, in: snapshot, now: now)
         }
-        if case .apps(let all) = reading { apps.replace(all) }
+        if case .apps(let all) = reading { shared.apps.replace(all) }
     }
 
     private func askTurn() {
@@ -459,7 +509,7 @@ final class StoreWriter {
         guard rest.until != nil else { return }
         rest.end()
         let elapsed = SystemClock.monotonicMilliseconds() - rest.aliveAt
-        _ = commit([.rested(elapsed)], budget: limits.rowsPerTurn)
+        commit([.rested(elapsed)], budget: limits.rowsPerTurn)
     }
 
     /// - Parameter started: When the transaction began.
@@ -476,7 +526,7 @@ final class StoreWriter {
         }
         guard hasChanged else { return }
         rest.changed()
-        health.record { $0.changes += 1 }
+        health.record(lane: role.number) { $0.changes += 1 }
     }
 
     // MARK: The journal
@@ -489,7 +539,7 @@ final class StoreWriter {
     private func readerRests(_ rests: [ReaderRest]) {
         restedAt = loop.now
         checkpoint()
-        health.record { $0.readerRests += 1 }
+        health.record(lane: role.number) { $0.readerRests += 1 }
         for rest in rests { rest.goesOn.post(rest) }
         if !health.isWritable, rest.until != nil {
             wakeUp()
@@ -505,10 +555,10 @@ final class StoreWriter {
         do throws(StoreError) {
             try store.checkpoint()
         } catch {
-            health.record { $0.failure = error }
+            health.record(lane: role.number) { $0.failure = error }
         }
         let hasRested = restedAt.map { loop.now < $0 + Self.restInterval } ?? false
-        pause.ask(store.isJournalFull && !hasRested)
+        shared.pause.ask(store.isJournalFull && !hasRested)
     }
 
     private func armTimer() {
@@ -521,31 +571,5 @@ final class StoreWriter {
         }
         guard let wait else { return }
         timer?.start(afterMilliseconds: max(wait, 1))
-    }
-}
-
-extension StoreRequest {
-    /// Whether it is carried out with the next request, and alone only if none comes soon. Nobody
-    /// waits for an ACK, and one that is lost with the process is told again by the device's
-    /// next SYNC: it is not worth a commit of its own.
-    fileprivate var waitsForCompany: Bool {
-        if case .acknowledge = self { true } else { false }
-    }
-
-    /// Whether it writes down that the process is there.
-    fileprivate var saysAlive: Bool {
-        switch self {
-        case .keepAlive, .rested: true
-        default: false
-        }
-    }
-
-    /// Whether it may change what the directory of apps shows.
-    fileprivate var changesApps: Bool {
-        guard case .administer(let administration) = self else { return false }
-        return switch administration {
-        case .removeDevice, .revokeSessions, .suspendUser, .resumeUser: false
-        default: true
-        }
     }
 }

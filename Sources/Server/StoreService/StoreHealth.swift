@@ -1,0 +1,101 @@
+import EventLoop
+public import Feed
+public import Model
+
+/// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.
+public final class StoreHealth: Sendable {
+    public struct Counts: Equatable, Sendable {
+        public var commits: UInt64 = 0
+        public var requests: UInt64 = 0
+        public var failedCommits: UInt64 = 0
+        /// Transactions that wrote something besides that the process is there.
+        public var changes: UInt64 = 0
+        public var refusedForSpace: UInt64 = 0
+        /// What the requests read and wrote, and the most of one: nothing else is done while it
+        /// lasts.
+        public var rows = RowCount()
+        public var largestRequestRows = 0
+        /// Milliseconds spent in commits, and in the longest of them.
+        public var commitMilliseconds: UInt64 = 0
+        public var longestCommit: UInt64 = 0
+        /// What the engine did for them; reads and scans answered from memory, and by the engine;
+        /// and the bytes in memory.
+        public var effort = StoreEffort()
+        public var knownReads: UInt64 = 0
+        public var engineReads: UInt64 = 0
+        public var knownBytes = 0
+        public var largestCommit: UInt64 = 0
+        /// Requests taken from the mailbox that wait for their transaction.
+        public var queuedRequests = 0
+        /// Rows passed over, or set aside, because they cannot be read.
+        public var unreadableRows: UInt64 = 0
+        /// Snapshots taken by the reader, and what was answered from them.
+        public var snapshots: UInt64 = 0
+        public var queries: UInt64 = 0
+        public var rowsRead: UInt64 = 0
+        /// Queries taken from the mailbox that wait for their snapshot.
+        public var queuedQueries = 0
+        /// Moments without a snapshot that the writer asked for.
+        public var readerRests: UInt64 = 0
+        /// Why the last write failed; `nil` while writing works.
+        public var failure: StoreError?
+
+        public init() {}
+    }
+
+    private let lock = Lock()
+    /// By writer, for what they know of themselves are totals; the first also has the reader's.
+    private nonisolated(unsafe) var guarded = [Counts()]
+    private nonisolated(unsafe) var lastFailure: StoreError?
+
+    init() {}
+
+    /// From any thread.
+    public var counts: Counts {
+        lock.withLock {
+            var sum = guarded.dropFirst().reduce(guarded[0]) { $0 + $1 }
+            sum.failure = lastFailure
+            return sum
+        }
+    }
+    public var isWritable: Bool { failure == nil }
+    public var failure: StoreError? { lock.withLock { lastFailure } }
+
+    /// - Parameter lane: The writer's number; 0: the first.
+    func record(lane: Int = 0, _ change: (inout Counts) -> Void) {
+        lock.withLock {
+            while guarded.count <= lane { guarded.append(Counts()) }
+            guarded[lane].failure = lastFailure
+            change(&guarded[lane])
+            lastFailure = guarded[lane].failure
+        }
+    }
+}
+
+extension StoreHealth.Counts {
+    fileprivate static func + (one: Self, other: Self) -> Self {
+        var sum = one
+        sum.commits += other.commits
+        sum.requests += other.requests
+        sum.failedCommits += other.failedCommits
+        sum.changes += other.changes
+        sum.refusedForSpace += other.refusedForSpace
+        sum.rows += other.rows
+        sum.largestRequestRows = max(one.largestRequestRows, other.largestRequestRows)
+        sum.commitMilliseconds += other.commitMilliseconds
+        sum.longestCommit = max(one.longestCommit, other.longestCommit)
+        sum.effort = one.effort + other.effort
+        sum.knownReads += other.knownReads
+        sum.engineReads += other.engineReads
+        sum.knownBytes += other.knownBytes
+        sum.largestCommit = max(one.largestCommit, other.largestCommit)
+        sum.queuedRequests += other.queuedRequests
+        sum.unreadableRows += other.unreadableRows
+        sum.snapshots += other.snapshots
+        sum.queries += other.queries
+        sum.rowsRead += other.rowsRead
+        sum.queuedQueries += other.queuedQueries
+        sum.readerRests += other.readerRests
+        return sum
+    }
+}

@@ -1,0 +1,85 @@
+import EventLoop
+import Feed
+import Model
+import Wake
+
+// Lanes: on an engine that is a round trip away a writer mostly waits for answers. Several writers
+// of one node wait at the same time, each over a connection of its own; row locks make them right,
+// as they do several nodes. Lanes only cut the waiting.
+
+/// Where a request goes to be carried out: requests that may depend on each other's order go the
+/// same way, and so do those that would wait for each other's locks, as far as can be told.
+struct WriterDoor: Sendable {
+    /// The first writer has the duties and what is nobody's; if it is alone it has everything.
+    let first: Mailbox<WriteJob>
+    let lanes: [Mailbox<WriteJob>]
+
+    /// - Returns: `false`: as many wait there as may.
+    func post(_ job: WriteJob) -> Bool {
+        guard !lanes.isEmpty, let lane = job.request.lane else { return first.post(job) }
+        return lanes[Int(UInt(bitPattern: lane.hashValue) % UInt(lanes.count))].post(job)
+    }
+
+    var count: Int { lanes.reduce(first.count) { $0 + $1.count } }
+}
+
+/// What the writers of one store have in common.
+struct SharedByWriters: Sendable {
+    let limits: StoreServiceLimits
+    let health: StoreHealth
+    let apps: AppDirectory
+    let pause: ReaderPause
+    let zones: any ZoneClock
+    /// `nil`: there is one writer.
+    let order: CommitOrder?
+    let onCommit: @Sendable (Effects) -> Void
+    let onUnreadable: @Sendable ([UnreadableRow]) -> Void
+}
+
+/// What a writer is for.
+enum WriterRole {
+    /// - farewell: What is written down last; `nil`: nothing.
+    case first(duties: [StoreDuty], farewell: StoreRequest?)
+    /// Counted from 1; the first writer has the duties.
+    case lane(Int, first: Mailbox<WriterNudge>)
+
+    /// The first writer's is 0.
+    var number: Int {
+        switch self {
+        case .first: 0
+        case .lane(let number, _): number
+        }
+    }
+}
+
+/// What the first writer is asked to do soon.
+enum WriterNudge: Sendable {
+    /// To say how its node stands.
+    case beat
+    /// A lane's commit has left this for the duties.
+    case follow(BackgroundWork)
+}
+
+/// Has what the lanes of one node commit told in an order in which it can have happened: what was
+/// committed after another's commit, and perhaps because of it, is told after it.
+///
+/// A place is taken before COMMIT is sent, when all that the transaction depends on is committed
+/// and has its place; so the order of places is one of those in which the transactions depend on
+/// each other. Whoever waits for its turn holds no lock of the store, so that those before it come
+/// to their end.
+final class CommitOrder: Sendable {
+    private let turns = Turns()
+
+    /// A transaction that is about to be committed.
+    struct Place {
+        fileprivate let number: UInt64
+    }
+
+    func enter() -> Place { Place(number: turns.enter()) }
+
+    /// Returns when all that entered before have left.
+    func await(_ place: Place) { turns.await(place.number) }
+
+    /// It is told, or was not committed.
+    func leave(_ place: Place) { turns.leave(place.number) }
+}
