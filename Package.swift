@@ -281,7 +281,8 @@ let package = Package(
             "SimulationTests",
             [
                 "Model", "Wire", "Wake", "WorkingSet", "Feed", "SyncServer", "SyncClient",
-                "MemoryStore", "RouseClient", "AppLife", "DeviceModel",
+                "MemoryStore", "RouseClient", "AppLife", "DeviceModel", "PostgresStore",
+                "PostgresPeer",
             ]),
         test(
             "SyncTests", ["SyncServer", "SyncClient", "Feed", "Wire", "Model", "MemoryStore"]),

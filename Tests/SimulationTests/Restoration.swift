@@ -1,5 +1,4 @@
 import Feed
-import MemoryStore
 import Model
 import Wire
 
@@ -45,21 +44,5 @@ extension Simulation {
         for user in Set(devices.map(\.user)).subtracting(suspended).sorted() {
             administer(.resumeUser(Self.app, UserID(user)))
         }
-    }
-}
-
-extension MemoryStore {
-    /// Another store with what is in this one.
-    func copy(of tables: [Table], _ lockRanks: [String: Int] = [:]) throws -> MemoryStore {
-        let copy = MemoryStore(tables: tables, lockRanks: lockRanks, clock: clock)
-        try read { snapshot throws(StoreError) in
-            for table in tables {
-                let rows = try snapshot.rows(table, Scan(limit: 1_000_000))
-                try copy.arrange { transaction throws(StoreError) in
-                    for row in rows { try transaction.put(table, row) }
-                }
-            }
-        }
-        return copy
     }
 }

@@ -136,7 +136,8 @@ final class SimulatedDevice {
     }
 
     func backUp() throws {
-        backup = Backup(disk: try disk.copy(of: LocalSchema.tables), fresh: fresh, shown: shown)
+        let copy = try disk.copied(LocalSchema.tables, clock: disk.clock)
+        backup = Backup(disk: copy, fresh: fresh, shown: shown)
     }
 
     /// The phone is set up anew from its backup. Before it has connected its user writes.
@@ -144,7 +145,7 @@ final class SimulatedDevice {
         guard let backup else { return }
         simulation.reached.count("a phone restored")
         quit()
-        disk = try backup.disk.copy(of: LocalSchema.tables)
+        disk = try backup.disk.copied(LocalSchema.tables, clock: disk.clock)
         store = TableLocalStore(store: disk)
         fresh = backup.fresh
         shown = backup.shown

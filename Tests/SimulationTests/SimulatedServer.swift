@@ -33,7 +33,7 @@ final class SimulatedServer {
     }
 
     private unowned let simulation: any SimulatedWorld
-    private(set) var store: MemoryStore
+    private let disk: any SimulatedDisk
     private var backup: MemoryStore?
     private var epochs: UInt64 = 77
     private var connections: [UInt64: Connection] = [:]
@@ -50,11 +50,13 @@ final class SimulatedServer {
     private var dutiesDue = Instant(milliseconds: 0)
     private var lastDuties: UInt64 = 0
 
-    init(_ simulation: any SimulatedWorld) {
+    init(_ simulation: any SimulatedWorld, disk: any SimulatedDisk = MemoryDisk()) {
         self.simulation = simulation
-        store = MemoryStore(
-            tables: Schema.tables, lockRanks: Schema.lockRanks, clock: simulation.clock.wall)
+        self.disk = disk
+        disk.clock = simulation.clock.wall
     }
+
+    var store: any Store { disk.store }
 
     /// Too little room for everything, so that rows go.
     private static var nothingKnown: WorkingSet {
@@ -77,8 +79,8 @@ final class SimulatedServer {
         isUp = true
         life += 1
         boot = BootID(high: 1, low: life)
-        store.clock = clock.wall
-        store.isSoleWriter = true
+        try disk.open()
+        disk.clock = clock.wall
         known = Self.nothingKnown
         let results = try store.commit(
             [.start(boot: boot, epochHalf: epochs)], through: known, limits: simulation.limits)
@@ -110,7 +112,7 @@ final class SimulatedServer {
         pushesInFlight = 0
     }
 
-    func backUp() throws { backup = try store.copy(of: Schema.tables, Schema.lockRanks) }
+    func backUp() throws { backup = try disk.backUp() }
 
     /// The machine is lost; another one starts with the backup (`rouse restore`).
     ///
@@ -118,8 +120,8 @@ final class SimulatedServer {
     func restore() throws -> Bool {
         guard let backup else { return false }
         if isUp { kill() }
-        store = try backup.copy(of: Schema.tables, Schema.lockRanks)
-        store.clock = clock.wall
+        try disk.restore(backup)
+        disk.clock = clock.wall
         epochs += 1
         let restored = try store.commit([.restore(epochHalf: epochs)], limits: simulation.limits)
         _ = try restored.first?.get()
@@ -177,14 +179,14 @@ final class SimulatedServer {
     private func commit() throws {
         let batch = Array(jobs.prefix(16))
         jobs.removeFirst(batch.count)
-        store.clock = clock.wall
+        disk.clock = clock.wall
         let faults: [MemoryStore.CommitFault] = [
             .full, .conflict, .lostBeforeCommit, .lostAfterCommit,
         ]
         let fault =
             !simulation.isCalm && simulation.chance.once(in: 60)
             ? simulation.chance.one(of: faults) : nil
-        store.faults = fault.map { [$0] } ?? []
+        disk.fault = fault
         let outcomes: [Result<StoreOutcome, StoreError>]
         do throws(StoreError) {
             if simulation.defect == .answersWithoutCommit, simulation.chance.once(in: 50) {
@@ -197,7 +199,7 @@ final class SimulatedServer {
             outcomes = batch.map { _ in .failure(error) }
         }
         if let fault { simulation.reached.count("a commit fails: \(fault)") }
-        store.faults = []
+        disk.fault = nil
         try simulation.committed(outcomes)
         try checkFeeds(after: batch, outcomes)
         tellHub(outcomes)
@@ -214,7 +216,7 @@ final class SimulatedServer {
         _ requests: [StoreRequest]
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var outcomes: [Result<StoreOutcome, StoreError>] = []
-        store.faults = []
+        disk.fault = nil
         try? store.write { transaction throws(StoreError) in
             for request in requests {
                 outcomes.append(

@@ -40,11 +40,10 @@ enum Defect: CaseIterable {
 /// faults, then calm, in which everything must come right (P1 to P7).
 final class Simulation: SimulatedWorld {
     static let app = AppID("chat")
-    /// How long the faults last.
-    static let stormy: Milliseconds = 180_000
-
     let seed: UInt64
     let defect: Defect?
+    /// How long the faults last.
+    let stormy: Milliseconds
     var chance: Chance
     let clock = Clockwork()
     var reached = Reached()
@@ -72,9 +71,13 @@ final class Simulation: SimulatedWorld {
     private var wishes: [Administration] = []
     private var published: [String: MessageRecord] = [:]
 
-    init(seed: UInt64, defect: Defect? = nil) throws {
+    init(
+        seed: UInt64, defect: Defect? = nil, stormy: Milliseconds = 180_000,
+        disk: any SimulatedDisk = MemoryDisk()
+    ) throws {
         self.seed = seed
         self.defect = defect
+        self.stormy = stormy
         chance = Chance(seed: seed)
         var limits = RuleLimits()
         // Small, so that the background and its resumption are met at once.
@@ -91,7 +94,7 @@ final class Simulation: SimulatedWorld {
         sessionLimits.firstPageBytes = 600
         sessionLimits.windowDeltas = 4
         self.sessionLimits = sessionLimits
-        server = SimulatedServer(self)
+        server = SimulatedServer(self, disk: disk)
         apns = SimulatedAPNs(self)
         try prepare()
     }
@@ -171,7 +174,7 @@ final class Simulation: SimulatedWorld {
         if seed % 3 == 1 { serverBackups() }
         disaster()
         watchUnread()
-        try pass(Self.stormy)
+        try pass(stormy)
         isCalm = true
         if !server.isUp { try server.start() }
         for user in suspended.sorted() { administer(.resumeUser(Self.app, UserID(user))) }
