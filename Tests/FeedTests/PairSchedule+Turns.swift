@@ -42,13 +42,15 @@ extension PairSchedule {
         }
     }
 
+    /// What most of a day consists of.
+    static let common: [Operation] = [
+        .send, .send, .publishAs, .publish, .read, .read, .add, .backendAdd, .remove, .leave,
+        .edit, .delete, .hide, .clear, .mute, .unmute, .block, .unblock, .setMetadata,
+        .acknowledge, .sync, .announce, .readAnnouncement,
+    ]
+
     func something() throws {
-        let common: [Operation] = [
-            .send, .send, .publishAs, .publish, .read, .read, .add, .backendAdd, .remove, .leave,
-            .edit, .delete, .hide, .clear, .mute, .unmute, .block, .unblock, .setMetadata,
-            .acknowledge, .sync, .announce, .readAnnouncement,
-        ]
-        try perform(state.pick(common) ?? .send)
+        try perform(state.pick(Self.common) ?? .send)
         try perform(turn())
         state.world.pass(Milliseconds(state.chance.next() % 900))
         for device in state.devices where finding == nil && state.chance.next() % 8 == 0 {
