@@ -248,6 +248,48 @@ struct PostgresTests {
         #expect(text.contains("127.0.0.1:1") && !text.contains("\n"))
     }
 
+    @Test("dead rows go early: of new tables, of those that were there, and as an operator says")
+    func autovacuum() throws {
+        let schema = "autovacuum"
+        /// How many of its tables have the setting.
+        func tables(at scale: String) throws -> [Int64] {
+            try Self.ask(
+                "SELECT count(*)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = "
+                    + "c.relnamespace WHERE nspname = '\(schema)' AND relkind = 'r' AND "
+                    + "'autovacuum_vacuum_scale_factor=\(scale)' = ANY (reloptions)")
+        }
+        func alter(_ change: String) throws {
+            let problem = try PostgresPeer.shared().psql(
+                "ALTER TABLE \(schema).owner \(change)")
+            #expect(problem == "")
+        }
+        try Self.open(schema).close()
+        #expect(try tables(at: "0.02") == [1])
+        try alter("RESET (autovacuum_vacuum_scale_factor)")
+        #expect(try tables(at: "0.02") == [0])
+        try Self.open(schema).close()
+        #expect(try tables(at: "0.02") == [1])
+        try alter("SET (autovacuum_vacuum_scale_factor = 0.5, fillfactor = 80)")
+        try Self.open(schema).close()
+        #expect(try tables(at: "0.5") == [1])
+        // Nobody who only checks changes anything, and a role that may not is not refused.
+        try alter("RESET (autovacuum_vacuum_scale_factor)")
+        try Self.open(schema) { $0.migrates = false }.close()
+        #expect(try tables(at: "0.02") == [0])
+        let problem = try PostgresPeer.shared().psql(
+            """
+            CREATE ROLE autovacuum_node LOGIN; GRANT USAGE ON SCHEMA \(schema) TO autovacuum_node;
+            GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \(schema) \
+            TO autovacuum_node
+            """)
+        #expect(problem == "")
+        let folder = try PostgresPeer.shared().folder
+        try Self.open(schema) {
+            $0.address = "host=\(folder) user=autovacuum_node dbname=postgres"
+        }.close()
+        #expect(try tables(at: "0.02") == [0])
+    }
+
     @Test("the hash of a key is the same in every version of the program")
     func hashes() {
         let tables = PostgresTables(Self.tables, schema: "rouse")
