@@ -81,11 +81,11 @@ final class MirrorStore: DistantStore {
     private let base: PostgresStore
     var clock = Timestamp(milliseconds: 0)
 
-    fileprivate init(schema: String) throws {
+    /// - Parameter tables: those of an earlier schema are as an earlier program made them.
+    init(schema: String, tables: [Table] = Schema.tables) throws {
         var options = PostgresOptions(address: try PostgresPeer.shared().address)
         options.schema = schema
-        base = try PostgresStore(
-            tables: Schema.tables, lockRanks: Schema.lockRanks, options: options)
+        base = try PostgresStore(tables: tables, lockRanks: Schema.lockRanks, options: options)
     }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
