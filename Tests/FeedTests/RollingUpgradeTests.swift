@@ -1,10 +1,13 @@
-import Feed
+import Foundation
 import MemoryStore
 import Model
 import PostgresPeer
+import Synchronization
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// A schema is brought in while a node of the version before it still runs: nothing that this node
 /// does is refused for good, and everything it does is what it was.
@@ -157,5 +160,107 @@ struct RollingUpgradeTests {
             #expect(isSame, "\(table.name)")
         }
         print("seed \(seed): \(upgrade.opened) opened, \(upgrade.halved) groups halved")
+    }
+
+    /// A thread of its own.
+    ///
+    /// - Returns: waits for its end.
+    private func thread(_ body: @escaping @Sendable () throws -> Void) -> () throws -> Void {
+        let end = DispatchSemaphore(value: 0)
+        let result = Mutex<Result<Void, any Error>?>(nil)
+        let thread = Thread {
+            let ended = Result { try body() }
+            result.withLock { $0 = ended }
+            end.signal()
+        }
+        thread.stackSize = 8 << 20
+        thread.start()
+        return {
+            end.wait()
+            try result.withLock { $0 }?.get()
+        }
+    }
+
+    private static func putDevice(of user: String, in store: any Store) throws(StoreError) {
+        try store.write { transaction throws(StoreError) in
+            try putDevice(of: user, in: transaction)
+        }
+    }
+
+    private static func putDevice(
+        of user: String, in transaction: any StoreTransaction
+    ) throws(StoreError) {
+        let now = Timestamp(milliseconds: 1)
+        // Carl's is Anna's.
+        let device = DeviceID(high: 1, low: user == "ben" ? 2 : 1)
+        try transaction.put(
+            DeviceRecord(
+                app: app, user: UserID(user), device: device, createdAt: now, lastSeenAt: now))
+    }
+
+    /// Whether the migration waits for the older node's transaction.
+    private static func isWaiting(for schema: String) throws -> Bool {
+        try PostgresPeer.shared().psql(
+            """
+            DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+            JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '\(schema)'
+            AND NOT l.granted AND l.mode = 'ShareRowExclusiveLock')
+            THEN RAISE EXCEPTION 'not yet'; END IF; END $$
+            """) == ""
+    }
+
+    @Test("an open transaction of the older node is waited for, and its next goes well")
+    func openTransaction() throws {
+        let schema = "rolling_open"
+        let earlier = Schema.tables.map { $0.asOf(schema: 8) }
+        try MirrorStore(schema: schema, tables: earlier).close()
+        let isOpen = DispatchSemaphore(value: 0)
+        let isWaiting = DispatchSemaphore(value: 0)
+        let older = thread {
+            let store = try MirrorStore(schema: schema, tables: earlier)
+            defer { store.close() }
+            try store.write { transaction throws(StoreError) in
+                try Self.putDevice(of: "anna", in: transaction)
+                _ = try transaction.rows(DeviceRecord.table, Scan(limit: 1))
+                isOpen.signal()
+                for _ in 0..<100 where !((try? Self.isWaiting(for: schema)) ?? false) {
+                    usleep(10_000)
+                }
+                isWaiting.signal()
+                // Another of its writers comes meanwhile.
+                usleep(300_000)
+            }
+        }
+        // It is connected before the tables change, as a node that runs is.
+        let other = try MirrorStore(schema: schema, tables: earlier)
+        defer { other.close() }
+        isOpen.wait()
+        let newer = thread { try MirrorStore(schema: schema).close() }
+        isWaiting.wait()
+        // It waits behind the migration, 2 s at most, and may be refused for now.
+        for attempt in 1... {
+            do throws(StoreError) {
+                try Self.putDevice(of: "ben", in: other)
+                break
+            } catch {
+                guard case .conflict = error, attempt < 10 else { throw error }
+            }
+        }
+        try older()
+        try newer()
+        #expect(try other.allRows(DeviceRecord.table).count == 2)
+        #expect(throws: StoreError.self) {
+            try MirrorStore(schema: schema, tables: earlier).close()
+        }
+        // The index is there, for both.
+        let refused = #expect(throws: StoreError.self) {
+            try other.write { transaction throws(StoreError) in
+                try Self.putDevice(of: "carl", in: transaction)
+            }
+        }
+        guard case .conflict? = refused else {
+            Issue.record("\(String(describing: refused))")
+            return
+        }
     }
 }
