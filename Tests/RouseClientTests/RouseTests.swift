@@ -339,6 +339,18 @@ import Wire
         #expect(stage.phone.screen == [1])
     }
 
+    @Test("a process that began before first unlock goes on after it")
+    func unlocked() async throws {
+        let stage = try Stage()
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process(isLocked: true)
+        #expect(await rouse.woken(by: nil, within: 30_000) == .failed)
+        stage.phone.wasUnlocked.withLock { $0 = true }
+        await rouse.unlocked()
+        #expect(await rouse.woken(by: nil, within: 30_000) == .newData)
+        #expect(stage.phone.screen == [1])
+    }
+
     @Test("in front a change is told after it is durable, and before all is in sync")
     func changes() async throws {
         let stage = try Stage()

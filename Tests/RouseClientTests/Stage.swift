@@ -86,6 +86,8 @@ final class FakePhone: RousePhone {
     }
 
     private let state: Mutex<State>
+    /// Of a process that began before it.
+    let wasUnlocked = Mutex(false)
     /// What the system does not answer before `gate`.
     enum Call { case show, delivered }
 
@@ -214,7 +216,7 @@ struct Stage {
         told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
         journal: @escaping Rouse.Journal = { _ in }
     ) -> Rouse {
-        let disk = Disk(engine ?? disk)
+        let (disk, phone) = (Disk(engine ?? disk), phone)
         return Rouse(
             configuration: ClientConfiguration(
                 app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
@@ -222,7 +224,9 @@ struct Stage {
             transport: server, phone: phone, clock: clock, seed: 1, told: told, on: seat,
             journal: journal,
             openStore: {
-                if isLocked { throw LocalStoreError.unavailable("not unlocked") }
+                if isLocked, !phone.wasUnlocked.withLock({ $0 }) {
+                    throw LocalStoreError.unavailable("not unlocked")
+                }
                 return TableLocalStore(store: disk.store, keepsOwed: true)
             }, identity: { _ in nil })
     }

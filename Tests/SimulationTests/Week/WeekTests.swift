@@ -6,7 +6,9 @@ import Testing
 @Suite struct WeekTests {
     static let fixed: [UInt64] = Array(1...3)
 
-    /// What they and a fresh one together must have come through.
+    /// What so many weeks together must have come through. Eleven miss one of the rarer ones now
+    /// and then.
+    private static let enough = 30
     static let mustReach = [
         "a wake", "a background refresh", "killed in the middle", "a wake before first unlock",
         "a device restarted", "a device is swiped away", "a device loses the app to others",
@@ -63,7 +65,7 @@ import Testing
         for (name, count) in reached.counts.sorted(by: { $0.key < $1.key }) {
             print("  \(name): \(count)")
         }
-        if seeds.count > Self.fixed.count, events >= 200 {
+        if seeds.count >= Self.enough, events >= 200 {
             for name in Self.mustReach where reached[name] == 0 {
                 Issue.record("never reached: \(name)")
             }
