@@ -234,9 +234,9 @@ struct RollingUpgradeTests {
         // It is connected before the tables change, as a node that runs is.
         let other = try MirrorStore(schema: schema, tables: earlier)
         defer { other.close() }
-        isOpen.wait()
+        #expect(isOpen.wait(timeout: .now() + 10) == .success)
         let newer = thread { try MirrorStore(schema: schema).close() }
-        isWaiting.wait()
+        #expect(isWaiting.wait(timeout: .now() + 10) == .success)
         // It waits behind the migration, 2 s at most, and may be refused for now.
         for attempt in 1... {
             do throws(StoreError) {
