@@ -64,6 +64,25 @@ public final class PostgresMachine {
             """)
     }
 
+    /// Lets this role come with its password and over TLS only. Before `start`.
+    ///
+    /// - Parameters:
+    ///   - certificate: The path of the chain, PEM.
+    ///   - key: The path of its private key, PEM.
+    public func secure(_ role: String, certificate: String, key: String) throws {
+        try run(
+            """
+            install -m 600 ${as:+-o postgres} "\(certificate)" "$folder/data/server.crt"
+            install -m 600 ${as:+-o postgres} "\(key)" "$folder/data/server.key"
+            echo 'ssl = on' >>"$folder/data/postgresql.auto.conf"
+            cat >"$folder/data/pg_hba.conf" <<RULES
+            hostssl all \(role) 127.0.0.1/32 scram-sha-256
+            host all \(role) 127.0.0.1/32 reject
+            host all all 127.0.0.1/32 trust
+            RULES
+            """)
+    }
+
     /// Returns when it takes statements.
     public func start() throws {
         server = Self.shell(Self.serving, folder, "\(port)")

@@ -12,7 +12,7 @@ import Testing
         "every frame of a captured session is named, none is malformed",
         .enabled(if: hasWireshark, "needs tshark and the right to capture"))
     func capture() throws {
-        let port = try freePort()
+        let port = try NodeFaultStage.freePort()
         let server = try RealServer(settings: ["listen.plain_port=\(port)"])
         defer { server.stop() }
         let file = server.path("capture.pcapng")
@@ -77,22 +77,6 @@ import Testing
             try #require(Date() < limit, "the capture misses its last connection")
             usleep(5_000)
         }
-    }
-
-    private func freePort() throws -> Int {
-        let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket, $0, length) == 0 && getsockname(socket, $0, &length) == 0
-            }
-        }
-        try #require(isBound)
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 
     private static func dissect(

@@ -14,6 +14,19 @@ import Testing
         }
     }
 
+    /// What is not an app's: a console's sign-ins, the operators' log, nodes, tokens that all apps of
+    /// a team share, and facts of the store.
+    private static let ofNoApp: Set = ["console_token", "audit", "node", "provider_token", "meta"]
+
+    @Test("every table of the server begins with the app, but for those that are no app's")
+    func apps() {
+        for table in Schema.tables {
+            let isOfApp = table.columns[0].name == "app" && table.keyCount > 0
+            #expect(isOfApp != Self.ofNoApp.contains(table.name), "\(table.name)")
+        }
+        #expect(Self.ofNoApp.isSubset(of: Schema.tables.map(\.name)))
+    }
+
     private func check<R: Record>(_ type: R.Type, _ content: SampleColumns.Content) throws {
         let table = R.table
         // Names, the key, the columns of indexes and of the retention.
