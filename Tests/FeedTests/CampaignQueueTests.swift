@@ -226,6 +226,42 @@ import Wire
         #expect(try campaigns.state(later) == .scheduled)
     }
 
+    @Test func nodesShareACampaignAndItsRate() throws {
+        try campaigns.phones(1...100)
+        let id = try campaigns.create { $0.plan.rate = 20 }
+        let nodes = [BootID(high: 9, low: 9), BootID(high: 9, low: 10), BootID(high: 9, low: 11)]
+        var told: [BootID: [String]] = [:]
+        var seconds = 0
+        while try campaigns.state(id) != .finished, seconds < 30 {
+            var sent = 0
+            for tenth in 0..<10 {
+                // In turns of their own, as nodes that do not know of each other.
+                for node in nodes.indices {
+                    campaigns.pushes.boot = nodes[(node + tenth) % nodes.count]
+                    try campaigns.advance()
+                    let jobs = try campaigns.pushes.claim(streams: 3)
+                    for job in jobs {
+                        campaigns.show(job)
+                        told[campaigns.pushes.boot, default: []].append(job.key.user.name)
+                        try campaigns.pushes.finish(
+                            job, .answered(status: 200, reason: "", timestamp: nil))
+                    }
+                    sent += jobs.count
+                }
+                world.pass(100)
+            }
+            // One rate for all of them together.
+            #expect(sent <= 20, "second \(seconds)")
+            try campaigns.pushes.tick()
+            seconds += 1
+        }
+        #expect(seconds >= 5)
+        #expect(nodes.allSatisfy { told[$0, default: []].count > 10 }, "\(told.mapValues(\.count))")
+        #expect(told.values.reduce(0) { $0 + $1.count } == 100)
+        #expect(campaigns.shown.count == 100)
+        #expect(campaigns.shown.values.allSatisfy { $0.values.allSatisfy { $0 == 1 } })
+    }
+
     // MARK: Administration
 
     @Test func theSameKeyMakesOneCampaign() throws {

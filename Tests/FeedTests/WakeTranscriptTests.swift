@@ -8,7 +8,8 @@ import Wire
 /// A world with a push credential, and the gateway's half of the requests.
 final class Pushes {
     let world: World
-    let boot = BootID(high: 9, low: 9)
+    /// Of the node that claims and finishes next.
+    var boot = BootID(high: 9, low: 9)
     private var nextID: UInt64 = 0
     /// What was sent, in order.
     var sent: [PushJob] = []
