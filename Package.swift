@@ -358,8 +358,8 @@ let package = Package(
         test(
             "RouseServerTests",
             [
-                "RouseServer", "SyncService", "StoreService", "MemoryStore", "Telemetry",
-                "EventLoop", "Feed", "Wake", "Wire", "Model",
+                "RouseServer", "BackendAPI", "SyncService", "StoreService", "MemoryStore",
+                "Telemetry", "EventLoop", "Feed", "Wake", "Wire", "Model",
             ]),
         test("ConformanceTests", ["Conformance"]),
         test("BenchTests", ["rouse", "Bench", "Scenario"]),

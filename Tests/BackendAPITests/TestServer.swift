@@ -35,12 +35,13 @@ final class TestServer {
     /// - Parameters:
     ///   - wakes: rows the store begins with.
     ///   - hold: called on the thread of the backend API for each `/readyz`.
+    ///   - load: what the agent is told; `nil`: there is no agent.
     ///   - examine: the doctor of push credentials; `nil`: nobody is there to look at them.
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
         hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none,
-        appCallsMax: Int? = nil,
+        appCallsMax: Int? = nil, load: (@Sendable () -> NodeLoad)? = nil,
         holding hold: (@Sendable () -> Void)? = nil,
         examining examine: CredentialExamination? = nil
     ) throws {
@@ -61,6 +62,7 @@ final class TestServer {
         var configuration = BackendAPI.Configuration(
             adminSocket: hasAdminSocket ? path + ".admin" : nil)
         if hasConsole { configuration.console = .init(port: 0) }
+        configuration.agent = load.map { .init(port: 0, load: $0) }
         configuration.appRequests = appRequests
         if let appCallsMax { configuration.appCallsMax = appCallsMax }
         logger = Log(level: .debug, descriptor: log)

@@ -1,3 +1,4 @@
+import BackendAPI
 import Foundation
 import Model
 import SyncService
@@ -27,6 +28,48 @@ import Testing
             }
         }
         #expect(throws: ConfigurationError.self) { try plain("listen.plain_port = on") }
+    }
+
+    @Test("an agent only where it was asked for, and only on private addresses")
+    func agentPort() throws {
+        func agent(_ text: String) throws -> BackendAPI.Agent? {
+            let configuration = try Configuration(text: text, name: "rouse.conf", environment: [:])
+            let told = Server.problems(configuration).filter { $0.keys.contains("node.agent_host") }
+            do {
+                let agent = try Server.agent(configuration) {
+                    NodeLoad(connections: 0, limit: 1)
+                }
+                // --check-config says the same as the start.
+                #expect(told.isEmpty)
+                return agent
+            } catch {
+                #expect(told.map(\.text) == ["\(error)"])
+                throw error
+            }
+        }
+        #expect(try agent("") == nil)
+        #expect(try agent("node.agent_port = off\nnode.agent_host = 8.8.8.8") == nil)
+        let found = try #require(try agent("node.agent_port = 7490\nnode.agent_host = 10.1.2.3"))
+        #expect(found.host == "10.1.2.3" && found.port == 7490)
+        #expect(try agent("node.agent_port = 0")?.host == "127.0.0.1")
+        for host in ["0.0.0.0", "::", "8.8.8.8", "example.org"] {
+            #expect(throws: ServerError.self) {
+                try agent("node.agent_port = 1\nnode.agent_host = \(host)")
+            }
+        }
+        #expect(throws: ConfigurationError.self) { try agent("node.agent_port = on") }
+    }
+
+    @Test("the agent's share is one of what the server takes")
+    func limit() throws {
+        let told = try Configuration(
+            text: "limits.connections = 100", name: "rouse.conf", environment: [:])
+        #expect(Server.connectionsLimit(told, 1_000) == 100)
+        #expect(try Server.connectionsMax(told, 1_000) == 100)
+        let open = Configuration()
+        #expect(Server.connectionsLimit(open, 1_000) == 744)
+        #expect(try Server.connectionsMax(open, 1_000) == 744)
+        #expect(throws: ServerError.self) { try Server.connectionsMax(told, 300) }
     }
 
     @Test("rates are those of the configuration; 0 is none")

@@ -15,6 +15,8 @@ final class RealServer {
     private(set) var apiPort = 0
     /// Of a server with `console.port`.
     private(set) var consolePort = 0
+    /// Of a server with `node.agent_port`.
+    private(set) var agentPort = 0
     private let process = Process()
     /// The server ends when this end is gone.
     private let input = Pipe()
@@ -24,6 +26,7 @@ final class RealServer {
         let devicePort: Int
         let apiPort: Int
         let consolePort: Int?
+        let agentPort: Int?
     }
 
     /// - Parameters:
@@ -99,6 +102,7 @@ final class RealServer {
         devicePort = addresses.devicePort
         apiPort = addresses.apiPort
         consolePort = addresses.consolePort ?? 0
+        agentPort = addresses.agentPort ?? 0
     }
 
     /// A file of the folder.

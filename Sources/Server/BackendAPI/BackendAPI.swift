@@ -5,7 +5,8 @@ public import Model
 public import StoreService
 public import Telemetry
 
-/// The HTTP/1.1 rim: the backend API on a TCP port, and the admin API on a Unix-domain socket.
+/// The HTTP/1.1 rim: the backend API on a TCP port, and the admin API on a Unix-domain socket; and
+/// beside the first, on its thread, the agent that balancers ask.
 /// Each has a thread of its own, `http` and `admin`: whatever apps ask for, the operator gets in.
 public final class BackendAPI: Sendable {
     /// Where operators' browsers find the console. There is no TLS: keep it private.
@@ -34,6 +35,8 @@ public final class BackendAPI: Sendable {
         public var limits: HTTPLimits
         /// Where the console is; `nil`: there is none.
         public var console: ConsoleAddress?
+        /// What balancers are told, and where; `nil`: there is no agent.
+        public var agent: Agent?
         /// Requests of one app; above it 429. 0 a second: no limit.
         public var appRequests = RateLimit.none
         /// Requests of one app that may be under way; above it 429.
@@ -56,16 +59,19 @@ public final class BackendAPI: Sendable {
     public let port: UInt16
     /// That of the console; `nil`: there is none.
     public let consolePort: UInt16?
+    /// That of the agent; `nil`: there is none.
+    public let agentPort: UInt16?
     private let floors: [Floor]
     private let adminSocket: String?
     private let appRate: AppRate
 
     private init(
-        port: UInt16, consolePort: UInt16?, floors: [Floor], adminSocket: String?,
-        appRate: AppRate
+        port: UInt16, consolePort: UInt16?, agentPort: UInt16?, floors: [Floor],
+        adminSocket: String?, appRate: AppRate
     ) {
         self.port = port
         self.consolePort = consolePort
+        self.agentPort = agentPort
         self.appRate = appRate
         self.floors = floors
         self.adminSocket = adminSocket
@@ -75,12 +81,13 @@ public final class BackendAPI: Sendable {
     ///
     /// - Parameters:
     ///   - notReady: from any thread: why the server takes no new traffic, such as a drain; empty
-    ///     while it does. `/readyz` adds the store's reasons.
+    ///     while it does. `/readyz` and the agent add the store's reasons.
     ///   - pushStatus: from any thread: how it stands with each push credential.
     ///   - about: what operators are told of this process.
     ///   - examine: tries push credentials out; `nil`: nobody can here.
     ///   - metrics: what `/metrics` tells; two of its own are added.
-    /// - Throws: `HTTPServerError`, for example a port that is taken; `StreamError`.
+    /// - Throws: `HTTPServerError`, for example a port that is taken; `AgentFailure`, the same of
+    ///   the agent's; `StreamError`.
     public static func start(
         configuration: Configuration, store: StoreService,
         notReady: @escaping @Sendable () -> [String] = { [] },
@@ -93,7 +100,14 @@ public final class BackendAPI: Sendable {
             pushStatus: pushStatus, about: about, examine: examine)
         let instruments = Instruments(metrics, log)
         let appRate = AppRate(configuration.appRequests)
-        let backend = try Floor.open(name: "http") { loop in
+        let listen: @Sendable (Loop) throws -> UInt16? = { loop in
+            try configuration.agent.map { agent in
+                try AgentPort.listen(on: loop, agent) {
+                    AgentAnswer.line(surroundings.readiness, agent.load())
+                }
+            }
+        }
+        let backend = try Floor.open(name: "http", beside: listen) { loop in
             let desk = CallDesk(
                 loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
                 instruments: instruments, appRequests: appRate,
@@ -132,10 +146,11 @@ public final class BackendAPI: Sendable {
                 LogField("host", configuration.host), LogField("port", backend.port),
                 LogField("admin", configuration.adminSocket ?? "none"),
                 LogField("console", consolePort.map { String($0) } ?? "off"),
+                LogField("agent", backend.beside.map { String($0) } ?? "off"),
             ])
         return BackendAPI(
-            port: backend.port, consolePort: consolePort, floors: floors,
-            adminSocket: configuration.adminSocket, appRate: appRate)
+            port: backend.port, consolePort: consolePort, agentPort: backend.beside,
+            floors: floors, adminSocket: configuration.adminSocket, appRate: appRate)
     }
 
     /// Another rate of requests of one app from here on.
@@ -144,7 +159,7 @@ public final class BackendAPI: Sendable {
     private static func openAdmin(
         _ path: String, _ store: StoreService, surroundings: Surroundings,
         _ instruments: Instruments
-    ) throws -> (floor: Floor, port: UInt16) {
+    ) throws -> (floor: Floor, port: UInt16, beside: UInt16?) {
         try Floor.open(name: "admin") { loop in
             let desk = CallDesk(
                 loop: loop, table: adminRoutes, store: store, surroundings: surroundings,
@@ -163,7 +178,7 @@ public final class BackendAPI: Sendable {
     private static func openConsole(
         _ address: ConsoleAddress, _ store: StoreService, surroundings: Surroundings,
         _ instruments: Instruments
-    ) throws -> (floor: Floor, port: UInt16) {
+    ) throws -> (floor: Floor, port: UInt16, beside: UInt16?) {
         try Floor.open(name: "console") { loop in
             let desk = ConsoleDesk(
                 loop: loop, store: store, surroundings: surroundings, instruments: instruments)
@@ -210,20 +225,24 @@ private final class Floor: Sendable {
         self.finished = finished
     }
 
+    /// - Parameter listen: listens for something else on the same thread, and gives its port.
     static func open(
-        name: String, _ make: @escaping @Sendable (Loop) throws -> HTTPDoor
-    ) throws -> (floor: Floor, port: UInt16) {
+        name: String, beside listen: @escaping @Sendable (Loop) throws -> UInt16? = { _ in nil },
+        _ make: @escaping @Sendable (Loop) throws -> HTTPDoor
+    ) throws -> (floor: Floor, port: UInt16, beside: UInt16?) {
         let finished = Latch()
         let (thread, made) = try LoopThread.startReturning(name: name) { loop in
+            let beside = try listen(loop)
             let door = try make(loop)
             let ending = Ending(loop: loop, door: door, finished: finished)
             // Room for `refuse` and `stop`.
             let stopper = Mailbox<Int>(loop: loop, limit: 2) { batch in
                 ending.begin(milliseconds: batch.first ?? 0)
             }
-            return (port: door.port, stopper: stopper)
+            return (port: door.port, beside: beside, stopper: stopper)
         }
-        return (Floor(thread: thread, stopper: made.stopper, finished: finished), made.port)
+        let floor = Floor(thread: thread, stopper: made.stopper, finished: finished)
+        return (floor, made.port, made.beside)
     }
 
     /// New requests are refused from now on.

@@ -124,12 +124,25 @@ extension Server {
     /// What is said there is read by everybody on the way: it may only be a private one.
     static func plainListener(_ configuration: Configuration) throws -> PlainListener? {
         guard let port = configuration.plainPort else { return nil }
-        guard PeerAddress(configuration.plainHost)?.isTrusted == true else {
+        try checkPrivate("listen.plain_host", configuration.plainHost)
+        return PlainListener(host: configuration.plainHost, port: port)
+    }
+
+    static func checkPrivate(_ key: String, _ host: String) throws {
+        guard PeerAddress(host)?.isTrusted == true else {
             throw ServerError(
-                "listen.plain_host: \(configuration.plainHost) is not a numeric address of this "
+                "\(key): \(host) is not a numeric address of this "
                     + "machine or a private network; a port without TLS is for these only")
         }
-        return PlainListener(host: configuration.plainHost, port: port)
+    }
+
+    /// Where balancers ask how this node is, and what for.
+    static func agent(
+        _ configuration: Configuration, load: @escaping @Sendable () -> NodeLoad
+    ) throws -> BackendAPI.Agent? {
+        guard let port = configuration.agentPort else { return nil }
+        try checkPrivate("node.agent_host", configuration.agentHost)
+        return BackendAPI.Agent(host: configuration.agentHost, port: port, load: load)
     }
 
     /// Balancers whose word is taken for where a connection comes from.
@@ -145,17 +158,24 @@ extension Server {
     /// Descriptors kept for the store, the API, pushes and a look around when devices are many.
     static let descriptorReserve = 256
 
+    /// How many devices a server with these settings takes.
+    static func connectionsLimit(_ configuration: Configuration, _ descriptors: Int) -> Int {
+        configuration.connectionsMax > 0
+            ? configuration.connectionsMax : max(1, descriptors - descriptorReserve)
+    }
+
+    /// The same, where the descriptors suffice for it.
     static func connectionsMax(
         _ configuration: Configuration, _ descriptors: Int
     ) throws -> Int {
         let room = max(1, descriptors - descriptorReserve)
-        guard configuration.connectionsMax > 0 else { return room }
-        guard configuration.connectionsMax <= room else {
+        let limit = connectionsLimit(configuration, descriptors)
+        guard limit <= room else {
             throw ServerError(
                 "limits.connections is \(configuration.connectionsMax), but the descriptor limit "
                     + "\(descriptors) leaves room for \(room); raise it (ulimit -n) or lower this")
         }
-        return configuration.connectionsMax
+        return limit
     }
 
     /// Where webhooks may be delivered to.

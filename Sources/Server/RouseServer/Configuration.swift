@@ -43,6 +43,10 @@ public struct Configuration: Equatable, Sendable {
     public var adminSocket = ""
     /// This server's name in WELCOME and metrics; empty: the host's name.
     public var nodeName = ""
+    /// Where balancers ask how this node is (HAProxy's agent check).
+    public var agentHost = "127.0.0.1"
+    /// `nil`: there is no agent. 0: a free port, told in the log.
+    public var agentPort: UInt16?
 
     /// Device connections; 0: the descriptor limit less 256.
     public var connectionsMax = 0
@@ -111,18 +115,10 @@ public struct Configuration: Equatable, Sendable {
         text(
             "listen.plain_host",
             "address of the port without TLS; loopback or a private network", \.plainHost),
-        Field(
-            key: "listen.plain_port",
-            help: "port without TLS, for a balancer that terminates it; off: none, 0: a free one",
-            read: { configuration, value in
-                if value == "off" {
-                    configuration.plainPort = nil
-                    return nil
-                }
-                guard let port = UInt16(value) else { return "must be off or a port, 0 to 65535" }
-                configuration.plainPort = port
-                return nil
-            }, show: { $0.plainPort.map { String($0) } ?? "off" }),
+        optionalPort(
+            "listen.plain_port",
+            "port without TLS, for a balancer that terminates it; off: none, 0: a free one",
+            \.plainPort),
         text(
             "listen.proxy_networks",
             "balancers that begin connections with a PROXY header, as 10.0.0.0/8; empty: none",
@@ -135,17 +131,8 @@ public struct Configuration: Equatable, Sendable {
         text(
             "console.host", "address of the console, for operators' browsers; keep it private",
             \.consoleHost),
-        Field(
-            key: "console.port", help: "port of the console; off: none, 0: a free one",
-            read: { configuration, value in
-                if value == "off" {
-                    configuration.consolePort = nil
-                    return nil
-                }
-                guard let port = UInt16(value) else { return "must be off or a port, 0 to 65535" }
-                configuration.consolePort = port
-                return nil
-            }, show: { $0.consolePort.map { String($0) } ?? "off" }),
+        optionalPort(
+            "console.port", "port of the console; off: none, 0: a free one", \.consolePort),
         integer(
             "metrics.apps", "apps with series of their own in /metrics; all others share one",
             \.metricsApps, Metrics.appsRange),
@@ -180,6 +167,14 @@ public struct Configuration: Equatable, Sendable {
             \.storeLanes, 1...8),
         path("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
         text("node.name", "this server's name; empty: the host's", \.nodeName),
+        text(
+            "node.agent_host",
+            "address of the agent that balancers ask; loopback or a private network",
+            \.agentHost),
+        optionalPort(
+            "node.agent_port",
+            "port of the agent, for HAProxy's agent-check; off: none, 0: a free one",
+            \.agentPort),
         integer(
             "limits.connections", "device connections; 0: the descriptor limit less 256",
             \.connectionsMax, 0...1_000_000),
@@ -290,6 +285,23 @@ public struct Configuration: Equatable, Sendable {
                 configuration[keyPath: path] = port
                 return nil
             }, show: { String($0[keyPath: path]) })
+    }
+
+    private static func optionalPort(
+        _ key: String, _ help: String,
+        _ path: any WritableKeyPath<Configuration, UInt16?> & Sendable
+    ) -> Field {
+        Field(
+            key: key, help: help,
+            read: { configuration, value in
+                if value == "off" {
+                    configuration[keyPath: path] = nil
+                    return nil
+                }
+                guard let port = UInt16(value) else { return "must be off or a port, 0 to 65535" }
+                configuration[keyPath: path] = port
+                return nil
+            }, show: { $0[keyPath: path].map { String($0) } ?? "off" })
     }
 
     private static func integer(

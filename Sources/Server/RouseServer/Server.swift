@@ -23,6 +23,8 @@ public final class Server: Sendable {
         public var apiPort: UInt16
         /// `nil`: there is no console.
         public var consolePort: UInt16?
+        /// `nil`: there is no agent.
+        public var agentPort: UInt16?
         public var adminSocket: String
     }
 
@@ -60,7 +62,8 @@ public final class Server: Sendable {
     private init(
         _ configuration: Configuration, log: Log, _ supervisor: Supervisor
     ) throws {
-        current = CurrentConfiguration(configuration)
+        let current = CurrentConfiguration(configuration)
+        self.current = current
         self.log = log
         (log.format, log.logsAccess) = (configuration.logFormat, configuration.logAccess)
         if let point = ProcessInfo.processInfo.environment[Failpoint.variable] {
@@ -157,6 +160,11 @@ public final class Server: Sendable {
             settings.console = configuration.consolePort.map {
                 .init(host: configuration.consoleHost, port: $0)
             }
+            settings.agent = try Self.agent(configuration) {
+                NodeLoad(
+                    connections: doorbell.connections,
+                    limit: Self.connectionsLimit(current.value, descriptors))
+            }
             api = try BackendAPI.start(
                 configuration: settings, store: store,
                 notReady: { isDraining.isSet ? ["draining"] : [] },
@@ -166,8 +174,11 @@ public final class Server: Sendable {
         } catch {
             sync.stop()
             store.stop()
-            throw ServerError(
-                "api.host, api.port, admin.socket, console.host, console.port: \(error)")
+            let keys =
+                error is AgentFailure
+                ? "node.agent_host, node.agent_port"
+                : "api.host, api.port, admin.socket, console.host, console.port"
+            throw ServerError("\(keys): \(error)")
         }
         Failpoint.hit(.adminSocketMade)
         do {
@@ -195,7 +206,7 @@ public final class Server: Sendable {
         desk.serve(sync)
         addresses = Addresses(
             devicePort: sync.port, plainPort: sync.plainPort, apiPort: api.port,
-            consolePort: api.consolePort,
+            consolePort: api.consolePort, agentPort: api.agentPort,
             adminSocket: configuration.adminSocketPath)
         log.info(
             "server.started",

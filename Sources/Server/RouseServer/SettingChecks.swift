@@ -58,6 +58,11 @@ extension Server {
             _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         }
         look("listen.plain_host", "listen.plain_port") { _ = try plainListener(configuration) }
+        look("node.agent_host", "node.agent_port") {
+            if configuration.agentPort != nil {
+                try checkPrivate("node.agent_host", configuration.agentHost)
+            }
+        }
         look("listen.proxy_networks") { _ = try balancers(configuration) }
         look("webhooks.allow_networks") { _ = try webhookAddresses(configuration) }
         look("webhooks.ca_file") { _ = try webhookAuthorities(configuration) }

@@ -112,16 +112,19 @@ extension Rouse {
         let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses
         if json {
-            let console = addresses.consolePort.map { ",\"console_port\":\($0)" } ?? ""
+            let others =
+                (addresses.consolePort.map { ",\"console_port\":\($0)" } ?? "")
+                + (addresses.agentPort.map { ",\"agent_port\":\($0)" } ?? "")
             Terminal.print(
                 """
-                {"device_port":\(addresses.devicePort),"api_port":\(addresses.apiPort)\(console)}
+                {"device_port":\(addresses.devicePort),"api_port":\(addresses.apiPort)\(others)}
                 """)
         } else {
             Terminal.print(
                 "rouse: devices on port \(addresses.devicePort), "
                     + "backend API on port \(addresses.apiPort)"
-                    + (addresses.consolePort.map { ", console on port \($0)" } ?? ""))
+                    + (addresses.consolePort.map { ", console on port \($0)" } ?? "")
+                    + (addresses.agentPort.map { ", agent on port \($0)" } ?? ""))
         }
         let watchdog = loop.timer {
             server.whenAllTurned { supervisor.tell("WATCHDOG=1") }

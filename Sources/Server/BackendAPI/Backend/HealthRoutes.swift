@@ -25,14 +25,7 @@ enum HealthRoutes {
     }
 
     static func ready(_ call: Call) throws(Problem) -> Step {
-        var reasons = call.surroundings.notReady()
-        // The store tries again by itself; nobody has to publish for it to find out.
-        if let failure = call.surroundings.health.counts.failure {
-            switch failure {
-            case .full(_): reasons.append("the store has no space left")
-            default: reasons.append("the store cannot be written")
-            }
-        }
+        let reasons = call.surroundings.readiness.reasons
         guard reasons.isEmpty else {
             var answer = HTTPResponse.json(503, Health(status: "not ready", reasons: reasons))
             answer.headers.append(("retry-after", "1"))
