@@ -30,8 +30,9 @@ enum Break: CaseIterable {
 }
 
 /// Puts a broken engine, or what amounts to a broken rule, before the store.
-final class BrokenStore: Store {
+final class BrokenStore: FrontedStore {
     private let base: MemoryStore
+    var fronted: any Store { base }
     private let fault: Break?
     /// What happens between the two halves of a transaction torn apart.
     var between: () throws -> Void = {}
@@ -56,15 +57,6 @@ final class BrokenStore: Store {
             for row in late { try transaction.put(EntryRecord.table, row) }
         }
     }
-
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
-        try base.read(body)
-    }
-
-    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
-    func now() -> Timestamp { base.now() }
-    func checkpoint() throws(StoreError) { try base.checkpoint() }
-    func close() { base.close() }
 
     private final class Transaction: StoreTransaction {
         let base: any StoreTransaction

@@ -4,8 +4,9 @@ import Model
 
 /// Hands out transactions whose first waits for a conversation meet a conflict, as an engine
 /// with row locks has them.
-final class ConflictingStore: Store {
+final class ConflictingStore: FrontedStore {
     private let base: MemoryStore
+    var fronted: any Store { base }
     private var conflicts: Int
     private var after: Int
 
@@ -25,15 +26,6 @@ final class ConflictingStore: Store {
             self.after = wrapped.after
         }
     }
-
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
-        try base.read(body)
-    }
-
-    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
-    func now() -> Timestamp { base.now() }
-    func checkpoint() throws(StoreError) { try base.checkpoint() }
-    func close() { base.close() }
 
     private final class Transaction: StoreTransaction {
         let base: any StoreTransaction

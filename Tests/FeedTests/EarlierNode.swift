@@ -4,8 +4,9 @@ import Model
 /// A node of the version before schema 9, on tables that are of schema 9 by now. It knows nothing
 /// of what only one device may have: its rows come in the order in which the requests of a group
 /// changed them first, a statement for each, and none gives up anything beforehand.
-final class EarlierNode: DistantStore {
+final class EarlierNode: DistantStore, FrontedStore {
     private let base: MirrorStore
+    var fronted: any Store { base }
     /// How often something was given up later than it is today.
     private(set) var delays = 0
 
@@ -25,15 +26,6 @@ final class EarlierNode: DistantStore {
             delays += earlier.delays
         }
     }
-
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
-        try base.read(body)
-    }
-
-    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
-    func now() -> Timestamp { base.now() }
-    func checkpoint() throws(StoreError) { try base.checkpoint() }
-    func close() { base.close() }
 
     /// Devices are held until all of them are known. What one gives up beforehand is left out, and
     /// comes with its own change, if there is one.

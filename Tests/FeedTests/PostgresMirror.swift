@@ -77,8 +77,9 @@ extension Store {
 }
 
 /// A database that goes by the world's clock.
-final class MirrorStore: DistantStore {
+final class MirrorStore: DistantStore, FrontedStore {
     private let base: PostgresStore
+    var fronted: any Store { base }
     var clock = Timestamp(milliseconds: 0)
 
     /// - Parameter tables: those of an earlier schema are as an earlier program made them.
@@ -98,14 +99,7 @@ final class MirrorStore: DistantStore {
         try base.writeFetching(body)
     }
 
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
-        try base.read(body)
-    }
-
-    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
     func now() -> Timestamp { clock }
-    func checkpoint() throws(StoreError) { try base.checkpoint() }
-    func close() { base.close() }
 }
 
 /// The schedules of the other suites, with a database beside the world's store: fewer of them, for

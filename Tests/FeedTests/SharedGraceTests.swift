@@ -123,8 +123,9 @@ import Wake
 }
 
 /// One row of `meta` is held by another transaction all the time: who waits for it fails.
-private final class HeldStore: Store {
+private final class HeldStore: FrontedStore {
     private let base: any Store
+    var fronted: any Store { base }
     private let key: [ColumnValue]
 
     init(_ base: any Store, key: [ColumnValue]) {
@@ -137,15 +138,6 @@ private final class HeldStore: Store {
             try body(Transaction(transaction, held: self.key))
         }
     }
-
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
-        try base.read(body)
-    }
-
-    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
-    func now() -> Timestamp { base.now() }
-    func checkpoint() throws(StoreError) { try base.checkpoint() }
-    func close() { base.close() }
 
     private final class Transaction: StoreTransaction {
         let base: any StoreTransaction

@@ -3,8 +3,9 @@ import MemoryStore
 import Model
 
 /// Notes when rows go that an entry of a feed may show.
-final class WatchedStore: Store {
+final class WatchedStore: FrontedStore {
     private let base: MemoryStore
+    var fronted: any Store { base }
     /// Since it was last looked at.
     private var hasLost = false
 
@@ -30,15 +31,7 @@ final class WatchedStore: Store {
         }
     }
 
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
-        try base.read(body)
-    }
-
     var isSoleWriter: Bool { base.isSoleWriter }
-    func reader() throws(StoreError) -> any StoreReader { try base.reader() }
-    func now() -> Timestamp { base.now() }
-    func checkpoint() throws(StoreError) { try base.checkpoint() }
-    func close() { base.close() }
 
     private final class Transaction: StoreTransaction {
         let base: any StoreTransaction

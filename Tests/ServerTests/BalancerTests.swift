@@ -171,15 +171,13 @@ struct BalancerAgentTests {
 
 /// HAProxy as `Deploy/haproxy.cfg` has it, on an address of this machine that nobody else uses.
 final class Balancer {
-    static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/sbin/haproxy")
+    static let isInstalled = FileManager.default.isExecutableFile(atPath: HAProxy.path)
     /// Where it connects from.
     static let source = "127.0.0.9"
     static let port = 17_443
 
     let address: String
-    private let arguments: [String]
-    private let environment: [String: String]
-    private var process = Process()
+    private let proxy: HAProxy
     /// Where it tells how it stands with the nodes; `nil`: nowhere.
     private let socket: String?
 
@@ -212,18 +210,17 @@ final class Balancer {
             file = folder.appendingPathComponent("haproxy.cfg")
             try Data(text.utf8).write(to: file)
         }
-        var arguments = ["-db", "-f", file.path]
+        var files = [file.path]
         socket = folder?.appendingPathComponent("balancer").path
         if let folder, let socket {
             let file = folder.appendingPathComponent("socket.cfg")
             try Data("global\n    stats socket \(socket)\n".utf8).write(to: file)
-            arguments += ["-f", file.path]
+            files.append(file.path)
         }
-        self.arguments = arguments
-        var environment = ProcessInfo.processInfo.environment
-        environment["ROUSE_DEVICES"] = "\(address):\(Self.port)"
-        environment["ROUSE_SOURCE"] = Self.source
-        environment["ROUSE_CONNECTIONS"] = "\(connections)"
+        var environment = [
+            "ROUSE_DEVICES": "\(address):\(Self.port)", "ROUSE_SOURCE": Self.source,
+            "ROUSE_CONNECTIONS": "\(connections)",
+        ]
         for (number, node) in nodes.enumerated() {
             environment["ROUSE_NODE_\(number + 1)"] = "127.0.0.1:\(node.devices)"
             environment["ROUSE_API_\(number + 1)"] = "\(node.api)"
@@ -231,44 +228,14 @@ final class Balancer {
         for (number, agent) in agents.enumerated() {
             environment["ROUSE_AGENT_\(number + 1)"] = "\(agent)"
         }
-        self.environment = environment
+        proxy = HAProxy(files, environment: environment, address: address, port: Self.port)
         try start()
     }
 
     /// Returns when it listens; also again, after `stop`.
-    func start() throws {
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/sbin/haproxy")
-        process.arguments = arguments
-        process.environment = environment
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        try waitUntilItListens()
-    }
+    func start() throws { try proxy.start() }
 
-    private func waitUntilItListens() throws {
-        for _ in 0..<200 {
-            let probe = Process()
-            probe.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-            probe.arguments = [
-                "-c",
-                "import socket; socket.create_connection(('\(address)', \(Self.port)), 1).close()",
-            ]
-            probe.standardError = FileHandle.nullDevice
-            try probe.run()
-            probe.waitUntilExit()
-            if probe.terminationStatus == 0 { return }
-            guard process.isRunning else { throw ProgramFailure("haproxy ended") }
-            Thread.sleep(forTimeInterval: 0.05)
-        }
-        throw ProgramFailure("haproxy does not listen")
-    }
-
-    func stop() {
-        process.terminate()
-        process.waitUntilExit()
-    }
+    func stop() { proxy.stop() }
 
     /// What it thinks of a node.
     struct State: Equatable {

@@ -42,7 +42,7 @@ struct TerminatingBalancerTests {
 /// HAProxy with the certificate of a server.
 private final class TerminatingBalancer {
     let port: Int
-    private let process = Process()
+    private let proxy: HAProxy
 
     init(of server: RealServer, passingTo plain: Int) throws {
         port = try NodeFaultStage.freePort()
@@ -67,33 +67,9 @@ private final class TerminatingBalancer {
             """
         let file = server.path("terminating.cfg")
         try Data(settings.utf8).write(to: URL(fileURLWithPath: file))
-        process.executableURL = URL(fileURLWithPath: "/usr/sbin/haproxy")
-        process.arguments = ["-db", "-f", file]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        try waitUntilItListens()
+        proxy = HAProxy([file], address: "127.0.0.1", port: port)
+        try proxy.start()
     }
 
-    private func waitUntilItListens() throws {
-        for _ in 0..<200 {
-            let probe = Process()
-            probe.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-            probe.arguments = [
-                "-c", "import socket; socket.create_connection(('127.0.0.1', \(port)), 1).close()",
-            ]
-            probe.standardError = FileHandle.nullDevice
-            try probe.run()
-            probe.waitUntilExit()
-            if probe.terminationStatus == 0 { return }
-            guard process.isRunning else { throw ProgramFailure("haproxy ended") }
-            Thread.sleep(forTimeInterval: 0.05)
-        }
-        throw ProgramFailure("haproxy does not listen")
-    }
-
-    func stop() {
-        process.terminate()
-        process.waitUntilExit()
-    }
+    func stop() { proxy.stop() }
 }

@@ -18,24 +18,7 @@ import Wire
         let folder: URL
         let gates: GatedStore.Gates
         let service: StoreService
-        private let thread: LoopThread
-        private let box: Box
-
-        private final class Box: @unchecked Sendable {
-            // @unchecked: `client` is used on its loop only; the rest under `lock`.
-            let lock = Lock()
-            var client: StoreClient?
-            var replies: [(ticket: UInt64, result: StoreResult)] = []
-            var awaited: (count: Int, latch: Latch)?
-
-            func answered(_ reply: StoreReply) {
-                let latch: Latch? = lock.withLock {
-                    replies.append((reply.ticket, reply.result))
-                    return awaited.flatMap { replies.count >= $0.count ? $0.latch : nil }
-                }
-                latch?.arrive()
-            }
-        }
+        private let asker: StoreAsker
 
         init(
             limits: StoreServiceLimits = StoreServiceLimits(),
@@ -58,33 +41,12 @@ import Wire
                     )
                 }, onCommit: onCommit)
             self.service = service
-            let box = Box()
-            self.box = box
-            thread = try LoopThread.start(name: "bench") { loop in
-                box.client = service.client(on: loop) { box.answered($0) }
-            }
+            asker = try StoreAsker(service)
         }
 
-        /// Asks all in one turn of the loop.
-        func ask(_ body: @escaping @Sendable (StoreClient) -> Void) {
-            let done = Latch()
-            thread.perform { _ in
-                if let client = self.box.client { body(client) }
-                done.arrive()
-            }
-            done.wait()
-        }
+        func ask(_ body: @escaping @Sendable (StoreClient) -> Void) { asker.ask(body) }
 
-        /// The first `count` answers, in the order in which they came.
-        func answers(_ count: Int) -> [(ticket: UInt64, result: StoreResult)] {
-            let latch = Latch()
-            box.lock.withLock {
-                box.awaited = (count, latch)
-                if box.replies.count >= count { latch.arrive() }
-            }
-            latch.wait()
-            return box.lock.withLock { box.replies }
-        }
+        func answers(_ count: Int) -> [StoreReply] { asker.answers(count) }
 
         func journal() -> Int {
             let path = folder.appendingPathComponent("rouse.db-wal").path
@@ -93,8 +55,7 @@ import Wire
         }
 
         func stop() {
-            thread.stop()
-            thread.join()
+            asker.stop()
             service.stop()
             try? FileManager.default.removeItem(at: folder)
         }

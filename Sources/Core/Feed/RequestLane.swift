@@ -1,8 +1,8 @@
 public import Model
 import Wire
 
-/// What a request is about, where a node has several writers: requests with the same lane are
-/// carried out in the order in which they came.
+/// Which of a node's writers carries a request out: requests of one lane keep the order in which
+/// they came, and do not wait for each other's locks.
 public enum RequestLane: Hashable, Sendable {
     case user(AppID, UserID)
     case device(AppID, DeviceID)
@@ -11,11 +11,12 @@ public enum RequestLane: Hashable, Sendable {
 }
 
 extension StoreRequest {
-    /// `nil`: that of the duties, for it touches many, or nothing that others wait for.
+    /// `nil`: it is about many users, or about none, and the writer that has the duties carries it
+    /// out.
     public var lane: RequestLane? {
         switch self {
-        // Which user it is may stand in the store only; nothing of the session comes before its
-        // answer.
+        // The user may be known to the store alone. Nothing of the session comes before the answer,
+        // so that it need not go the user's way.
         case .openSession(let request): .device(request.app, request.device)
         case .abandonSession(let request): .device(request.app, request.device)
         case .sync(let request): .user(request.session.app, request.session.user)

@@ -7,8 +7,7 @@ import Wake
 // of one node wait at the same time, each over a connection of its own; row locks make them right,
 // as they do several nodes. Lanes only cut the waiting.
 
-/// Where a request goes to be carried out: requests that may depend on each other's order go the
-/// same way, and so do those that would wait for each other's locks, as far as can be told.
+/// Where requests go to be carried out: those of one `RequestLane` go to the same writer.
 struct WriterDoor: Sendable {
     /// The first writer has the duties and what is nobody's; if it is alone it has everything.
     let first: Mailbox<WriteJob>
@@ -30,8 +29,14 @@ struct SharedByWriters: Sendable {
     let apps: AppDirectory
     let pause: ReaderPause
     let zones: any ZoneClock
-    /// `nil`: there is one writer.
-    let order: CommitOrder?
+    /// Has what the writers commit told in an order in which it can have happened: what was
+    /// committed after another's commit, and perhaps because of it, is told after it. `nil`: there
+    /// is one writer.
+    ///
+    /// A turn is taken before COMMIT is sent, when all that the transaction depends on is committed
+    /// and has its turn. Whoever waits for a turn holds no lock of the store, so that those before
+    /// come to their end.
+    let order: Turns?
     let onCommit: @Sendable (Effects) -> Void
     let onUnreadable: @Sendable ([UnreadableRow]) -> Void
 }
@@ -58,28 +63,4 @@ enum WriterNudge: Sendable {
     case beat
     /// A lane's commit has left this for the duties.
     case follow(BackgroundWork)
-}
-
-/// Has what the lanes of one node commit told in an order in which it can have happened: what was
-/// committed after another's commit, and perhaps because of it, is told after it.
-///
-/// A place is taken before COMMIT is sent, when all that the transaction depends on is committed
-/// and has its place; so the order of places is one of those in which the transactions depend on
-/// each other. Whoever waits for its turn holds no lock of the store, so that those before it come
-/// to their end.
-final class CommitOrder: Sendable {
-    private let turns = Turns()
-
-    /// A transaction that is about to be committed.
-    struct Place {
-        fileprivate let number: UInt64
-    }
-
-    func enter() -> Place { Place(number: turns.enter()) }
-
-    /// Returns when all that entered before have left.
-    func await(_ place: Place) { turns.await(place.number) }
-
-    /// It is told, or was not committed.
-    func leave(_ place: Place) { turns.leave(place.number) }
 }

@@ -10,7 +10,7 @@ public struct StoreServiceLimits: Equatable, Sendable {
     public var waitingRequests = 65_536
     /// Queries that may wait for the reader.
     public var waitingQueries = 65_536
-    /// Writers beside the first, where the store takes several.
+    /// Writers beside the first, where the store takes several: at least one.
     public var lanes = 1
     /// Requests in one transaction. More would only make the first of them wait longer.
     public var requestsPerCommit = 512
@@ -98,7 +98,7 @@ public final class StoreService: Sendable {
         let pause = ReaderPause()
         let shared = SharedByWriters(
             limits: limits, health: health, apps: apps, pause: pause, zones: zones,
-            order: openLane == nil ? nil : CommitOrder(), onCommit: onCommit, onUnreadable: report)
+            order: openLane == nil ? nil : Turns(), onCommit: onCommit, onUnreadable: report)
         let (writerThread, opened) = try LoopThread.startReturning(name: "store") { loop in
             let store = try open()
             // Before anybody is served: the epoch exists, and sessions of an earlier process

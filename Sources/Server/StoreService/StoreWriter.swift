@@ -249,7 +249,7 @@ final class StoreWriter {
         answer: (Int, [StoreResult]) -> Void = { _, _ in }
     ) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
-        var place: CommitOrder.Place?
+        var place: UInt64?
         func leave() {
             if let place { shared.order?.leave(place) }
             place = nil
