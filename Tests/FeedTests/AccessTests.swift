@@ -172,7 +172,7 @@ struct AccessTests {
         #expect(try claim().isEmpty)
         #expect(try world.open(.sessionToken(hash: [2]), phone, token: 3).refusal == nil)
         // A newer session has taken over: the older one's login comes too late.
-        #expect(try world.ask(.reauthenticate(request)) == .superseded)
+        #expect(try world.ask(.reauthenticate(request)) == .ended(.superseded))
     }
 
     @Test("SES-24: a suspended user is out at once, gets no push, and is let in again as before")
@@ -195,7 +195,7 @@ struct AccessTests {
             try world.ask(
                 .reauthenticate(
                     Reauthenticate(session: session, newTokenHash: [9], dormantAfter: nil))
-            ) == .superseded)
+            ) == .ended(.suspended))
 
         try world.expectDone(.resumeUser(World.app, Self.anna))
         world.pass(31_000)

@@ -217,7 +217,7 @@ final class PairWorld {
         case .pushes(let claimed): jobs = claimed.jobs
         case .deliveries(let claimed): deliveries = claimed.jobs
         case .failed: throw Unexpected(answer: answer)
-        case .refused, .superseded, .idempotencyMismatch: return false
+        case .refused, .ended, .idempotencyMismatch: return false
         default: break
         }
         return true

@@ -94,9 +94,9 @@ struct SessionTests {
         #expect(
             try world.ask(
                 .acknowledge(Acknowledge(session: first.session, applied: 0, completesSync: false)))
-                == .superseded)
+                == .ended(.superseded))
         let end = EndSession(session: first.session, applied: 0, expectedWithin: 0)
-        #expect(try world.ask(.endSession(end)) == .superseded)
+        #expect(try world.ask(.endSession(end)) == .ended(.superseded))
         let row = try world.all(SessionRecord.self).first {
             $0.device == phone && $0.role == .app
         }

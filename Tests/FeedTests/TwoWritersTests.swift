@@ -162,7 +162,8 @@ struct TwoWritersTests {
         var refused = 0
         try both.meet(send, revoke) { met throws in
             let isSent = try !met.all(MessageRecord.self).isEmpty
-            if case .superseded = met.first {
+            if case .ended(let code) = met.first {
+                #expect(code == .revoked, "read \(met.read)")
                 #expect(!isSent, "read \(met.read)")
                 refused += 1
             } else {

@@ -62,7 +62,7 @@ struct UserDeletionTests {
         #expect(
             try world.ask(
                 .acknowledge(Acknowledge(session: opened.session, applied: 0, completesSync: true))
-            ) == .superseded)
+            ) == .ended(.revoked))
         // Asked again while it is carried out, and afterwards.
         #expect(try delete() == .done)
         try finish()

@@ -330,12 +330,16 @@ import Wire
         desk.run { $0.closed(now: $1) }
         #expect(desk.session.isFinished)
 
-        var asked = Desk.open()
-        asked.receive(.mutate(Mutation(number: 1)))
-        #expect(
-            asked.answer(.superseded) == [
-                "send CLOSE 5002 applied 10", "leave anna", "close 5002",
-            ])
+        // SES-23: a write may be the first to hear of the end, which came through another node.
+        for code in [Code.superseded, .revoked, .suspended, .goingAway] {
+            var asked = Desk.open()
+            asked.receive(.mutate(Mutation(number: 1)))
+            #expect(
+                asked.answer(.ended(code)) == [
+                    "send CLOSE \(code.rawValue) applied 10", "leave anna",
+                    "close \(code.rawValue)",
+                ])
+        }
     }
 
     @Test func nothingFollowsAClose() {

@@ -7,6 +7,7 @@ usage: two_nodes.py --port P --other-port P ... --api PORT --other-api PORT
 """
 import argparse
 import copy
+import os
 import sys
 import time
 
@@ -137,6 +138,24 @@ def typing():
     print("typing was seen on the other node, and not by who blocks the sender")
 
 
+def writing():
+    """SES-23: a device whose requests are on their way while it is revoked through the other node
+    is told so, and not that another took its place: its own node may hear of it from the store
+    before it hears of it from the other node."""
+    for number in range(24):
+        client = device(second, f"writer-{number}")
+        for _ in range(40):
+            client.ask(pb.Mutation(
+                number=1, create_conversation=pb.CreateConversation(
+                    conversation=os.urandom(16), participants=["bob"])))
+        status, _ = Backend(first).call("POST", f"/v1/users/writer-{number}/sessions/revoke")
+        assert status in (200, 202, 204), status
+        code = ended(client)
+        assert code == 2004, f"round {number}: ended with {code}"
+        client.close()
+    print("who writes while being revoked is told 2004")
+
+
 anna, bob = device(first, "anna"), device(second, "bob")
 room = Backend(first).create("anna", "bob")
 for number, node in enumerate([first, second, first, second]):
@@ -149,7 +168,7 @@ typing()
 
 moved = device(first, "bob", known=bob)
 code = ended(bob)
-print(f"the session that moved ended on the first node with {code}")
+assert code == 5002, f"the session that moved ended on the first node with {code}"
 publish(second, room, "after the move")
 assert hears(moved, room, "after the move") < SOON
 
@@ -159,5 +178,6 @@ assert status in (200, 202, 204), status
 code = ended(moved)
 took = time.monotonic() - started
 assert took < SOON, f"ended after {took:.1f} s"
-print(f"revoked through the other node: ended with {code}")
+assert code == 2004, f"revoked through the other node: ended with {code}"
+writing()
 print("two nodes: ok")

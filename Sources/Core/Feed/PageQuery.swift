@@ -70,4 +70,20 @@ public enum SessionStanding: Equatable, Sendable {
     /// Its tokens are gone: it asks for an identity token (SES-21).
     case challenged
     case ended(Code)
+
+    /// - Parameters:
+    ///   - user: The session's user, `nil` where the store knows no such user.
+    ///   - row: The newest session of its device and role.
+    ///   - hasToken: Whether the device has a session token of the role.
+    static func of(
+        _ session: SessionKey, user: UserRecord?, app: AppRecord?, row: SessionRecord?,
+        hasToken: Bool
+    ) -> SessionStanding {
+        guard let user, let app else { return .ended(.revoked) }
+        if user.isSuspended || app.isSuspended { return .ended(.suspended) }
+        // Its node was taken for gone though it is there: the device only has to come again.
+        guard let row else { return .ended(hasToken ? .goingAway : .revoked) }
+        guard row.generation == session.generation else { return .ended(.superseded) }
+        return hasToken ? .current : .challenged
+    }
 }

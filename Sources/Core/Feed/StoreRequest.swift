@@ -62,7 +62,7 @@ public enum StoreRequest: Equatable, Sendable {
 }
 
 /// Names the session that asks: an answer for a session that is not the newest of its device and
-/// role any more is `.superseded`.
+/// role any more is `.ended`.
 public struct SessionKey: Hashable, Sendable {
     public var app: AppID
     public var user: UserID
@@ -289,8 +289,9 @@ public enum StoreAnswer: Equatable, Sendable {
     /// The number of the row.
     case audited(number: UInt64)
     case done
-    /// Asked by a session that is not the newest of its device and role.
-    case superseded
+    /// Asked by a session that is not the newest of its device and role. Its connection is closed
+    /// with the code.
+    case ended(Code)
     /// The idempotency key was used for another request.
     case idempotencyMismatch
     /// The peer's fault; nothing was written.

@@ -122,11 +122,11 @@ extension Session {
             reauthenticated(opened, now: now, wall: wall, &actions)
         case (.end, _): phase.closing?.end = nil
         case (.abandon, _): phase.closing?.abandoned = nil
-        case (_, .superseded):
+        case (_, .ended(let code)):
             ack = PendingAck()
             appState = nil
             phase.closing?.end = nil
-            close(.superseded, rowIsGone: true, now: now, &actions)
+            close(code, rowIsGone: true, now: now, &actions)
         case (.sync(let request, let sync, let refused, let before), .synced(let synced)):
             answered(.sync(request: request, sync))
             if !synced.reset.isOfAnotherHistory { note(synced.results) }

@@ -43,7 +43,7 @@ extension StoreRequest {
     fileprivate func commitKinds(_ outcome: StoreOutcome) -> [Failpoint.CommitKind] {
         var kinds: [Failpoint.CommitKind] = []
         switch (self, outcome.answer) {
-        case (_, .superseded), (_, .refused), (_, .idempotencyMismatch): return []
+        case (_, .ended), (_, .refused), (_, .idempotencyMismatch): return []
         case (.continueFanOut, .progressed(0, _)), (.continueDeletions, .progressed(0, _)),
             (.coalesceReceipts, .progressed(0, _)),
             (.enforceRetention, .progressed(0, _)), (.sweepWakes, .progressed(0, _)),

@@ -93,7 +93,7 @@ final class BenchWorld {
         switch outcome.answer {
         case .refused(let code, let detail):
             throw BenchError("\(name.rawValue) is refused: \(code.name), \(detail)")
-        case .superseded, .idempotencyMismatch, .pushFinished(nil), .deliveryFinished(nil):
+        case .ended, .idempotencyMismatch, .pushFinished(nil), .deliveryFinished(nil):
             throw BenchError("\(name.rawValue): \(outcome.answer)")
         case .failed(let error): throw error
         case .mutated(let result, _) where result.code != 0:

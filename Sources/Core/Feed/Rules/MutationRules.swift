@@ -26,7 +26,7 @@ extension Work {
                 isBehind = isBehind || result.code == Code.numberTaken.rawValue
                 results.append(result)
             } catch {
-                guard case .answer(.superseded) = error, !results.isEmpty else { throw error }
+                guard case .answer(.ended) = error, !results.isEmpty else { throw error }
                 return results
             }
         }
@@ -71,7 +71,7 @@ extension Work {
     ) throws(RuleFailure) -> MutationResult {
         _ = try current(session)
         guard let device = try record(DeviceRecord.self, session.deviceKey) else {
-            throw .answer(.superseded)
+            throw try ended(session)
         }
         let number = mutation.number
         // Stored as a signed number.

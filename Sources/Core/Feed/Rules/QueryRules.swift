@@ -124,7 +124,6 @@ extension PageReader {
         of session: SessionKey, _ user: UserRecord?, _ app: AppRecord?
     ) throws(StoreError) -> SessionStanding {
         guard let user, let app else { return .ended(.revoked) }
-        if user.isSuspended || app.isSuspended { return .ended(.suspended) }
         let row = try snapshot.record(
             SessionRecord.self,
             [
@@ -139,10 +138,7 @@ extension PageReader {
                     .app(session.app), .user(session.user), .identifier(session.device),
                 ], limit: 16)
         ).contains { $0.role == session.role }
-        // Its node was taken for gone though it is there: the device only has to come again.
-        guard let row else { return .ended(hasToken ? .goingAway : .revoked) }
-        guard row.generation == session.generation else { return .ended(.superseded) }
-        return hasToken ? .current : .challenged
+        return .of(session, user: user, app: app, row: row, hasToken: hasToken)
     }
 
     private func apps(_ limits: RuleLimits) throws(StoreError) -> [AppConfiguration] {

@@ -247,16 +247,30 @@ extension Work {
     }
 
     /// The row of a session that is the newest of its device and role; else the answer is
-    /// `.superseded`.
+    /// `.ended`.
     func current(_ session: SessionKey) throws(RuleFailure) -> SessionRecord {
-        let row = try record(
-            SessionRecord.self,
-            [
-                .app(session.app), .user(session.user), .identifier(session.device),
-                .unsigned(session.role.rawValue),
-            ])
-        guard let row, row.generation == session.generation else { throw .answer(.superseded) }
+        let row = try newest(session)
+        guard let row, row.generation == session.generation else { throw try ended(session) }
         return row
+    }
+
+    private func newest(_ session: SessionKey) throws(RuleFailure) -> SessionRecord? {
+        try record(
+            SessionRecord.self, session.deviceKey + [.unsigned(session.role.rawValue)])
+    }
+
+    /// The answer to a session that is not the newest any more, or whose device is gone: why it
+    /// ended. Its own node may not have heard of that yet (SES-23).
+    func ended(_ session: SessionKey) throws(RuleFailure) -> RuleFailure {
+        let tokens = try records(
+            SessionTokenRecord.self,
+            Scan(index: "session_token_by_device", prefix: session.deviceKey, limit: 16))
+        let standing = SessionStanding.of(
+            session, user: try record(UserRecord.self, [.app(session.app), .user(session.user)]),
+            app: try record(AppRecord.self, [.app(session.app)]), row: try newest(session),
+            hasToken: tokens.contains { $0.role == session.role })
+        guard case .ended(let code) = standing else { return .answer(.ended(.revoked)) }
+        return .answer(.ended(code))
     }
 
     /// The session's device, locked, its user's row before it: whoever writes what a device is
@@ -271,7 +285,7 @@ extension Work {
         let found = try record(
             DeviceRecord.self,
             [.app(session.app), .user(session.user), .identifier(session.device)], lock: .wait)
-        guard let found else { throw .answer(.superseded) }
+        guard let found else { throw try ended(session) }
         return found
     }
 

@@ -130,7 +130,7 @@ extension Work {
             let device = try record(
                 DeviceRecord.self,
                 [.app(session.app), .user(session.user), .identifier(session.device)])
-        else { throw .answer(.superseded) }
+        else { throw try ended(session) }
         return SyncedSession(
             epoch: try epoch(of: user), head: user.head, applied: device.applied,
             mutationFloor: device.mutationFloor, results: results, reset: reset,
