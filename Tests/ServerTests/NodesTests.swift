@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import PostgresPeer
 import Testing
@@ -25,6 +26,40 @@ struct NodesTests {
                 "--other-ca", second.path("ca.pem"),
             ])
         #expect(status == 0 && output.contains("two nodes: ok"), "\(output)\n\(second.log)")
+    }
+
+    @Test(
+        "a device that is revoked through a node its own does not hear is told so when it writes",
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func unheard() throws {
+        let settings = try settings("nodes_unheard")
+        let first = try RealServer(settings: settings)
+        let second = try RealServer(settings: settings, besides: first)
+        let isOver = Latch()
+        let cut = Thread {
+            // Each connection that carries hints is ended as soon as it is there.
+            while !isOver.wait(seconds: 0) {
+                _ = try? PostgresPeer.shared().psql(
+                    """
+                    DO $$ BEGIN FOR turn IN 1..100 LOOP
+                        PERFORM pg_stat_clear_snapshot();
+                        PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+                            WHERE application_name = 'rouse hints'
+                                AND query LIKE '%nodes_unheard%';
+                        PERFORM pg_sleep(0.005);
+                    END LOOP; END $$
+                    """)
+            }
+        }
+        cut.start()
+        defer { isOver.arrive() }
+        let (output, status) = try first.runPeer(
+            "two_nodes.py",
+            [
+                "--other-port", "\(second.devicePort)", "--other-api", "\(second.apiPort)",
+                "--other-ca", second.path("ca.pem"), "--unheard",
+            ])
+        #expect(status == 0 && output.contains("unheard: ok"), "\(output)\n\(second.log)")
     }
 
     @Test("a second server on the store leaves the first one's sessions, and says where it is")
