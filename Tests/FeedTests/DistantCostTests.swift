@@ -151,16 +151,19 @@ import Wire
     }
 
     /// Expects what nobody reads, and reads before it is locked what is.
-    private static let wrong = ReadPlan(rounds: 3) { request, hints in
-        guard case .change(let app, .publish(let publication), _) = request,
+    private static let wrong = ReadPlan(rounds: 3) { expected, hints in
+        guard case .request(.change(let app, .publish(let publication), _)) = expected,
             let id = publication.message.conversation
-        else { return }
+        else { return [] }
         let nobody: [ColumnValue] = [.app(app), .text("nobody")]
-        if hints.record(ConversationRecord.self, [.app(app), .identifier(id)]) == nil { return }
-        hints.record(UserRecord.self, nobody, lock: .wait)
-        for user in hints.records(UserRecord.self, Scan(prefix: [.app(app)], limit: 50)) {
-            hints.records(EntryRecord.self, Scan(prefix: user.rowKey, limit: 3))
+        if hints.record(ConversationRecord.self, [.app(app), .identifier(id)]) == nil {
+            return []
         }
+        hints.ask(UserRecord.self, nobody, lock: .wait)
+        for user in hints.records(UserRecord.self, Scan(prefix: [.app(app)], limit: 50)) {
+            hints.ask(EntryRecord.self, Scan(prefix: user.rowKey, limit: 3))
+        }
+        return []
     }
 
     @Test("the requests of one group share their rounds, whatever is expected of them")

@@ -76,13 +76,13 @@ final class DistantTwin {
         let earlier = earlier
         return ReadPlan(rounds: 3) { _, hints in
             for table in [ConversationRecord.table, UserRecord.table, DeviceRecord.table] {
-                hints.rows(table, Scan(descending: true, limit: 7))
-                hints.rows(table, Scan(limit: 2))
+                hints.ask(table, Scan(descending: true, limit: 7))
+                hints.ask(table, Scan(limit: 2))
             }
-            hints.records(EntryRecord.self, Scan(index: "entry_by_object", limit: 5))
-            hints.records(ParticipantRecord.self, Scan(limit: 5))
-            hints.record(UserRecord.self, [.app(World.app), .text("nobody")], lock: .wait)
-            if let earlier { ReadPlan.expected.hint(earlier, hints) }
+            hints.ask(EntryRecord.self, Scan(index: "entry_by_object", limit: 5))
+            hints.ask(ParticipantRecord.self, Scan(limit: 5))
+            hints.ask(UserRecord.self, [.app(World.app), .text("nobody")], lock: .wait)
+            return earlier.map { ReadPlan.expected.hint(.request($0), hints) } ?? []
         }
     }
 }

@@ -170,9 +170,9 @@ struct PostgresSQL {
             + Self.clause(lock)
     }
 
-    /// Those rows that there are, each behind the number of its key from 1 on. Keys are looked up,
-    /// and rows locked, in their order: a query for each key cannot become part of a plan that
-    /// reads the table first, whatever the planner takes for its size.
+    /// Those rows that there are, each with the number of its key from 1 on behind its columns.
+    /// Keys are looked up, and rows locked, in their order: a query for each key cannot become part
+    /// of a plan that reads the table first, whatever the planner takes for its size.
     ///
     /// Places: of each column of the key the array of its values.
     ///
@@ -180,14 +180,15 @@ struct PostgresSQL {
     func rows(_ lock: RowLock, skipsHeld skips: Bool = false) -> String {
         let keys = Array(0..<table.keyCount)
         let equal = keys.map { "\(name($0)) = e.e\($0)" }.joined(separator: " AND ")
-        return "SELECT e.number, found.* FROM \(arrays(keys)) WITH ORDINALITY "
+        return "SELECT found.*, e.number FROM \(arrays(keys)) WITH ORDINALITY "
             + "AS e(\(Self.elements(keys.count).joined(separator: ", ")), number) "
             + "CROSS JOIN LATERAL (SELECT \(names(table.columns.indices)) FROM \(quoted) "
             + "WHERE \(equal) LIMIT 1\(Self.clause(lock))\(skips ? " SKIP LOCKED" : "")) AS found"
     }
 
-    /// The rows of many scans that have `scan`'s shape, each row behind the number of its scan from
-    /// 1 on. As with `rows` each scan is a query of its own, so that its rows come in its order.
+    /// The rows of many scans that have `scan`'s shape, each row with the number of its scan from
+    /// 1 on behind its columns. As with `rows` each scan is a query of its own, so that its rows
+    /// come in its order.
     ///
     /// Places: of each column that has a value the array of its values, in the order of `values`;
     /// the array of the limits.
@@ -199,7 +200,7 @@ struct PostgresSQL {
             return "e.e\(next - 1)"
         }
         let elements = Self.elements(columns.count + 1).joined(separator: ", ")
-        return "SELECT e.number, found.* FROM \(arrays(columns, numbers: 1)) WITH ORDINALITY "
+        return "SELECT found.*, e.number FROM \(arrays(columns, numbers: 1)) WITH ORDINALITY "
             + "AS e(\(elements), number) CROSS JOIN LATERAL (\(one)) AS found"
     }
 

@@ -65,7 +65,7 @@ final class PostgresTables {
         init(_ table: Table, number: UInt64) {
             self.number = number
             columns = table.columns
-            numberedColumns = [Column("number", .integer)] + table.columns
+            numberedColumns = table.columns + [Column("number", .integer)]
             sql = PostgresSQL(table: table)
             put = sql.put
             insert = sql.insert

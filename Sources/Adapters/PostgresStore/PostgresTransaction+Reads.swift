@@ -67,10 +67,11 @@ extension PostgresTransaction {
                 asked.append((positions, question))
                 next = end
             }
-            var rows = try connection.synchronize()[...]
+            var taken = Answered(try connection.synchronize())
             var answers = Array(repeating: ReadAnswer.busy, count: reads.count)
             for (positions, question) in asked {
-                for (position, answer) in zip(positions, question.answers(positions.count, &rows)) {
+                for (position, answer) in zip(positions, question.answers(positions.count, &taken))
+                {
                     answers[position] = answer
                 }
             }
@@ -112,27 +113,25 @@ extension PostgresTransaction {
         case nothing
         case row
         case rows
-        /// Each row that there is, behind the number of its key.
+        /// Each row that there is, with the number of its key.
         case rowsByKey
         /// Of each key whether it was free, the rows that were, and those that there are.
         case freeRows
-        /// Each row, behind the number of its scan.
+        /// Each row, with the number of its scan.
         case rowsByScan
 
         /// - Parameter count: The number of reads that it is for.
-        func answers(
-            _ count: Int, _ rows: inout ArraySlice<[[ColumnValue]]>
-        ) -> [ReadAnswer] {
-            func next() -> [[ColumnValue]] { rows.popFirst() ?? [] }
+        func answers(_ count: Int, _ answered: inout Answered) -> [ReadAnswer] {
             switch self {
             case .nothing: return [.rows([])]
-            case .row: return [.row(next().first)]
-            case .rows: return [.rows(next())]
-            case .rowsByKey: return Self.byNumber(next(), count).map { .row($0.first) }
-            case .rowsByScan: return Self.byNumber(next(), count).map { .rows($0) }
+            case .row: return [.row(answered.next().first)]
+            case .rows: return [.rows(answered.next())]
+            case .rowsByKey: return answered.nextByNumber(count).map { .row($0.first) }
+            case .rowsByScan: return answered.nextByNumber(count).map { .rows($0) }
             case .freeRows:
-                let free = next()
-                let (locked, there) = (Self.byNumber(next(), count), Self.byNumber(next(), count))
+                let free = answered.next()
+                let locked = answered.nextByNumber(count)
+                let there = answered.nextByNumber(count)
                 return (0..<count).map { number in
                     guard free[number] == [.integer(1)],
                         locked[number].count == there[number].count
@@ -141,14 +140,35 @@ extension PostgresTransaction {
                 }
             }
         }
+    }
 
-        private static func byNumber(_ rows: [[ColumnValue]], _ count: Int) -> [[[ColumnValue]]] {
+    /// The rows that the statements of one round trip gave. They are handed on without a copy.
+    private struct Answered {
+        private var statements: [[[ColumnValue]]]
+        private var position = 0
+
+        init(_ statements: [[[ColumnValue]]]) { self.statements = statements }
+
+        /// The next statement's rows.
+        mutating func next() -> [[ColumnValue]] {
+            guard position < statements.count else { return [] }
+            var rows: [[ColumnValue]] = []
+            swap(&rows, &statements[position])
+            position += 1
+            return rows
+        }
+
+        /// The next statement's rows by the number that each ends with.
+        mutating func nextByNumber(_ count: Int) -> [[[ColumnValue]]] {
             var found = Array(repeating: [[ColumnValue]](), count: count)
-            for row in rows {
-                guard case .integer(let number)? = row.first,
+            var rows = next()
+            for place in rows.indices {
+                var row: [ColumnValue] = []
+                swap(&row, &rows[place])
+                guard case .integer(let number)? = row.popLast(),
                     found.indices.contains(Int(number) - 1)
                 else { preconditionFailure("a row of nothing that was asked for") }
-                found[Int(number) - 1].append(Array(row.dropFirst()))
+                found[Int(number) - 1].append(row)
             }
             return found
         }

@@ -132,16 +132,18 @@ final class FetchedOrder {
     func place(of slot: FetchedSlot, with row: [ColumnValue]) -> SortKey? {
         if isKey { return slot.place }
         if let presentColumn, row[presentColumn] == .null { return nil }
-        return SortKey(columns.lazy.map { row[$0] })
+        return SortKey(columns[...], of: row)
     }
 
     private func eachRange(
         of slot: FetchedSlot, with row: [ColumnValue], _ body: (FetchedRange, SortKey) -> Void
     ) {
-        guard !ranges.isEmpty, let place = place(of: slot, with: row) else { return }
+        guard !ranges.isEmpty else { return }
         for length in lengths {
-            let prefix = SortKey(columns[..<length].lazy.map { row[$0] })
-            for range in ranges[prefix] ?? [] where range.contains(place) { body(range, place) }
+            // Most rows stand under none of them.
+            guard let under = ranges[SortKey(columns[..<length], of: row)] else { continue }
+            guard let place = place(of: slot, with: row) else { return }
+            for range in under where range.contains(place) { body(range, place) }
         }
     }
 

@@ -26,16 +26,18 @@ final class FetchedSlot {
     var intent = Intent.nothing
     /// It is in `FetchedTable.changed`.
     var isListed = false
-    /// How the transaction holds it, and since which fetch.
-    private(set) var locks: [(lock: RowLock, since: Int)] = []
+    /// Since which fetch the transaction holds it for itself, and since which it shares it; 0: it
+    /// does not.
+    private var ownSince = 0
+    private var sharedSince = 0
     /// Another transaction holds it, and to wait for it could be a deadlock.
     var isBusy = false
     /// A read with `RowLock.skip` found no row that was free.
     var isPassedOver = false
     /// The fetch that gave `stored`.
     var fetched = 0
-    /// The fetch that is going to read it, and the locks that it takes.
-    private var noted = (fetch: 0, locks: [RowLock]())
+    /// The fetch that is going to read it, and how: a bit for each lock that it takes.
+    private var noted = (fetch: 0, locks: 0 as UInt8)
 
     init(_ key: [ColumnValue], at place: SortKey, in table: FetchedTable) {
         self.key = key
@@ -44,23 +46,36 @@ final class FetchedSlot {
     }
 
     var isDirty: Bool { intent != .nothing }
-    var isHeld: Bool { !locks.isEmpty }
+    var isHeld: Bool { ownSince > 0 || sharedSince > 0 }
 
     func hold(_ lock: RowLock, since fetch: Int) {
-        if !locks.contains(where: { $0.lock == lock }) { locks.append((lock, fetch)) }
+        switch lock {
+        case .none: break
+        case .wait, .skip: if ownSince == 0 { ownSince = fetch }
+        case .share: if sharedSince == 0 { sharedSince = fetch }
+        }
     }
 
     /// - Returns: whether that fetch was not going to read it so.
     func note(_ lock: RowLock, for fetch: Int) -> Bool {
-        if noted.fetch != fetch { noted = (fetch, []) }
-        if noted.locks.contains(lock) { return false }
-        noted.locks.append(lock)
+        if noted.fetch != fetch { noted = (fetch, 0) }
+        let bit: UInt8 =
+            switch lock {
+            case .none: 1
+            case .wait: 2
+            case .skip: 4
+            case .share: 8
+            }
+        if noted.locks & bit != 0 { return false }
+        noted.locks |= bit
         return true
     }
 
     /// Since which fetch it is held at least as firmly; `nil`: it is not.
     func held(_ lock: RowLock) -> Int? {
-        locks.first { $0.lock == lock || $0.lock == .wait || $0.lock == .skip }?.since
+        let isShared = lock == .share && sharedSince > 0
+        if ownSince > 0 { return isShared ? min(ownSince, sharedSince) : ownSince }
+        return isShared ? sharedSince : nil
     }
 
     /// What a change that was made to the row `base` makes of the row as it is now: another

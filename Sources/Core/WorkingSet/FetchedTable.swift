@@ -183,9 +183,13 @@ final class FetchedTable {
             if scan.descending { low = SortKey(values) } else { high = SortKey(values, end: .high) }
         }
         guard low < high else { return }
-        let given = Set(found.map(ObjectIdentifier.init))
-        if scan.lock != .skip { forgetVanished(order, scan, from: low, to: high, but: given) }
-        let others = changed.filter { $0.isDirty && !given.contains(ObjectIdentifier($0)) }
+        let known = scan.lock == .skip ? [] : order.ranges(under: scan.prefix)
+        var others: [FetchedSlot] = []
+        if !known.isEmpty || !changed.isEmpty {
+            let given = Set(found.map(ObjectIdentifier.init))
+            forgetVanished(known, from: low, to: high, but: given)
+            others = changed.filter { $0.isDirty && !given.contains(ObjectIdentifier($0)) }
+        }
         let range = FetchedRange(
             from: low, to: high, lock: scan.lock, fetched: fetch,
             content(order, scan, found + others, from: low, to: high))
@@ -194,11 +198,11 @@ final class FetchedTable {
 
     /// Rows that an earlier fetch gave, and this one not: another transaction took them away.
     private func forgetVanished(
-        _ order: FetchedOrder, _ scan: Scan, from low: SortKey, to high: SortKey,
+        _ ranges: [FetchedRange], from low: SortKey, to high: SortKey,
         but found: Set<ObjectIdentifier>
     ) {
         var gone: [FetchedSlot] = []
-        for range in order.ranges(under: scan.prefix) {
+        for range in ranges {
             for (place, slot) in range.rows
             where !(place < low) && place < high && !slot.isDirty && !slot.isHeld
                 && !found.contains(ObjectIdentifier(slot))

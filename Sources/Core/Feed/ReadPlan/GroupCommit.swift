@@ -106,16 +106,20 @@ struct GroupCommit {
         _ rows: FetchedRows, _ now: Timestamp
     ) throws(StoreError) {
         let hints = ReadHints(rows, now: now, limits: limits)
-        var waiting = requests
+        var expected = requests.map(ReadPlan.Expected.request)
         for _ in 0..<plan.rounds {
-            // Of a request that finds all it asks for, what others find tells nothing more.
-            waiting.removeAll { request in
+            // Where all that is asked for is found, what others find tells nothing more.
+            var waiting: [ReadPlan.Expected] = []
+            var next = expected.startIndex
+            while next < expected.endIndex {
                 let before = rows.misses
-                plan.hint(request, hints)
-                return rows.misses == before
+                expected += plan.hint(expected[next], hints)
+                if rows.misses != before { waiting.append(expected[next]) }
+                next += 1
             }
             if rows.missing.isEmpty { return }
             try rows.fetchMissing()
+            expected = waiting
         }
     }
 }

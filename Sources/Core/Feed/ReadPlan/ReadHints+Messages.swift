@@ -8,15 +8,14 @@ extension ReadHints {
     func once(_ app: AppID, _ idempotency: Idempotency?) {
         self.app(app)
         if let idempotency {
-            record(IdempotencyRecord.self, [.app(app), .text(idempotency.key)], lock: .wait)
+            ask(IdempotencyRecord.self, [.app(app), .text(idempotency.key)], lock: .wait)
         }
     }
 
-    @discardableResult
-    func app(_ app: AppID, lock: RowLock = .none) -> AppRecord? {
-        record(OutboxRecord.self, [.app(app)])
-        record(MetaRecord.self, [.text(MetaRecord.latenciesPrefix + app.name)])
-        return record(AppRecord.self, [.app(app)], lock: lock)
+    func app(_ app: AppID, lock: RowLock = .none) {
+        ask(OutboxRecord.self, [.app(app)])
+        ask(MetaRecord.self, [.text(MetaRecord.latenciesPrefix + app.name)])
+        ask(AppRecord.self, [.app(app)], lock: lock)
     }
 
     /// The locked conversation, and what waits for it.
@@ -24,7 +23,7 @@ extension ReadHints {
         let alias = record(AliasRecord.self, [.app(app), .identifier(asked)])
         let id = alias?.conversation ?? asked
         let key: [ColumnValue] = [.app(app), .identifier(id)]
-        records(FanOutRecord.self, Scan(prefix: key, limit: 1))
+        ask(FanOutRecord.self, Scan(prefix: key, limit: 1))
         return record(ConversationRecord.self, key, lock: .wait)
     }
 
@@ -33,11 +32,11 @@ extension ReadHints {
         guard let id = request.conversation, let message = request.message else { return }
         if !publication.isIDFresh {
             let key: [ColumnValue] = [.app(app), .identifier(message)]
-            record(MessageRecord.self, key, lock: .wait)
-            record(AnnouncementRecord.self, key)
+            ask(MessageRecord.self, key, lock: .wait)
+            ask(AnnouncementRecord.self, key)
         }
         if !sender.isEmpty {
-            record(
+            ask(
                 ParticipantRecord.self, [.app(app), .identifier(id), .user(UserID(sender))])
         }
         let found = conversation(app, id)
@@ -48,7 +47,7 @@ extension ReadHints {
     func messageChange(_ app: AppID, _ id: MessageID?) {
         guard let id, let message = record(MessageRecord.self, [.app(app), .identifier(id)])
         else { return }
-        record(MessageRecord.self, [.app(app), .identifier(id)], lock: .wait)
+        ask(MessageRecord.self, [.app(app), .identifier(id)], lock: .wait)
         let found = conversation(app, message.conversation)
         recipients(app, message.conversation, of: found) {
             messageEntry(of: $0, at: message.position)
@@ -90,10 +89,10 @@ extension ReadHints {
         let user: [ColumnValue] = [.app(member.app), .user(member.user)]
         let found = record(UserRecord.self, user, lock: .wait)
         // Looked at again when the user's row is locked.
-        record(ParticipantRecord.self, member.rowKey, isFresh: true)
+        ask(ParticipantRecord.self, member.rowKey, isFresh: true)
         guard UserID(sender) != member.user else { return }
         if let found, !found.blocksNobody, !sender.isEmpty {
-            record(BlockRecord.self, user + [.text(sender)])
+            ask(BlockRecord.self, user + [.text(sender)])
         }
         devices(member.app, member.user)
     }
@@ -104,13 +103,13 @@ extension ReadHints {
             DeviceRecord.self,
             Scan(prefix: [.app(app), .user(user)], limit: WakeRules.devicesMax))
         for device in all where device.pushToken != nil {
-            record(WakeRecord.self, device.wakeKey)
+            ask(WakeRecord.self, device.wakeKey)
             if device.withoutSessionSince == nil {
-                record(
+                ask(
                     SessionRecord.self, device.wakeKey + [.unsigned(RoleKind.app.rawValue)])
             }
             if device.isUnreachable {
-                records(
+                ask(
                     AlertRecord.self,
                     Scan(
                         index: "alert_by_seq", prefix: device.wakeKey, descending: true, limit: 1)
@@ -121,7 +120,7 @@ extension ReadHints {
 
     func messageEntry(of member: ParticipantRecord, at position: UInt64) {
         for isToBeRead in [true, false] {
-            records(
+            ask(
                 EntryRecord.self,
                 Scan(
                     index: "entry_by_place",
@@ -141,8 +140,8 @@ extension ReadHints {
     /// The job whose turn it is follows from three reads: the first jobs of all are looked at
     /// together.
     func fanOutTurn() {
-        record(MetaRecord.self, [.text(Work.announcementTurn)])
-        records(AnnouncementBatchRecord.self, Scan(limit: Self.jobs))
+        ask(MetaRecord.self, [.text(Work.announcementTurn)])
+        ask(AnnouncementBatchRecord.self, Scan(limit: Self.jobs))
         let last = record(MetaRecord.self, [.text(Work.fanOutTurn)])
         let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
         let first = records(FanOutRecord.self, Scan(limit: Self.jobs))
@@ -150,7 +149,7 @@ extension ReadHints {
         let later = records(FanOutRecord.self, Scan(after: [.text(name)], limit: 1))
         guard let app = (later.first ?? first.first)?.app else { return }
         self.app(app)
-        records(
+        ask(
             FanOutRecord.self,
             Scan(index: "fan_out_by_turn", prefix: [.app(app)], limit: Self.jobs))
         let next = first.filter { $0.app == app }.min { $0.turnAt < $1.turnAt }
@@ -159,11 +158,11 @@ extension ReadHints {
 
     private func job(_ job: FanOutRecord) {
         let key: [ColumnValue] = [.app(job.app), .identifier(job.conversation)]
-        records(FanOutRecord.self, Scan(prefix: key, limit: 1))
-        record(ConversationRecord.self, key, lock: .wait)
+        ask(FanOutRecord.self, Scan(prefix: key, limit: 1))
+        ask(ConversationRecord.self, key, lock: .wait)
         // When it is served the next one is looked for.
-        records(FanOutRecord.self, Scan(limit: Self.jobs), isFresh: true)
-        records(
+        ask(FanOutRecord.self, Scan(limit: Self.jobs), isFresh: true)
+        ask(
             FanOutRecord.self,
             Scan(index: "fan_out_by_turn", prefix: [.app(job.app)], limit: Self.jobs),
             isFresh: true)
@@ -172,7 +171,7 @@ extension ReadHints {
             let id = MessageID(job.object)
         else {
             for member in page {
-                record(UserRecord.self, [.app(member.app), .user(member.user)], lock: .wait)
+                ask(UserRecord.self, [.app(member.app), .user(member.user)], lock: .wait)
             }
             return
         }

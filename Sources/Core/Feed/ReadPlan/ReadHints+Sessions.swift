@@ -5,10 +5,11 @@ import Wire
 // What a device asks for: its session, what it has applied and read, its mutations.
 extension ReadHints {
     func openSession(_ request: OpenSession) {
-        let app = self.app(request.app, lock: .share)
-        record(MetaRecord.self, [.text(MetaRecord.epochName)])
+        app(request.app, lock: .share)
+        let app = record(AppRecord.self, [.app(request.app)], lock: .share)
+        ask(MetaRecord.self, [.text(MetaRecord.epochName)])
         for name in Work.lockedNames(of: request) {
-            record(UserRecord.self, [.app(request.app), .user(name)], lock: .wait)
+            ask(UserRecord.self, [.app(request.app), .user(name)], lock: .wait)
         }
         let owners = records(
             DeviceRecord.self,
@@ -25,22 +26,22 @@ extension ReadHints {
             user = token.user
         }
         for other in owners where other.user != user && other.expiresAt == nil {
-            record(UserRecord.self, [.app(other.app), .user(other.user)], lock: .wait)
-            record(DeviceRecord.self, other.wakeKey, lock: .wait)
+            ask(UserRecord.self, [.app(other.app), .user(other.user)], lock: .wait)
+            ask(DeviceRecord.self, other.wakeKey, lock: .wait)
         }
         let session = SessionKey(
             app: request.app, user: user, device: request.device, role: request.role,
             generation: 0)
         self.session(session)
-        records(
+        ask(
             SessionTokenRecord.self,
             Scan(index: "session_token_by_device", prefix: session.deviceKey, limit: 16))
-        records(
+        ask(
             DeviceRecord.self,
             Scan(prefix: [.app(request.app), .user(user)], limit: WakeRules.devicesMax))
         if request.push != nil { alerts(session.deviceKey) }
         if let wake = request.wake {
-            record(WakeHistoryRecord.self, session.deviceKey + [.identifier(wake)])
+            ask(WakeHistoryRecord.self, session.deviceKey + [.identifier(wake)])
         }
         if app != nil, let frame = request.sync { sync(frame, session) }
     }
@@ -49,12 +50,12 @@ extension ReadHints {
         guard request.role == .app, let push = request.push else { return }
         let environment: PushEnvironmentKind =
             push.environment == .development ? .development : .production
-        records(
+        ask(
             PushCredentialRecord.self,
             Scan(
                 prefix: [.app(request.app), .unsigned(environment.rawValue)],
                 limit: PushCredentialRecord.countMax))
-        records(
+        ask(
             DeviceRecord.self,
             Scan(
                 index: "device_by_token",
@@ -64,27 +65,27 @@ extension ReadHints {
 
     /// Another token drops what was to be sent to the one before.
     private func alerts(_ device: [ColumnValue]) {
-        records(
+        ask(
             AlertRecord.self, Scan(index: "alert_queued", prefix: device, limit: AlertRoom.rows))
     }
 
     /// The session's row, its user and device, locked, and what the device is owed.
     func session(_ session: SessionKey) {
         self.app(session.app)
-        record(UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
-        record(DeviceRecord.self, session.deviceKey, lock: .wait)
-        record(SessionRecord.self, session.deviceKey + [.unsigned(session.role.rawValue)])
-        record(
+        ask(UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
+        ask(DeviceRecord.self, session.deviceKey, lock: .wait)
+        ask(SessionRecord.self, session.deviceKey + [.unsigned(session.role.rawValue)])
+        ask(
             SessionRecord.self, session.deviceKey + [.unsigned(RoleKind.app.rawValue)])
-        record(WakeRecord.self, session.deviceKey)
-        record(
+        ask(WakeRecord.self, session.deviceKey)
+        ask(
             ReceiptDueRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
     }
 
     func sync(_ frame: SyncFrame, _ session: SessionKey) {
-        record(MetaRecord.self, [.text(MetaRecord.epochName)])
+        ask(MetaRecord.self, [.text(MetaRecord.epochName)])
         if frame.cursor != nil {
-            record(MetaRecord.self, [.text(MetaRecord.resetsPrefix + session.app.name)])
+            ask(MetaRecord.self, [.text(MetaRecord.resetsPrefix + session.app.name)])
         }
         for receipt in frame.reads { read(receipt, session) }
         for mutation in frame.mutations { self.mutation(mutation, session) }
@@ -115,9 +116,9 @@ extension ReadHints {
 
     private func receipt(of session: SessionKey, in id: ConversationID) {
         let key: [ColumnValue] = [.app(session.app), .identifier(id)]
-        record(ConversationRecord.self, key)
-        record(ParticipantRecord.self, key + [.user(session.user)])
-        record(ReceiptRecord.self, key + [.user(session.user)])
+        ask(ConversationRecord.self, key)
+        ask(ParticipantRecord.self, key + [.user(session.user)])
+        ask(ReceiptRecord.self, key + [.user(session.user)])
     }
 
     private func read(_ receipt: ReadReceipt, _ session: SessionKey) {
@@ -126,13 +127,13 @@ extension ReadHints {
         let own: [ColumnValue] = [
             .app(session.app), .user(session.user), .identifier(id),
         ]
-        records(
+        ask(
             MessageRecord.self,
             Scan(
                 index: "message_by_position", prefix: [.app(session.app), .identifier(id)],
                 through: [.unsigned(receipt.ranges.last?.last ?? receipt.through)],
                 descending: true, limit: 1))
-        records(
+        ask(
             EntryRecord.self,
             Scan(
                 index: "entry_by_place", prefix: own + [EntryRecord.place(isToBeRead: true)],
@@ -144,13 +145,13 @@ extension ReadHints {
                 .app(session.app), .user(session.user), .unsigned(EntryKind.readMark.rawValue),
                 .identifier(id), .blob([]),
             ]
-            records(EntryRecord.self, Scan(index: "entry_by_object", prefix: prefix, limit: 1))
+            ask(EntryRecord.self, Scan(index: "entry_by_object", prefix: prefix, limit: 1))
         }
     }
 
     func mutation(_ mutation: Mutation, _ session: SessionKey) {
         self.session(session)
-        record(MutationRecord.self, session.deviceKey + [.unsigned(mutation.number)])
+        ask(MutationRecord.self, session.deviceKey + [.unsigned(mutation.number)])
         if case .shared(let change) = mutation.operation?.change(by: session.user) {
             expect(change, in: session.app)
         }
@@ -158,9 +159,10 @@ extension ReadHints {
 
     // MARK: The coalescer's turn
 
-    func receiptTurn(users: Int) {
+    /// - Returns: the users whose turn it is.
+    func receiptTurn(users: Int) -> [ReadPlan.Expected] {
         let limit = max(1, users)
-        records(
+        ask(
             ReceiptDueRecord.self,
             Scan(
                 index: "receipt_due_by_due", after: [.timestamp(now + limits.receiptInterval)],
@@ -168,13 +170,13 @@ extension ReadHints {
         let due = records(
             ReceiptDueRecord.self,
             Scan(index: "receipt_due_by_due", through: [.timestamp(now)], limit: limit))
-        for row in due { receipts(of: row.app, row.user) }
+        return due.map { .receipts($0.app, $0.user) }
     }
 
-    private func receipts(of app: AppID, _ name: UserID) {
+    func receipts(of app: AppID, _ name: UserID) {
         self.app(app)
         let key: [ColumnValue] = [.app(app), .user(name)]
-        record(ReceiptDueRecord.self, key, lock: .wait)
+        ask(ReceiptDueRecord.self, key, lock: .wait)
         // Both are looked at again at the end, when the authors are locked, too.
         let pending = records(
             ReceiptRecord.self,
@@ -208,8 +210,8 @@ extension ReadHints {
     /// The users who are told of the receipt.
     private func authors(_ receipt: ReceiptRecord) {
         let place: [ColumnValue] = [.app(receipt.app), .identifier(receipt.conversation)]
-        record(UserRecord.self, [.app(receipt.app), .user(receipt.user)], lock: .wait)
-        record(ReceiptRecord.self, place + [.user(receipt.user)], isFresh: true)
+        ask(UserRecord.self, [.app(receipt.app), .user(receipt.user)], lock: .wait)
+        ask(ReceiptRecord.self, place + [.user(receipt.user)], isFresh: true)
         let reader = record(ParticipantRecord.self, place + [.user(receipt.user)])
         let told = min(receipt.announcedDelivered, receipt.announcedRead)
         let messages = records(
@@ -220,13 +222,13 @@ extension ReadHints {
                 through: [.unsigned(max(receipt.delivered, receipt.read))],
                 limit: limits.receiptStep))
         for author in Set(messages.map { UserID($0.sender) }) where author.isValid {
-            record(ParticipantRecord.self, place + [.user(author)])
-            record(UserRecord.self, [.app(receipt.app), .user(author)], lock: .wait)
+            ask(ParticipantRecord.self, place + [.user(author)])
+            ask(UserRecord.self, [.app(receipt.app), .user(author)], lock: .wait)
             let prefix: [ColumnValue] = [
                 .app(receipt.app), .user(author), .unsigned(EntryKind.receipt.rawValue),
                 .identifier(receipt.conversation), .blob(Array(receipt.user.name.utf8)),
             ]
-            records(EntryRecord.self, Scan(index: "entry_by_object", prefix: prefix, limit: 1))
+            ask(EntryRecord.self, Scan(index: "entry_by_object", prefix: prefix, limit: 1))
         }
     }
 }

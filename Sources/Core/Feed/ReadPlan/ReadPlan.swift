@@ -12,11 +12,26 @@ struct ReadPlan: Sendable {
     /// Asked at most so often: of the request, of the participants found, of their devices. A turn
     /// in the background first looks for what is due, and what it finds leads further.
     let rounds: Int
-    let hint: @Sendable (StoreRequest, ReadHints) -> Void
+    /// Gives what the hint leads to, as far as that is known: it is asked for by itself.
+    let hint: @Sendable (Expected, ReadHints) -> [Expected]
 
-    static let expected = ReadPlan(rounds: 6) { request, hints in hints.expect(request) }
+    static let expected = ReadPlan(rounds: 6) { expected, hints in
+        switch expected {
+        case .request(let request): return hints.expect(request)
+        case .receipts(let app, let user):
+            hints.receipts(of: app, user)
+            return []
+        }
+    }
     /// Every request finds out for itself.
-    static let none = ReadPlan(rounds: 0) { _, _ in }
+    static let none = ReadPlan(rounds: 0) { _, _ in [] }
+
+    /// What is asked for round after round until all of it is known.
+    enum Expected {
+        case request(StoreRequest)
+        /// The part of the coalescer's turn that is this user's.
+        case receipts(AppID, UserID)
+    }
 }
 
 /// Asks for rows in the way rules do; but what is not known yet is noted and passed over.
@@ -31,24 +46,34 @@ struct ReadHints {
         self.limits = limits
     }
 
-    @discardableResult
     func record<R: Record>(
-        _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none, isFresh: Bool = false
+        _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
     ) -> R? {
-        fetched.hint(R.table, key: key, lock: lock, isFresh: isFresh)
-            .flatMap { try? R(row: $0) }
+        fetched.hint(R.table, key: key, lock: lock).flatMap { try? R(row: $0) }
     }
 
-    @discardableResult
     func records<R: Record>(_ type: R.Type, _ scan: Scan, isFresh: Bool = false) -> [R] {
         fetched.hint(R.table, scan, isFresh: isFresh).compactMap { try? R(row: $0) }
     }
 
-    @discardableResult
-    func rows(_ table: Table, _ scan: Scan) -> [[ColumnValue]] { fetched.hint(table, scan) }
+    /// Of a row that only the rule looks at.
+    func ask<R: Record>(
+        _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none, isFresh: Bool = false
+    ) {
+        _ = fetched.hint(R.table, key: key, lock: lock, isFresh: isFresh)
+    }
+
+    /// Of rows that only the rule looks at.
+    func ask<R: Record>(_ type: R.Type, _ scan: Scan, isFresh: Bool = false) {
+        ask(R.table, scan, isFresh: isFresh)
+    }
+
+    func ask(_ table: Table, _ scan: Scan, isFresh: Bool = false) {
+        _ = fetched.hint(table, scan, isFresh: isFresh)
+    }
 
     /// Requests of other kinds find out for themselves.
-    func expect(_ request: StoreRequest) {
+    func expect(_ request: StoreRequest) -> [ReadPlan.Expected] {
         switch request {
         case .change(let app, let change, let idempotency):
             once(app, idempotency)
@@ -62,12 +87,13 @@ struct ReadHints {
         case .endSession(let request): session(request.session)
         case .changeAppState(let request): session(request.session)
         case .continueFanOut: fanOutTurn()
-        case .coalesceReceipts(let users): receiptTurn(users: users)
+        case .coalesceReceipts(let users): return receiptTurn(users: users)
         case .abandonSession, .reauthenticate, .administer, .webhooks, .schedules, .campaigns,
             .continueDeletions, .enforceRetention, .start, .restore, .claimPushes, .finishPush,
             .keepProviderToken, .keepTicketKeys, .sweepWakes, .keepAlive, .rested, .beat, .order:
             break
         }
+        return []
     }
 
     func expect(_ change: Change, in app: AppID) {
