@@ -232,96 +232,12 @@ extension Work {
         try keep(rest, of: batch)
         return max(1, users.count - rest.count)
     }
-
-    // MARK: reading
-
-    /// MSG-52: on all own devices, once. One that never came to this user is passed over.
-    func readAnnouncement(
-        _ id: MessageID, _ feed: inout OpenFeed
-    ) throws(RuleFailure) {
-        let (app, user) = (feed.user.app, feed.user.user)
-        guard let announcement = try record(AnnouncementRecord.self, [.app(app), .identifier(id)]),
-            let entry = try waking({ () throws(StoreError) in
-                try self.transaction.announcementEntry(app, user, id)
-            }), entry.version == 1
-        else { return }
-        try append(.announcement(announcement, isRead: true), to: &feed)
-        effects.note(
-            try waking { () throws(StoreError) in
-                try WakeRules.announcementRead(app, user, id, in: self.transaction, now: self.now)
-            })
-    }
-}
-
-extension FeedObject {
-    /// The entry itself says whether its user has read it: by its version.
-    static func announcement(_ record: AnnouncementRecord, isRead: Bool) -> FeedObject {
-        var object = FeedObject(
-            kind: .announcement, conversation: .none, object: record.announcement.bytes,
-            version: isRead ? 2 : 1)
-        if !isRead { object.shown = .announcement(record) }
-        return object
-    }
 }
 
 extension AnnouncementRecord {
-    /// Whether it has something an alert could show.
-    var hasPushText: Bool {
-        !(pushTitle.isEmpty && pushBody.isEmpty)
-            || PushOptions(encoded: pushOptions)?.hasKeyText ?? false
-    }
-
-    var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
-    var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
-
     var attention: Attention {
         if urgency == .passive { return .useful }
         return hasPushText ? Attention(timing, urgency, publishedAt: sentAt) : .none
-    }
-}
-
-extension StoreSnapshot {
-    /// The entry of an announcement in a user's feed; `nil`: it never came to him.
-    func announcementEntry(
-        _ app: AppID, _ user: UserID, _ announcement: MessageID
-    ) throws(StoreError) -> EntryRecord? {
-        try records(
-            EntryRecord.self,
-            Scan(
-                index: "entry_by_object",
-                prefix: [
-                    .app(app), .user(user), .unsigned(EntryKind.announcement.rawValue),
-                    .identifier(ConversationID.none), .blob(announcement.bytes),
-                ],
-                limit: 1)
-        ).first
-    }
-}
-
-extension PageReader {
-    /// - Parameters:
-    ///   - version: of the entry in the feed it is for: it says whether it was read.
-    ///   - language: of the device that gets it by its feed.
-    func entry(
-        of record: AnnouncementRecord, version: UInt64, in language: DeviceLanguage? = nil
-    ) throws(StoreError) -> SizedEntry {
-        var state: AnnouncementState
-        do throws(WireError) {
-            state = try AnnouncementState(encoded: record.parts)
-        } catch {
-            throw .corrupt("announcement: parts: \(error)")
-        }
-        state.sentMs = record.sentAt.milliseconds
-        let push = try PushState(
-            title: record.pushTitle, body: record.pushBody, options: record.pushOptions,
-            in: language)
-        state.push = push.text
-        state.hints = push.hints
-        state.read = version > 1
-        return SizedEntry(
-            Entry(
-                object: record.announcement.bytes, version: version, body: .announcement(state)),
-            bytes: record.parts.count + push.bytes)
     }
 }
 

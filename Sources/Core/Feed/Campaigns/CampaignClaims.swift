@@ -86,7 +86,7 @@ struct CampaignClaims {
 
     /// Of so many streams, those kept for campaigns whatever the devices are owed.
     func reserve(of streams: Int) -> Int {
-        campaigns.isEmpty ? 0 : min(PushQueues.reserve, streams / 8)
+        campaigns.isEmpty ? 0 : min(ClaimPushes.reserve, streams / 8)
     }
 
     var depth: PushQueueDepth? {
@@ -221,7 +221,7 @@ struct CampaignClaims {
     private mutating func setBack(_ queue: [ColumnValue]) throws(StoreError) {
         let rows = try transaction.records(
             CampaignPushRecord.self,
-            Scan(index: "campaign_push_queued", prefix: queue, limit: WakeRules.claimMax))
+            Scan(index: "campaign_push_queued", prefix: queue, limit: ClaimPushes.rowsMax))
         try transaction.savepoint { () throws(StoreError) in
             for found in rows.sorted(by: { $0.precedes($1) }) {
                 try transaction.lockUser(found.app, found.user)

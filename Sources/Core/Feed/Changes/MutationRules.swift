@@ -208,11 +208,6 @@ extension Code {
     var isTemporary: Bool { (1000..<2000).contains(rawValue) }
 }
 
-extension SessionKey {
-    /// The key of the session's device.
-    var deviceKey: [ColumnValue] { [.app(app), .user(user), .identifier(device)] }
-}
-
 extension Mutation.Operation {
     fileprivate var endsSession: Bool {
         if case .forgetDevice = self { true } else { false }

@@ -58,9 +58,4 @@ extension Work {
         guard holder?.conversation == conversation.conversation else { return }
         try delete(DistinctRecord.self, key)
     }
-
-    /// The conversation an id stands for: itself, unless it was merged into another.
-    func target(_ app: AppID, _ id: ConversationID) throws(RuleFailure) -> ConversationID {
-        try record(AliasRecord.self, [.app(app), .identifier(id)])?.conversation ?? id
-    }
 }

@@ -23,14 +23,6 @@ extension Work {
         return metadata
     }
 
-    /// As stored, or empty with version 0.
-    func metadata(of conversation: ConversationRecord) throws(RuleFailure) -> MetadataRecord {
-        try record(
-            MetadataRecord.self,
-            [.app(conversation.app), .identifier(conversation.conversation)])
-            ?? MetadataRecord(app: conversation.app, conversation: conversation.conversation)
-    }
-
     /// Carries the changes out in order, all or none. A value and values below it cannot both be:
     /// the newer wins.
     func change(

@@ -91,4 +91,16 @@ extension Work {
                 SessionRecord.self, Array(session.row.prefix(SessionRecord.table.keyCount)))
         }
     }
+
+    /// The row goes as that of any connection that ended: who is behind is owed a wake, which
+    /// waits.
+    func suspend(_ session: SessionRecord) throws(RuleFailure) {
+        var session = session
+        if session.expectedUntil == nil {
+            effects.ended.append(EndedSession(session: SessionKey(session), code: .suspended))
+        }
+        session.expectedUntil = min(session.expectedUntil ?? now, now)
+        try put(session)
+        effects.background.insert(.sessions)
+    }
 }

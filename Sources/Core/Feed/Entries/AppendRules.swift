@@ -33,11 +33,6 @@ extension UserRecord {
     func receiptable(_ applied: UInt64) -> UInt64 { min(applied, receiptHead) }
 }
 
-extension ConversationID {
-    /// Of an entry that belongs to no conversation; nobody may choose it (MSG-1).
-    static var none: ConversationID { ConversationID(high: 0, low: 0) }
-}
-
 /// What a feed is told of: one object, of which it holds at most one entry.
 struct FeedObject {
     var kind: EntryKind
@@ -161,6 +156,15 @@ struct FeedObject {
             kind: .readMark, conversation: record.conversation, object: [],
             version: record.version)
         object.shown = .readMark(record)
+        return object
+    }
+
+    /// The entry itself says whether its user has read it: by its version.
+    static func announcement(_ record: AnnouncementRecord, isRead: Bool) -> FeedObject {
+        var object = FeedObject(
+            kind: .announcement, conversation: .none, object: record.announcement.bytes,
+            version: isRead ? 2 : 1)
+        if !isRead { object.shown = .announcement(record) }
         return object
     }
 }

@@ -87,17 +87,7 @@ extension Work {
     }
 }
 
-/// What tells a state from every other of the same request.
-struct TailIdentity: Equatable {
-    private var app: AppID
-    /// Whose own it is; `nil`: all see the same.
-    private var user: UserID?
-    private var kind: EntryKind
-    private var conversation: ConversationID
-    private var object: [UInt8]
-    private var version: UInt64
-    private var position: UInt64
-
+extension TailIdentity {
     fileprivate init(_ object: FeedObject, _ user: UserRecord) {
         app = user.app
         if case .readMark = object.shown { self.user = user.user }

@@ -1,22 +1,6 @@
 import Model
 import Wire
 
-extension ParticipantRecord {
-    /// Whether the user took part before: then feeds have entries of that time.
-    var isBack: Bool { conversationVersion > 1 }
-
-    /// Whether the user took part when the conversation's change of this revision was made; the
-    /// own removal is the last change a user gets.
-    func receives(_ revision: UInt64) -> Bool {
-        joinedRevision < revision && (leftRevision.map { $0 >= revision } ?? true)
-    }
-}
-
-extension ConversationRecord {
-    /// Whether the change of this revision is one of a large conversation (MSG-38).
-    func isLarge(at revision: UInt64) -> Bool { largeRevision.map { $0 <= revision } ?? false }
-}
-
 // How a change comes into the feeds: what a fan-out job writes for each participant.
 extension Work {
     /// Goes on with the change after the last user served, users ascending, until it is in all
@@ -457,6 +441,19 @@ extension Work {
         effects.note(
             try waking { () throws(StoreError) in
                 try WakeRules.cleared(member, in: self.transaction, now: self.now)
+            })
+    }
+
+    /// The end of a membership has come into the feed: the icon counts none of the conversation.
+    private func endUnread(of member: ParticipantRecord) throws(RuleFailure) {
+        effects.note(
+            try waking { () throws(StoreError) in
+                guard try self.transaction.endUnread(of: member, now: self.now) else {
+                    return WakeEffects()
+                }
+                return try WakeRules.unreadFell(
+                    member.app, member.user, member.conversation, in: self.transaction,
+                    now: self.now)
             })
     }
 }

@@ -91,13 +91,3 @@ extension Work {
         [.app(app), .user(user), .user(other)]
     }
 }
-
-extension SettingsRecord {
-    func isMuted(now: Timestamp) -> Bool { now < quietUntil }
-
-    /// When the conversation is muted no more; 1970: it is not.
-    var quietUntil: Timestamp {
-        Timestamp(
-            milliseconds: isMuted ? mutedUntil?.milliseconds ?? .max >> 1 : 0)
-    }
-}

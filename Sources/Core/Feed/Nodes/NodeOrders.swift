@@ -1,11 +1,6 @@
 public import Model
 
-/// Since when a node is to have no devices, and who said so. Its row says only that it is so: the
-/// order stands in the audit log, as long as that keeps it.
-public struct DrainOrder: Equatable, Sendable {
-    public var at: Timestamp
-    public var actor: String
-
+extension DrainOrder {
     /// Changes looked through for orders, from the newest on.
     private static let changesMax = 1_000
 

@@ -1,13 +1,6 @@
 import Model
 import Wire
 
-extension MetaRecord {
-    /// Followed by the name of an app whose rows are on their way out.
-    static let removedPrefix = "removed_app/"
-    /// Above every name with that prefix, and below all others: `0` follows `/`.
-    static let removedEnd = "removed_app0"
-}
-
 extension Work {
     func administer(_ request: Administration) throws(RuleFailure) -> StoreAnswer {
         switch request {

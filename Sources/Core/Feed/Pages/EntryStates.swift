@@ -1,20 +1,6 @@
 import Model
 import Wire
 
-/// An entry and a bound on its encoded size in bytes, tag and length in its page included.
-struct SizedEntry {
-    var entry: Entry
-    var bytes: Int
-
-    /// Tags, lengths and numbers: 7 varints of at most 11 bytes each, and two ids.
-    private static let fixedBytes = 128
-
-    init(_ entry: Entry, bytes: Int) {
-        self.entry = entry
-        self.bytes = Self.fixedBytes + bytes
-    }
-}
-
 // What a row looks like to a client, in a page of the feed, of history and of a snapshot alike.
 // `seq` is for the feed to fill in.
 extension PageReader {
@@ -136,18 +122,29 @@ extension PageReader {
     }
 }
 
-extension Entry {
-    /// What it adds to the repeated fields of its frame, itself included.
-    var elements: Int {
-        switch body {
-        case .message(let message): 1 + message.partCount + (message.hints?.elements ?? 0)
-        case .readMark(let mark): 1 + mark.ranges.count
-        case .announcement(let announcement):
-            1 + announcement.parts.count + (announcement.hints?.elements ?? 0)
-        case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }
-        case .conversationState, .participant, .receipt, .tombstone, .conversationSettings,
-            .block, nil:
-            1
+extension PageReader {
+    /// - Parameters:
+    ///   - version: of the entry in the feed it is for: it says whether it was read.
+    ///   - language: of the device that gets it by its feed.
+    func entry(
+        of record: AnnouncementRecord, version: UInt64, in language: DeviceLanguage? = nil
+    ) throws(StoreError) -> SizedEntry {
+        var state: AnnouncementState
+        do throws(WireError) {
+            state = try AnnouncementState(encoded: record.parts)
+        } catch {
+            throw .corrupt("announcement: parts: \(error)")
         }
+        state.sentMs = record.sentAt.milliseconds
+        let push = try PushState(
+            title: record.pushTitle, body: record.pushBody, options: record.pushOptions,
+            in: language)
+        state.push = push.text
+        state.hints = push.hints
+        state.read = version > 1
+        return SizedEntry(
+            Entry(
+                object: record.announcement.bytes, version: version, body: .announcement(state)),
+            bytes: record.parts.count + push.bytes)
     }
 }

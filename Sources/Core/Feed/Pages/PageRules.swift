@@ -31,9 +31,6 @@ struct PageReader {
     /// Messages read at first, where few may be asked for; each further time twice as many, up to
     /// a chunk.
     static let firstChunk = 8
-    /// Elements a page may hold at all levels, so that its frame, with the results of a SYNC
-    /// beside it, is one that every client takes (FRM-15).
-    static let elementsMax = FrameLimits.afterWelcome.elements - RuleLimits().mutationsPerRequest
 
     /// Entries after the cursor, each with its object's present state: as both come from one
     /// snapshot, an entry never shows less than its version.
@@ -79,7 +76,7 @@ struct PageReader {
                 if !entry.alerted { entry.alerted = try wasAlerted(row, alerted) }
                 bytes += sized.bytes
                 elements += entry.elements
-                if bytes > query.bytes || elements > Self.elementsMax,
+                if bytes > query.bytes || elements > Page.elementsMax,
                     let last = page.entries.last
                 {
                     page.to = last.seq

@@ -1,11 +1,6 @@
 import Model
 import Wire
 
-extension ParticipantRecord {
-    /// The conversation's at the last change of the membership.
-    var changedRevision: UInt64 { leftRevision ?? joinedRevision }
-}
-
 /// What of a conversation a user may be shown: an entry shows its object's present state, and
 /// who left, or came back, may not see what others changed meanwhile (promise P6, MSG-31).
 struct Reach {

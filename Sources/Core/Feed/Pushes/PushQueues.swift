@@ -19,8 +19,6 @@ struct PushQueues {
     static let queuesMax = 4_096
     /// How long the others wait for it.
     private static let restDelay: Milliseconds = 100
-    /// Of each class that has something due, whatever the better ones want.
-    static let reserve = 8
 
     private let request: ClaimPushes
     private let transaction: any StoreTransaction
@@ -84,14 +82,15 @@ struct PushQueues {
         let lanes = ([urgent] + plain).filter { !$0.isEmpty }
         var cut: [Queue] = []
         for (index, queues) in lanes.enumerated() {
-            let kept = Self.reserve * (lanes.count - index - 1)
+            let kept = ClaimPushes.reserve * (lanes.count - index - 1)
             let overdue = Self.part(meter.left, of: lanes.count - index)
             let metered = meter.count
             // The first to be served is another one each time.
             let start = Int(truncatingIfNeeded: (request.ids.first?.low ?? 0) >> 1) % queues.count
             for offset in queues.indices {
                 var queue = queues[(start + offset) % queues.count]
-                let share = max(most - rows.count - kept, min(Self.reserve, most - rows.count))
+                let left = most - rows.count
+                let share = max(left - kept, min(ClaimPushes.reserve, left))
                 rows += try take(
                     from: &queue, share: Self.part(share, of: queues.count - offset),
                     overdue: Self.part(

@@ -6,8 +6,6 @@ extension WakeRules {
     /// Pushes that have waited for us, not for their moment: so many leave in a second after an
     /// outage of ours.
     static let overduePerSecond: UInt64 = 200
-    /// Devices looked at in one claim: what they mostly cost is within a turn.
-    static let claimMax = 64
     /// Devices between which a claim looks whether its turn is spent.
     private static let claimedAtOnce = 8
     /// How long a device waits whose credential is missing, or whose user or app is suspended.
@@ -20,7 +18,7 @@ extension WakeRules {
     ) throws(StoreError) -> (ClaimedPushes, WakeEffects) {
         var effects = try noticeGap(in: transaction, now: now)
         var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
-        let streams = min(request.streams, request.ids.count, claimMax)
+        let streams = min(request.streams, request.ids.count, ClaimPushes.rowsMax)
         guard streams > 0 else { return (claimed, effects) }
         var campaigns = try CampaignClaims(request, in: transaction, now: now)
         var queues = PushQueues(request, in: transaction, now: now)

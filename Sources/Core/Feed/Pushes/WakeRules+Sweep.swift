@@ -10,7 +10,6 @@ extension WakeRules {
     static let aliveName = MetaRecord.aliveName
     static let gapName = "wake_gap"
     static let aliveInterval: Milliseconds = 2_000
-    static let gapTolerance: Milliseconds = 5_000
     /// Waiting wakes made due again in one step.
     static let gapStep = 500
     /// The number of these devices looked at before it is asked what is left of the turn.

@@ -87,4 +87,21 @@ extension Work {
             try raiseReceipt(of: participant, in: conversation) { $0.read = read }
         }
     }
+
+    /// MSG-52: on all own devices, once. One that never came to this user is passed over.
+    func readAnnouncement(
+        _ id: MessageID, _ feed: inout OpenFeed
+    ) throws(RuleFailure) {
+        let (app, user) = (feed.user.app, feed.user.user)
+        guard let announcement = try record(AnnouncementRecord.self, [.app(app), .identifier(id)]),
+            let entry = try waking({ () throws(StoreError) in
+                try self.transaction.announcementEntry(app, user, id)
+            }), entry.version == 1
+        else { return }
+        try append(.announcement(announcement, isRead: true), to: &feed)
+        effects.note(
+            try waking { () throws(StoreError) in
+                try WakeRules.announcementRead(app, user, id, in: self.transaction, now: self.now)
+            })
+    }
 }

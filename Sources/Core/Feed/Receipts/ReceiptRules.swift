@@ -1,11 +1,6 @@
 import Model
 import Wire
 
-extension ReceiptRecord {
-    /// Rises with every telling: each raises one of the two.
-    var version: UInt64 { announcedDelivered + announcedRead }
-}
-
 extension Work {
     /// Changes how far a participant got. The authors are told by the coalescer, unless the
     /// conversation has more participants than the app wants receipts for.

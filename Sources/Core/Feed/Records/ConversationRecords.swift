@@ -256,3 +256,27 @@ extension FanOutRecord {
         turnAt = c.value("turn_at", row?.turnAt)
     }
 }
+
+extension ConversationID {
+    /// Of an entry that belongs to no conversation; nobody may choose it (MSG-1).
+    static var none: ConversationID { ConversationID(high: 0, low: 0) }
+}
+
+extension ParticipantRecord {
+    /// The conversation's at the last change of the membership.
+    var changedRevision: UInt64 { leftRevision ?? joinedRevision }
+
+    /// Whether the user took part before: then feeds have entries of that time.
+    var isBack: Bool { conversationVersion > 1 }
+
+    /// Whether the user took part when the conversation's change of this revision was made; the
+    /// own removal is the last change a user gets.
+    func receives(_ revision: UInt64) -> Bool {
+        joinedRevision < revision && (leftRevision.map { $0 >= revision } ?? true)
+    }
+}
+
+extension ConversationRecord {
+    /// Whether the change of this revision is one of a large conversation (MSG-38).
+    func isLarge(at revision: UInt64) -> Bool { largeRevision.map { $0 <= revision } ?? false }
+}

@@ -109,3 +109,13 @@ extension BlockRecord {
         version = c.value("version", row?.version)
     }
 }
+
+extension SettingsRecord {
+    func isMuted(now: Timestamp) -> Bool { now < quietUntil }
+
+    /// When the conversation is muted no more; 1970: it is not.
+    var quietUntil: Timestamp {
+        Timestamp(
+            milliseconds: isMuted ? mutedUntil?.milliseconds ?? .max >> 1 : 0)
+    }
+}

@@ -287,3 +287,8 @@ extension PurgeRecord {
         cursor = c.value("cursor", row?.cursor)
     }
 }
+
+extension ReceiptRecord {
+    /// Rises with every telling: each raises one of the two.
+    var version: UInt64 { announcedDelivered + announcedRead }
+}

@@ -139,3 +139,25 @@ extension ScheduleRecord {
         pending = c.value("pending", row?.pending)
     }
 }
+
+extension ScheduledRecord {
+    /// What the answer to the request is made of again, however it stands by then.
+    var answerBytes: [UInt8] {
+        let times = Identifier<Never>(high: sendAt.milliseconds, low: createdAt.milliseconds)
+        return message.bytes + conversation.bytes + times.bytes
+            + Identifier<Never>(high: 0, low: recipients).bytes + Array((sender?.name ?? "").utf8)
+    }
+
+    init?(answerBytes bytes: [UInt8], app: AppID) {
+        guard bytes.count >= 64, let id = MessageID(bytes[..<16]),
+            let conversation = ConversationID(bytes[16..<32]),
+            let times = Identifier<Never>(bytes[32..<48]),
+            let count = Identifier<Never>(bytes[48..<64])
+        else { return nil }
+        let sender = String(decoding: bytes[64...], as: UTF8.self)
+        self.init(
+            app: app, message: id, sendAt: Timestamp(milliseconds: times.high),
+            createdAt: Timestamp(milliseconds: times.low), conversation: conversation,
+            sender: sender.isEmpty ? nil : UserID(sender), recipients: count.low)
+    }
+}

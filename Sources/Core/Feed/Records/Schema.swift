@@ -120,3 +120,24 @@ extension MetaRecord {
         bytes = c.value("bytes", row?.bytes)
     }
 }
+
+extension UInt64 {
+    /// An epoch half is stored as a signed number: its top bit is never set.
+    static let halfMask: UInt64 = .max >> 1
+}
+
+extension MetaRecord {
+    /// Under this name `number` is the store's half of every epoch.
+    static let epochName = "epoch"
+
+    /// With an app's name: `number` is the time at which its last reset has its turn.
+    static let resetsPrefix = "resets/"
+
+    /// With an app's name: `number` is the last that one of its batches of announcements had.
+    static let batchesPrefix = "announcement_batches/"
+
+    /// Followed by the name of an app whose rows are on their way out.
+    static let removedPrefix = "removed_app/"
+    /// Above every name with that prefix, and below all others: `0` follows `/`.
+    static let removedEnd = "removed_app0"
+}

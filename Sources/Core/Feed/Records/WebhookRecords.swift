@@ -147,23 +147,6 @@ public struct WebhookEventRecord: Record, Equatable {
     public var feedback: UInt64 = 0
     public var expiresAt: Timestamp
 
-    init(_ event: WebhookEvent, number: UInt64, app: AppID, at: Timestamp, expiresAt: Timestamp) {
-        self.app = app
-        self.number = number
-        self.at = at
-        self.expiresAt = expiresAt
-        kind = event.kind
-        conversation = event.conversation
-        message = event.message
-        position = event.position
-        version = event.version
-        user = event.user
-        joined = event.joined
-        left = event.left
-        device = event.device
-        feedback = event.feedback
-    }
-
     /// Names hold no control character.
     private static func text(_ names: [String]) -> String { names.joined(separator: "\n") }
 
@@ -194,51 +177,5 @@ extension WebhookEventRecord {
         device = c.value("device", row?.device)
         feedback = c.value("feedback", row?.feedback)
         expiresAt = c.value("expires_at", row?.expiresAt)
-    }
-}
-
-/// What happened, before it has a number.
-struct WebhookEvent {
-    var kind: WebhookEventKind
-    var conversation: ConversationID?
-    var message: MessageID?
-    var position: UInt64 = 0
-    var version: UInt64 = 0
-    var user = ""
-    var joined: [String] = []
-    var left: [String] = []
-    var device: DeviceID?
-    var feedback: UInt64 = 0
-
-    init(_ kind: WebhookEventKind, _ conversation: ConversationID, by user: String = "") {
-        self.kind = kind
-        self.conversation = conversation
-        self.user = user
-    }
-
-    init(_ kind: WebhookEventKind, _ message: MessageRecord, by user: String) {
-        self.kind = kind
-        conversation = message.conversation
-        self.message = message.message
-        position = message.position
-        version = message.version
-        self.user = user
-    }
-
-    init(_ dropped: TokenFeedbackRecord) {
-        kind = .tokenDropped
-        user = dropped.user.name
-        device = dropped.device
-        feedback = dropped.number
-    }
-}
-
-extension Actor {
-    /// A user's name; empty: the backend.
-    var name: String {
-        switch self {
-        case .backend: ""
-        case .user(let user): user.name
-        }
     }
 }

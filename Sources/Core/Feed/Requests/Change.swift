@@ -76,3 +76,21 @@ extension StoreRequest {
         app: AppID, _ user: UserID, idempotency: Idempotency?
     ) -> Self { .change(app: app, .deleteUser(user), idempotency: idempotency) }
 }
+
+/// Who asks for a change of a conversation.
+enum Actor: Equatable {
+    /// The app's backend: reaches every object of its app.
+    case backend
+    /// A user: reaches the conversations he takes part in.
+    case user(UserID)
+}
+
+extension Actor {
+    /// A user's name; empty: the backend.
+    var name: String {
+        switch self {
+        case .backend: ""
+        case .user(let user): user.name
+        }
+    }
+}

@@ -1,4 +1,5 @@
-import Model
+public import Model
+public import Wake
 
 /// What others must be told of what was written. The rules of a request note it, a step that is
 /// undone takes back what it noted, and the writer joins what the requests of one commit did and
@@ -52,4 +53,57 @@ public struct Effects: Equatable, Sendable {
     }
 
     mutating func note(_ change: FeedChange) { changes.note(change) }
+}
+
+/// What a rule about wakes did that others count or act on.
+public struct WakeEffects: Equatable, Sendable {
+    /// A push has become due: the gateway should claim.
+    public var isDue = false
+    public var demotions = 0
+    public var recoveries = 0
+    /// Alerts whose time has come.
+    public var released = 0
+    /// What came of silent pushes.
+    public var outcomes: [WakeOutcome] = []
+    public var latencies: [WakeLatency] = []
+    /// Tokens that were dropped: the app's webhooks are to be told in the same transaction.
+    public var dropped: [TokenFeedbackRecord] = []
+    /// What came of pushes of campaigns.
+    public var campaigns: [CampaignEvent] = []
+    /// Campaigns that stopped themselves.
+    public var campaignsStopped = 0
+
+    public init() {}
+
+    public static func += (effects: inout WakeEffects, more: WakeEffects) {
+        effects.isDue = effects.isDue || more.isDue
+        effects.demotions += more.demotions
+        effects.recoveries += more.recoveries
+        effects.released += more.released
+        effects.outcomes += more.outcomes
+        effects.latencies += more.latencies
+        effects.dropped += more.dropped
+        effects.campaigns += more.campaigns
+        effects.campaignsStopped += more.campaignsStopped
+    }
+}
+
+/// How long a step of a silent push took, from its last attempt on.
+public struct WakeLatency: Equatable, Sendable {
+    public enum Stage: String, Sendable, CaseIterable {
+        /// APNs took it.
+        case accepted
+        /// The app said HELLO.
+        case connected
+        /// The app has what the push was for.
+        case synced
+    }
+
+    public var stage: Stage
+    public var duration: Milliseconds
+
+    public init(_ stage: Stage, _ duration: Milliseconds) {
+        self.stage = stage
+        self.duration = duration
+    }
 }

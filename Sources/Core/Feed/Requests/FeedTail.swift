@@ -83,7 +83,7 @@ public struct FeedTail: Equatable, Sendable {
             elements += entry.state.elements
         }
         // A page gives one entry in any case.
-        guard entries.count == 1 || size <= bytes && elements <= PageReader.elementsMax,
+        guard entries.count == 1 || size <= bytes && elements <= Page.elementsMax,
             let moved = time.moved(to: at, by: change),
             let count = change.applied(to: unread)
         else { return nil }

@@ -61,6 +61,10 @@ public struct Page: Equatable, Sendable {
         self.unread = unread
         self.standing = standing
     }
+
+    /// Elements a page may hold at all levels, so that its frame, with the results of a SYNC
+    /// beside it, is one that every client takes (FRM-15).
+    static let elementsMax = FrameLimits.afterWelcome.elements - RuleLimits().mutationsPerRequest
 }
 
 /// What the store says of a session whose connection believes that it is open: one that ended, or
@@ -85,5 +89,35 @@ public enum SessionStanding: Equatable, Sendable {
         guard let row else { return .ended(hasToken ? .goingAway : .revoked) }
         guard row.generation == session.generation else { return .ended(.superseded) }
         return hasToken ? .current : .challenged
+    }
+}
+
+/// An entry and a bound on its encoded size in bytes, tag and length in its page included.
+struct SizedEntry {
+    var entry: Entry
+    var bytes: Int
+
+    /// Tags, lengths and numbers: 7 varints of at most 11 bytes each, and two ids.
+    private static let fixedBytes = 128
+
+    init(_ entry: Entry, bytes: Int) {
+        self.entry = entry
+        self.bytes = Self.fixedBytes + bytes
+    }
+}
+
+extension Entry {
+    /// What it adds to the repeated fields of its frame, itself included.
+    var elements: Int {
+        switch body {
+        case .message(let message): 1 + message.partCount + (message.hints?.elements ?? 0)
+        case .readMark(let mark): 1 + mark.ranges.count
+        case .announcement(let announcement):
+            1 + announcement.parts.count + (announcement.hints?.elements ?? 0)
+        case .metadata(let metadata): 1 + metadata.values.reduce(0) { $0 + 1 + $1.path.count }
+        case .conversationState, .participant, .receipt, .tombstone, .conversationSettings,
+            .block, nil:
+            1
+        }
     }
 }

@@ -227,3 +227,11 @@ public struct PushQueueDepth: Equatable, Sendable {
         self.oldest = oldest
     }
 }
+
+extension ClaimPushes {
+    /// Devices looked at in one claim: what they mostly cost is within a turn.
+    static let rowsMax = 64
+
+    /// Of each class that has something due, whatever the better ones want.
+    static let reserve = 8
+}

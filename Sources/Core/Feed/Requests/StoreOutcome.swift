@@ -54,3 +54,23 @@ public struct UnreadableRow: Equatable, Sendable {
         self.detail = detail
     }
 }
+
+/// Rows that were read and written: what a request costs the only writer, in whatever engine.
+public struct RowCount: Equatable, Sendable {
+    /// Rows found; a read that finds none counts as one.
+    public var read: Int
+    /// Rows put or deleted.
+    public var written: Int
+
+    public init(read: Int = 0, written: Int = 0) {
+        self.read = read
+        self.written = written
+    }
+
+    public var total: Int { read + written }
+
+    public static func += (count: inout RowCount, more: RowCount) {
+        count.read += more.read
+        count.written += more.written
+    }
+}

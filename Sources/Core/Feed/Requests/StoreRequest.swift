@@ -575,3 +575,8 @@ public struct NodeStanding: Equatable, Sendable {
     /// It sends its devices away: not as long as nobody else would take them.
     public var leaves: Bool { drains && hasOthers }
 }
+
+extension SessionKey {
+    /// The key of the session's device.
+    var deviceKey: [ColumnValue] { [.app(app), .user(user), .identifier(device)] }
+}

@@ -168,3 +168,38 @@ public struct WebhookBacklog: Equatable, Sendable {
         self.deactivated = deactivated
     }
 }
+
+/// How deliveries are paced and given up. Durations in milliseconds.
+public struct WebhookPolicy: Equatable, Sendable {
+    /// The first wait after a failure; it doubles.
+    public var retryFirst: Milliseconds = 5_000
+    public var retryMax: Milliseconds = 3_600_000
+    /// The most a receiver's Retry-After can ask for.
+    public var retryAfterMax: Milliseconds = 21_600_000
+    /// A webhook that has failed for so long is deactivated.
+    public var deactivateAfter: Milliseconds = 3 * 86_400_000
+    /// But not before so many attempts in a row: nobody was asked while the server was down.
+    public var attemptsMin: UInt64 = 3
+    /// How long a batch belongs to who claimed it: longer than any attempt takes.
+    public var lease: Milliseconds = 90_000
+
+    public init() {}
+}
+
+/// What a receiver said to a batch.
+public enum DeliveryAnswer: Equatable, Sendable {
+    /// - Parameter retryAfter: as the receiver asked for it, if it did.
+    case answered(status: UInt64, retryAfter: Milliseconds?)
+    /// No answer; why, in words without anything of the peer's.
+    case failed(String)
+    /// It was not sent at all, and may be sent by the next who comes.
+    case notSent
+}
+
+/// What an answer came to.
+public enum DeliveryEffect: Equatable, Sendable {
+    case taken
+    case retried(at: Timestamp)
+    case deactivated(WebhookState, reason: String)
+    case returned
+}

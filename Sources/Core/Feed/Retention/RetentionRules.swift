@@ -100,17 +100,4 @@ extension Work {
         }
         return (0, true)
     }
-
-    /// The caller holds the locks that protect the rows.
-    func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
-        do throws(StoreError) {
-            let rows = try transaction.rows(table, scan)
-            for row in rows {
-                try transaction.delete(table, key: Array(row.prefix(table.keyCount)))
-            }
-            return rows.count
-        } catch {
-            throw .store(error)
-        }
-    }
 }

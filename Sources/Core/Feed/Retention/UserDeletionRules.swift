@@ -38,16 +38,6 @@ extension Work {
         return .done
     }
 
-    /// Refuses to bring a user back into anything while he is being deleted.
-    func refuseDeleting(_ users: [UserID], _ app: AppID) throws(RuleFailure) {
-        for user in users {
-            let known = try record(UserRecord.self, [.app(app), .user(user)])
-            guard known?.deletingSince == nil else {
-                throw .refused(.forbidden, "a user named is being deleted")
-            }
-        }
-    }
-
     /// Goes on with what is decided until about `rows` rows are written or deleted. A deletion
     /// that waits for others' work keeps none behind it from going on.
     func continueDeletions(rows: Int) throws(RuleFailure) -> StoreAnswer {

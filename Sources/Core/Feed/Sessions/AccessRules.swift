@@ -80,18 +80,6 @@ extension Work {
         effects.background.formUnion([.campaigns, .pushes])
     }
 
-    /// The row goes as that of any connection that ended: who is behind is owed a wake, which
-    /// waits.
-    func suspend(_ session: SessionRecord) throws(RuleFailure) {
-        var session = session
-        if session.expectedUntil == nil {
-            effects.ended.append(EndedSession(session: SessionKey(session), code: .suspended))
-        }
-        session.expectedUntil = min(session.expectedUntil ?? now, now)
-        try put(session)
-        effects.background.insert(.sessions)
-    }
-
     private func lockKnownUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UserRecord {
         guard try record(AppRecord.self, [.app(app)]) != nil,
             let row = try record(UserRecord.self, [.app(app), .user(user)], lock: .wait),

@@ -1,22 +1,6 @@
 import Model
 public import Wire
 
-extension UInt64 {
-    /// An epoch half is stored as a signed number: its top bit is never set.
-    static let halfMask: UInt64 = .max >> 1
-}
-
-extension MetaRecord {
-    /// Under this name `number` is the store's half of every epoch.
-    static let epochName = "epoch"
-
-    /// With an app's name: `number` is the time at which its last reset has its turn.
-    static let resetsPrefix = "resets/"
-
-    /// With an app's name: `number` is the last that one of its batches of announcements had.
-    static let batchesPrefix = "announcement_batches/"
-}
-
 extension SyncedSession {
     init(epoch: Epoch, _ feed: OpenFeed, _ device: DeviceRecord) {
         self.init(

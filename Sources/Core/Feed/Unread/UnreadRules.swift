@@ -86,6 +86,18 @@ extension StoreSnapshot {
                 limit: Int(UnreadCount.most - known)))
         return UInt64(entries.count)
     }
+
+    /// What the user has read of a conversation.
+    func readPositions(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
+    ) throws(StoreError) -> PositionSet {
+        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
+        guard let mark = try record(ReadMarkRecord.self, key) else { return PositionSet() }
+        guard let set = PositionSet(through: mark.through, rangeBytes: mark.ranges) else {
+            throw .corrupt("read_mark: ranges are not pairs")
+        }
+        return set
+    }
 }
 
 extension StoreTransaction {
@@ -147,6 +159,22 @@ extension StoreTransaction {
         return after.shown(now: now) < before.shown(now: now)
     }
 
+    /// The end of a membership has come into the feed: nothing of the conversation is to be read.
+    ///
+    /// - Returns: whether the icon shows less now.
+    func endUnread(of member: ParticipantRecord, now: Timestamp) throws(StoreError) -> Bool {
+        let key: [ColumnValue] = [
+            .app(member.app), .identifier(member.conversation), .user(member.user),
+        ]
+        guard let before = try record(ParticipantRecord.self, key), before.unread > 0
+        else { return false }
+        var after = before
+        after.unread = 0
+        try put(after)
+        noteUnread(before, after)
+        return before.shown(now: now) > 0
+    }
+
     /// Lets the membership say what the user's settings and read mark say.
     ///
     /// - Returns: what is read.
@@ -160,12 +188,6 @@ extension StoreTransaction {
         member.readThrough = read.ranges.last?.last ?? read.through
         return read
     }
-}
-
-/// A membership before and after its number of unread messages was written.
-struct UnreadStep {
-    var before: ParticipantRecord
-    var after: ParticipantRecord
 }
 
 extension StoreTransaction {
@@ -202,27 +224,4 @@ extension Work {
 extension ParticipantRecord {
     /// What the icon shows of it.
     fileprivate func shown(now: Timestamp) -> UInt64 { mutedUntil <= now ? unread : 0 }
-}
-
-extension Work {
-    /// The end of a membership has come into the feed: nothing of the conversation is to be read.
-    func endUnread(of member: ParticipantRecord) throws(RuleFailure) {
-        effects.note(
-            try waking { () throws(StoreError) in
-                let key: [ColumnValue] = [
-                    .app(member.app), .identifier(member.conversation), .user(member.user),
-                ]
-                guard let before = try self.transaction.record(ParticipantRecord.self, key),
-                    before.unread > 0
-                else { return WakeEffects() }
-                var after = before
-                after.unread = 0
-                try self.transaction.put(after)
-                self.transaction.noteUnread(before, after)
-                guard before.shown(now: self.now) > 0 else { return WakeEffects() }
-                return try WakeRules.unreadFell(
-                    member.app, member.user, member.conversation, in: self.transaction,
-                    now: self.now)
-            })
-    }
 }

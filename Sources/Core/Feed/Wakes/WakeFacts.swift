@@ -116,17 +116,6 @@ extension StoreSnapshot {
         return try readPositions(app, user, conversation)
     }
 
-    func readPositions(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID
-    ) throws(StoreError) -> PositionSet {
-        let key: [ColumnValue] = [.app(app), .user(user), .identifier(conversation)]
-        guard let mark = try record(ReadMarkRecord.self, key) else { return PositionSet() }
-        guard let set = PositionSet(through: mark.through, rangeBytes: mark.ranges) else {
-            throw .corrupt("read_mark: ranges are not pairs")
-        }
-        return set
-    }
-
     /// The newest message up to a position, at its place in a user's feed; `nil`: it has none.
     func newest(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, through position: UInt64
@@ -167,28 +156,5 @@ extension EntryRecord {
         VisibleChange(
             seq: seq, conversation: conversation,
             message: MessageID(object) ?? MessageID(high: 0, low: 0))
-    }
-}
-
-extension MessageRecord {
-    /// Whether it has something an alert could show.
-    var hasPushText: Bool {
-        !(pushTitle.isEmpty && pushBody.isEmpty)
-            || PushOptions(encoded: pushOptions)?.hasKeyText ?? false
-    }
-
-    var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
-    var trace: TraceContext? { PushOptions.trace(of: pushOptions) }
-    var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
-
-    /// Whether an alert may show it: it has a push text and is not passive. A deleted one has none.
-    var hasAlert: Bool { hasPushText && urgency != .passive }
-
-    /// Whether it may alert the user: somebody else's. Until it is read it is unread (SYN-27).
-    func alerts(_ user: UserID) -> Bool { UserID(sender) != user && hasAlert }
-
-    /// Whether it is worth a silent push and no more: somebody else's, passive.
-    func isUseful(_ user: UserID) -> Bool {
-        UserID(sender) != user && urgency == .passive && deletedAt == nil
     }
 }

@@ -2,59 +2,6 @@ public import Model
 public import Wake
 public import Wire
 
-/// What a rule about wakes did that others count or act on.
-public struct WakeEffects: Equatable, Sendable {
-    /// A push has become due: the gateway should claim.
-    public var isDue = false
-    public var demotions = 0
-    public var recoveries = 0
-    /// Alerts whose time has come.
-    public var released = 0
-    /// What came of silent pushes.
-    public var outcomes: [WakeOutcome] = []
-    public var latencies: [WakeLatency] = []
-    /// Tokens that were dropped: the app's webhooks are to be told in the same transaction.
-    public var dropped: [TokenFeedbackRecord] = []
-    /// What came of pushes of campaigns.
-    public var campaigns: [CampaignEvent] = []
-    /// Campaigns that stopped themselves.
-    public var campaignsStopped = 0
-
-    public init() {}
-
-    public static func += (effects: inout WakeEffects, more: WakeEffects) {
-        effects.isDue = effects.isDue || more.isDue
-        effects.demotions += more.demotions
-        effects.recoveries += more.recoveries
-        effects.released += more.released
-        effects.outcomes += more.outcomes
-        effects.latencies += more.latencies
-        effects.dropped += more.dropped
-        effects.campaigns += more.campaigns
-        effects.campaignsStopped += more.campaignsStopped
-    }
-}
-
-/// How long a step of a silent push took, from its last attempt on.
-public struct WakeLatency: Equatable, Sendable {
-    public enum Stage: String, Sendable, CaseIterable {
-        /// APNs took it.
-        case accepted
-        /// The app said HELLO.
-        case connected
-        /// The app has what the push was for.
-        case synced
-    }
-
-    public var stage: Stage
-    public var duration: Milliseconds
-
-    public init(_ stage: Stage, _ duration: Milliseconds) {
-        self.stage = stage
-        self.duration = duration
-    }
-}
-
 /// What happens to wakes, alerts and badges when something else happens. Each runs inside the
 /// transaction of the change itself: a device that is behind is found again from rows alone.
 ///
@@ -65,6 +12,8 @@ public enum WakeRules {
     private static let fallsTogether: UInt64 = 64
     /// Devices of one user read at a time.
     static let devicesMax = 128
+    /// So much is neither an outage nor a clock that was set.
+    static let gapTolerance: Milliseconds = 5_000
 
     /// An entry was appended to a user's feed. Only a visible one matters: every device without
     /// a session that counts is owed a wake, or an alert if it is unreachable.

@@ -1,148 +1,6 @@
 import Model
 import Wire
 
-// The outbox: what happened, numbered, in the transaction in which it happens.
-extension Work {
-    /// The event is written down at the end of the step.
-    func note(_ event: WebhookEvent, _ app: AppID) { events.append((event, app)) }
-
-    /// Writes the step's events down. An app's outbox is one row for all that happens in it: it is
-    /// locked last, and after every row that the step looks at.
-    func writeEvents() throws(RuleFailure) {
-        let noted = events
-        events = []
-        for (event, app) in noted { try write(event, app) }
-    }
-
-    /// If a webhook of the app asks for it.
-    private func write(_ event: WebhookEvent, _ app: AppID) throws(RuleFailure) {
-        let known = try record(OutboxRecord.self, [.app(app)])
-        guard known?.kinds.contains(event.kind) == true,
-            var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait)
-        else { return }
-        outbox.last += 1
-        outbox.kept += 1
-        try insert(
-            WebhookEventRecord(
-                event, number: outbox.last, app: app, at: now,
-                expiresAt: now + limits.webhookEventLifetime))
-        if outbox.idleKinds.contains(event.kind) {
-            for var webhook in try webhooks(of: app)
-            where webhook.due == nil && webhook.kinds.contains(event.kind) {
-                webhook.wake(newest: outbox.last, now: now)
-                if webhook.due != nil { try put(webhook) }
-            }
-            try refresh(&outbox)
-            effects.hasDeliveries = true
-        }
-        if outbox.kept > limits.webhookEvents {
-            let surplus = outbox.kept - limits.webhookEvents + limits.webhookEvents / 64
-            let oldest = try records(
-                WebhookEventRecord.self,
-                Scan(prefix: [.app(app)], limit: Int(clamping: min(surplus, 1024))))
-            try drop(oldest, of: &outbox)
-        }
-        try put(outbox)
-    }
-
-    func webhooks(of app: AppID) throws(RuleFailure) -> [WebhookRecord] {
-        try records(WebhookRecord.self, Scan(prefix: [.app(app)], limit: limits.webhooks))
-    }
-
-    /// Who asks for what, after a webhook changed.
-    func refresh(_ outbox: inout OutboxRecord) throws(RuleFailure) {
-        outbox.kinds = []
-        outbox.idleKinds = []
-        for webhook in try webhooks(of: outbox.app) where webhook.state.collects {
-            outbox.kinds.formUnion(webhook.kinds)
-            if webhook.state == .active, webhook.due == nil {
-                outbox.idleKinds.formUnion(webhook.kinds)
-            }
-        }
-    }
-
-    /// Retention takes events, delivered or not. Every webhook that still waited for one is told
-    /// how many they were. What is just being sent stays.
-    private func drop(
-        _ events: [WebhookEventRecord], of outbox: inout OutboxRecord
-    ) throws(RuleFailure) {
-        var webhooks = try webhooks(of: outbox.app)
-        let before = webhooks
-        for event in events {
-            let isUnderWay = webhooks.contains { webhook in
-                webhook.leasedUntil.map { now < $0 } == true
-                    && (webhook.next...max(webhook.next, webhook.through)).contains(event.number)
-            }
-            if isUnderWay { continue }
-            for index in webhooks.indices
-            where webhooks[index].state.collects && webhooks[index].next <= event.number
-                && webhooks[index].kinds.contains(event.kind)
-            {
-                webhooks[index].dropped += 1
-            }
-            try delete(event)
-            outbox.kept -= min(outbox.kept, 1)
-        }
-        for (webhook, known) in zip(webhooks, before) where webhook != known { try put(webhook) }
-    }
-
-    private func delete(_ event: WebhookEventRecord) throws(RuleFailure) {
-        try delete(WebhookEventRecord.self, [.app(event.app), .unsigned(event.number)])
-    }
-
-    /// Events that are too old, of one app in one step.
-    ///
-    /// - Returns: how many were looked at, and whether there may be more at once.
-    func dropEvents(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
-        let old = try records(
-            WebhookEventRecord.self,
-            Scan(
-                index: "webhook_event_by_expiry", through: [.timestamp(now)], limit: limit))
-        guard let app = old.first?.app else { return (0, false) }
-        let own = old.filter { $0.app == app }
-        guard var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait) else {
-            for event in own { try delete(event) }
-            return (own.count, old.count > own.count)
-        }
-        let before = outbox.kept
-        let present = try waking { () throws(StoreError) in
-            var present: [WebhookEventRecord] = []
-            for found in own {
-                if let event = try self.transaction.again(found) { present.append(event) }
-            }
-            return present
-        }
-        try drop(present, of: &outbox)
-        try put(outbox)
-        let deleted = Int(clamping: before - outbox.kept)
-        return (deleted, deleted > 0 && (old.count == limit || own.count < old.count))
-    }
-
-    /// Deletes events that every webhook has behind it.
-    private func trim(_ outbox: inout OutboxRecord) throws(RuleFailure) {
-        var floor = outbox.last + 1
-        for webhook in try webhooks(of: outbox.app) where webhook.state.collects {
-            floor = min(floor, webhook.next)
-        }
-        guard floor > 0 else { return }
-        let passed = try records(
-            WebhookEventRecord.self,
-            Scan(
-                prefix: [.app(outbox.app)], through: [.unsigned(floor - 1)],
-                limit: limits.webhookScan))
-        for event in passed { try delete(event) }
-        outbox.kept -= min(outbox.kept, UInt64(passed.count))
-    }
-
-    /// After a webhook of the app changed: who asks for what, and what nobody needs any more.
-    private func settle(_ app: AppID) throws(RuleFailure) {
-        guard var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait) else { return }
-        try refresh(&outbox)
-        try trim(&outbox)
-        try put(outbox)
-    }
-}
-
 // What an app's backend does with its webhooks.
 extension Work {
     func carryOut(_ request: WebhookRequest) throws(RuleFailure) -> StoreAnswer {
@@ -152,7 +10,7 @@ extension Work {
         case .remove(let key):
             _ = try known(key)
             try delete(WebhookRecord.self, key.columns)
-            try settle(key.app)
+            try settleOutbox(of: key.app)
             return .done
         case .rotate(let key, let secret):
             var webhook = try known(key)
@@ -233,7 +91,7 @@ extension Work {
             webhook.wake(newest: newest, now: now)
         }
         try put(webhook)
-        try settle(key.app)
+        try settleOutbox(of: key.app)
         effects.hasDeliveries = webhook.due != nil
         return webhook
     }
@@ -418,7 +276,7 @@ extension Work {
             finish.answer, newest: newest, policy: finish.policy, chance: finish.chance,
             now: now)
         try put(webhook)
-        try settle(finish.key.app)
+        try settleOutbox(of: finish.key.app)
         return effect
     }
 }

@@ -58,3 +58,21 @@ extension StoreSnapshot {
         return found
     }
 }
+
+extension StoreSnapshot {
+    /// The entry of an announcement in a user's feed; `nil`: it never came to him.
+    func announcementEntry(
+        _ app: AppID, _ user: UserID, _ announcement: MessageID
+    ) throws(StoreError) -> EntryRecord? {
+        try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(app), .user(user), .unsigned(EntryKind.announcement.rawValue),
+                    .identifier(ConversationID.none), .blob(announcement.bytes),
+                ],
+                limit: 1)
+        ).first
+    }
+}

@@ -1,25 +1,5 @@
 import Model
 
-/// Rows that were read and written: what a request costs the only writer, in whatever engine.
-public struct RowCount: Equatable, Sendable {
-    /// Rows found; a read that finds none counts as one.
-    public var read: Int
-    /// Rows put or deleted.
-    public var written: Int
-
-    public init(read: Int = 0, written: Int = 0) {
-        self.read = read
-        self.written = written
-    }
-
-    public var total: Int { read + written }
-
-    public static func += (count: inout RowCount, more: RowCount) {
-        count.read += more.read
-        count.written += more.written
-    }
-}
-
 /// The transaction that rules see: the engine's, with its rows counted. Work that may be much is
 /// cut by this count (`Work.isSpent`), and a request that exceeds its ceiling stops a debug build
 /// (`StoreRequest.ceiling`).
@@ -97,4 +77,10 @@ extension StoreTransaction {
     func hasSpent(_ parts: Int, of all: Int) -> Bool {
         (self as? MeteredTransaction)?.hasUsed(parts, of: all) ?? false
     }
+}
+
+/// A membership before and after its number of unread messages was written.
+struct UnreadStep {
+    var before: ParticipantRecord
+    var after: ParticipantRecord
 }

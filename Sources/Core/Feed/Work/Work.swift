@@ -191,4 +191,29 @@ final class Work {
             }
         }
     }
+
+    /// The caller holds the locks that protect the rows.
+    func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
+        do throws(StoreError) {
+            let rows = try transaction.rows(table, scan)
+            for row in rows {
+                try transaction.delete(table, key: Array(row.prefix(table.keyCount)))
+            }
+            return rows.count
+        } catch {
+            throw .store(error)
+        }
+    }
+}
+
+/// What tells a state from every other of the same request.
+struct TailIdentity: Equatable {
+    var app: AppID
+    /// Whose own it is; `nil`: all see the same.
+    var user: UserID?
+    var kind: EntryKind
+    var conversation: ConversationID
+    var object: [UInt8]
+    var version: UInt64
+    var position: UInt64
 }

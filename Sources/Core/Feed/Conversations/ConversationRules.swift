@@ -1,69 +1,7 @@
 import Model
 import Wire
 
-/// Who asks for a change of a conversation.
-enum Actor: Equatable {
-    /// The app's backend: reaches every object of its app.
-    case backend
-    /// A user: reaches the conversations he takes part in.
-    case user(UserID)
-}
-
 extension Work {
-    /// Locks the conversation: first of all locks. Waiting for an absent row keeps others from
-    /// making it meanwhile, where the engine needs that.
-    func lockConversation(
-        _ app: AppID, _ conversation: ConversationID
-    ) throws(RuleFailure) -> ConversationRecord? {
-        try record(
-            ConversationRecord.self, [.app(app), .identifier(conversation)], lock: .wait)
-    }
-
-    /// The membership of a user who takes part.
-    func participant(
-        _ app: AppID, _ conversation: ConversationID, _ user: UserID
-    ) throws(RuleFailure) -> ParticipantRecord? {
-        let found = try membership(app, conversation, user)
-        return found?.leftRevision == nil ? found : nil
-    }
-
-    /// The membership of a user who takes part, or did.
-    func membership(
-        _ app: AppID, _ conversation: ConversationID, _ user: UserID
-    ) throws(RuleFailure) -> ParticipantRecord? {
-        try record(
-            ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
-    }
-
-    /// Whether the conversation is within the actor's reach.
-    func reaches(
-        _ app: AppID, _ conversation: ConversationID, _ actor: Actor
-    ) throws(RuleFailure) -> Bool {
-        switch actor {
-        case .backend: true
-        case .user(let user): try participant(app, conversation, user) != nil
-        }
-    }
-
-    /// The locked conversation; one that does not exist and one out of reach are refused alike
-    /// (MSG-15).
-    func reachableConversation(
-        _ app: AppID, _ conversation: ConversationID?, _ actor: Actor
-    ) throws(RuleFailure) -> ConversationRecord {
-        guard let conversation else {
-            throw .refused(.missingField, "no conversation id")
-        }
-        guard let found = try lockConversation(app, try target(app, conversation)),
-            try reaches(app, found.conversation, actor)
-        else {
-            throw .refused(.notFound, "no such conversation")
-        }
-        guard found.deletedAt == nil else {
-            throw .refused(.gone, "the conversation was deleted")
-        }
-        return found
-    }
-
     func createConversation(
         _ app: AppID, _ request: CreateConversation, by actor: Actor
     ) throws(RuleFailure) -> ConversationRecord {

@@ -1,0 +1,105 @@
+import Model
+import Wake
+import Wire
+
+// What may stand in a message, an announcement or a campaign.
+
+extension Work {
+    /// MSG-3.
+    func checkContent(
+        _ parts: [Part], _ push: PushText?, _ options: PushOptions = PushOptions()
+    ) throws(RuleFailure) {
+        guard !parts.isEmpty else { throw .refused(.missingField, "no parts") }
+        guard parts.count <= limits.parts else {
+            throw .refused(.limit, "more than \(limits.parts) parts")
+        }
+        var bytes = 0
+        for part in parts {
+            let type = part.mimeType.utf8
+            guard !type.isEmpty else { throw .refused(.missingField, "a part without MIME type") }
+            guard type.count <= limits.mimeTypeBytes,
+                type.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            else {
+                throw .refused(.malformed, "a part whose MIME type is not one")
+            }
+            bytes += type.count + part.content.count
+            if let reference = part.reference {
+                try checkReference(reference, of: part)
+                bytes += reference.url.utf8.count + reference.digest.count
+            }
+        }
+        guard bytes <= limits.messageBytes else {
+            throw .refused(.tooLarge, "more than \(limits.messageBytes) bytes of parts")
+        }
+        try checkPush(push, options)
+    }
+
+    /// MSG-56. Most events are empty: no row is read for them.
+    func checkKind(of options: PushOptions, in app: AppID) throws(RuleFailure) {
+        guard !options.event.isEmpty,
+            let kinds = try self.app(app)?.eventKinds,
+            let refusal = kinds.refusal(of: options.event)
+        else { return }
+        throw .refused(.unknownKind, refusal)
+    }
+
+    private func checkPush(_ push: PushText?, _ options: PushOptions) throws(RuleFailure) {
+        // No engine's text column is sure to hold a zero byte.
+        guard push?.hasZero != true else {
+            throw .refused(.malformed, "a push text with a zero byte")
+        }
+        let text = (push?.title.utf8.count ?? 0) + (push?.body.utf8.count ?? 0)
+        guard text <= limits.pushTextBytes else {
+            throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
+        }
+        try checkTiming(options.timing)
+        switch options.problem(title: push?.title ?? "", body: push?.body ?? "") {
+        case nil: break
+        case .malformed(let reason): throw .refused(.malformed, reason)
+        case .tooLarge(let reason): throw .refused(.tooLarge, reason)
+        }
+    }
+
+    /// What has passed is no mistake: it is shown at once, or not any more.
+    private func checkTiming(_ timing: AlertTiming) throws(RuleFailure) {
+        let latest = now + limits.scheduleHorizon
+        let days = limits.scheduleHorizon / 86_400_000
+        let far = RuleFailure.refused(.malformed, "an alert more than \(days) days ahead")
+        switch timing.moment {
+        case nil: break
+        case .at(let time): guard time <= latest else { throw far }
+        case .local(let local):
+            guard local.isDaily || local.wall <= latest.milliseconds else { throw far }
+            guard local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil else {
+                throw .refused(.malformed, "no such time zone")
+            }
+        }
+        for end in [timing.expires?.milliseconds, timing.lifetime] {
+            guard end ?? 0 <= .max >> 2 else { throw .refused(.malformed, "no such time") }
+        }
+    }
+
+    /// MSG-23: the form only; nobody here fetches it.
+    private func checkReference(
+        _ reference: PartReference, of part: Part
+    ) throws(RuleFailure) {
+        guard part.content.isEmpty else {
+            throw .refused(.malformed, "a part with content and a reference")
+        }
+        guard !reference.url.isEmpty, reference.size > 0 else {
+            throw .refused(.missingField, "a reference without url or size")
+        }
+        guard reference.url.utf8.count <= limits.referenceBytes else {
+            throw .refused(.tooLarge, "a url of more than \(limits.referenceBytes) bytes")
+        }
+        guard reference.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            reference.digest.count == 32
+        else {
+            throw .refused(.malformed, "a url or digest that is not one")
+        }
+    }
+}
+
+extension PushText {
+    fileprivate var hasZero: Bool { title.utf8.contains(0) || body.utf8.contains(0) }
+}

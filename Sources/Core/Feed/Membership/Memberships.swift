@@ -1,0 +1,83 @@
+import Model
+import Wire
+
+// Who takes part in a conversation, and which conversations an actor reaches.
+
+extension Work {
+    /// Locks the conversation: first of all locks. Waiting for an absent row keeps others from
+    /// making it meanwhile, where the engine needs that.
+    func lockConversation(
+        _ app: AppID, _ conversation: ConversationID
+    ) throws(RuleFailure) -> ConversationRecord? {
+        try record(
+            ConversationRecord.self, [.app(app), .identifier(conversation)], lock: .wait)
+    }
+
+    /// The membership of a user who takes part.
+    func participant(
+        _ app: AppID, _ conversation: ConversationID, _ user: UserID
+    ) throws(RuleFailure) -> ParticipantRecord? {
+        let found = try membership(app, conversation, user)
+        return found?.leftRevision == nil ? found : nil
+    }
+
+    /// The membership of a user who takes part, or did.
+    func membership(
+        _ app: AppID, _ conversation: ConversationID, _ user: UserID
+    ) throws(RuleFailure) -> ParticipantRecord? {
+        try record(
+            ParticipantRecord.self, [.app(app), .identifier(conversation), .user(user)])
+    }
+
+    /// Whether the conversation is within the actor's reach.
+    func reaches(
+        _ app: AppID, _ conversation: ConversationID, _ actor: Actor
+    ) throws(RuleFailure) -> Bool {
+        switch actor {
+        case .backend: true
+        case .user(let user): try participant(app, conversation, user) != nil
+        }
+    }
+
+    /// The locked conversation; one that does not exist and one out of reach are refused alike
+    /// (MSG-15).
+    func reachableConversation(
+        _ app: AppID, _ conversation: ConversationID?, _ actor: Actor
+    ) throws(RuleFailure) -> ConversationRecord {
+        guard let conversation else {
+            throw .refused(.missingField, "no conversation id")
+        }
+        guard let found = try lockConversation(app, try target(app, conversation)),
+            try reaches(app, found.conversation, actor)
+        else {
+            throw .refused(.notFound, "no such conversation")
+        }
+        guard found.deletedAt == nil else {
+            throw .refused(.gone, "the conversation was deleted")
+        }
+        return found
+    }
+
+    /// The conversation an id stands for: itself, unless it was merged into another.
+    func target(_ app: AppID, _ id: ConversationID) throws(RuleFailure) -> ConversationID {
+        try record(AliasRecord.self, [.app(app), .identifier(id)])?.conversation ?? id
+    }
+
+    /// As stored, or empty with version 0.
+    func metadata(of conversation: ConversationRecord) throws(RuleFailure) -> MetadataRecord {
+        try record(
+            MetadataRecord.self,
+            [.app(conversation.app), .identifier(conversation.conversation)])
+            ?? MetadataRecord(app: conversation.app, conversation: conversation.conversation)
+    }
+
+    /// Refuses to bring a user back into anything while he is being deleted.
+    func refuseDeleting(_ users: [UserID], _ app: AppID) throws(RuleFailure) {
+        for user in users {
+            let known = try record(UserRecord.self, [.app(app), .user(user)])
+            guard known?.deletingSince == nil else {
+                throw .refused(.forbidden, "a user named is being deleted")
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import Model
+import Wake
+
+extension WakeStep {
+    /// Claims of one push that may have reached APNs; then it is given up.
+    private static let attemptsMax: UInt64 = 8
+
+    /// The machine has fenced it: the answer is to the newest claim of the device.
+    mutating func settle(
+        _ campaign: CampaignID, _ settlement: CampaignSettlement
+    ) throws(StoreError) {
+        let key = device.wakeKey + [.identifier(campaign)]
+        guard var push = try transaction.record(CampaignPushRecord.self, key),
+            push.phase == .sending
+        else { return }
+        var event = CampaignEvent(
+            app: device.app, campaign: campaign, kind: .accepted, isCanary: push.isCanary)
+        if case .answered(let status, let reason, let timestamp, _) = reply, status != 200 {
+            push.status = status
+            push.reason = String(reason.prefix(64))
+            let isRejection =
+                switch PushAnswer(
+                    status: status, reason: reason, timestamp: timestamp, failures: 0)
+                {
+                case .accepted, .retryLater: settlement == .refused
+                case .deadToken, .pauseCredential, .pauseTopic, .ourBug: true
+                }
+            if isRejection {
+                event.rejection = CampaignEvent.Rejection(status: status, reason: push.reason)
+            }
+        }
+        switch settlement {
+        case .sent:
+            (push.status, push.reason) = (0, "")
+            // Only a push of the probe lane had an id of ours.
+            push.push = answeredID ?? row.flightWake
+            push.settle(.sent, now: now)
+        case .queuedAgain(let due):
+            if reply == .notSent { push.attempts -= min(1, push.attempts) }
+            if push.attempts >= Self.attemptsMax {
+                event.kind = .refused
+                push.settle(.refused, now: now)
+            } else {
+                event.kind = .again
+                push.phase = .queued
+                push.due = due
+                push.sendingSince = nil
+            }
+        case .refused:
+            event.kind = .refused
+            push.settle(.refused, now: now)
+        }
+        try transaction.put(push)
+        effects.campaigns.append(event)
+    }
+}
