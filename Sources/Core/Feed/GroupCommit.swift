@@ -18,7 +18,7 @@ struct GroupCommit {
     var zones: any ZoneClock = OnlyUTC()
 
     /// One request is unwound at most so often: then it reads one row after the other.
-    static let unwindingsMax = 4
+    private static let unwindingsMax = 4
 
     /// Outcomes in the order of the requests, as far as the budget went.
     private(set) var results: [Result<StoreOutcome, StoreError>] = []

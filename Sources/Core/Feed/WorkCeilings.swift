@@ -46,7 +46,7 @@ extension StoreRequest {
     }
 
     /// The most rows it may read and write together; `nil`: nobody waits for it.
-    func ceiling(_ limits: RuleLimits) -> Int? {
+    private func ceiling(_ limits: RuleLimits) -> Int? {
         let costs = RowCosts(limits)
         switch self {
         // A login looks at all devices of the user and may forget some; what it takes from

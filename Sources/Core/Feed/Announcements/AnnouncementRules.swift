@@ -235,7 +235,7 @@ extension Work {
 }
 
 extension AnnouncementRecord {
-    var attention: Attention {
+    fileprivate var attention: Attention {
         if urgency == .passive { return .useful }
         return hasPushText ? Attention(timing, urgency, publishedAt: sentAt) : .none
     }

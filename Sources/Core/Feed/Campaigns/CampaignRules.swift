@@ -216,7 +216,7 @@ extension CampaignProgressRecord {
 
     /// Parts of a second between which a campaign's rate is shared out: what is under way when a
     /// server is killed is sent again, and a second's worth at its start would be.
-    static let slicesPerSecond: UInt64 = 10
+    private static let slicesPerSecond: UInt64 = 10
     static let slice: Milliseconds = 1_000 / slicesPerSecond
 
     /// How many may have been claimed of a second by the end of a slice of it.

@@ -205,7 +205,7 @@ extension MutationEffect {
 
 extension Code {
     /// 10xx: the same again may succeed.
-    var isTemporary: Bool { (1000..<2000).contains(rawValue) }
+    fileprivate var isTemporary: Bool { (1000..<2000).contains(rawValue) }
 }
 
 extension Mutation.Operation {

@@ -56,7 +56,7 @@ struct FeedObject {
     var shown: ShownObject?
     var trace: TraceContext?
 
-    func isMembership(of user: UserID) -> Bool {
+    fileprivate func isMembership(of user: UserID) -> Bool {
         kind == .participant && object == Array(user.name.utf8)
     }
 
@@ -113,7 +113,7 @@ struct FeedObject {
             ? message(record) : tombstone(record, version: record.version)
     }
 
-    static func message(_ record: MessageRecord) -> FeedObject {
+    fileprivate static func message(_ record: MessageRecord) -> FeedObject {
         var object = FeedObject(
             kind: .message, conversation: record.conversation, object: record.message.bytes,
             version: record.version, position: record.position)
@@ -412,7 +412,7 @@ enum Attention {
                 moment: moment, isUrgent: urgency == .urgent, publishedAt: publishedAt))
     }
 
-    var isVisible: Bool {
+    fileprivate var isVisible: Bool {
         if case .visible = self { true } else { false }
     }
 }

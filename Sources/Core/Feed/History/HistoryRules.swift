@@ -299,7 +299,7 @@ extension PageReader {
                 after: user.isEmpty ? nil : [.text(user)], limit: limit))
     }
 
-    func receipt(of participant: ParticipantRecord) throws(StoreError) -> SizedEntry? {
+    private func receipt(of participant: ParticipantRecord) throws(StoreError) -> SizedEntry? {
         try snapshot.record(
             ReceiptRecord.self,
             [

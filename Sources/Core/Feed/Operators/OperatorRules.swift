@@ -3,9 +3,9 @@ import Wire
 
 extension MetaRecord {
     /// The number of the newest row of the audit log, and how many were refused and carried out.
-    static let auditName = "audit"
-    static let auditRefusedName = "audit_refused"
-    static let auditTakenName = "audit_taken"
+    fileprivate static let auditName = "audit"
+    fileprivate static let auditRefusedName = "audit_refused"
+    fileprivate static let auditTakenName = "audit_taken"
 }
 
 // Console tokens and the audit log.

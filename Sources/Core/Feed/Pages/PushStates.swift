@@ -45,7 +45,7 @@ final class DeviceLanguage {
     }
 
     /// What an alert to the device would show.
-    func words(
+    fileprivate func words(
         of options: PushOptions, title: String, body: String
     ) throws(StoreError) -> PushPayload.AlertText {
         let (own, otherwise) = try languages()

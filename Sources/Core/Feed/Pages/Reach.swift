@@ -14,7 +14,7 @@ struct Reach {
         self.snapshot = snapshot
     }
 
-    mutating func membership(
+    fileprivate mutating func membership(
         of conversation: ConversationID
     ) throws(StoreError) -> ParticipantRecord? {
         if let known = members[conversation] { return known }

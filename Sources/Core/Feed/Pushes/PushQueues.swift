@@ -16,7 +16,7 @@ struct DueRow {
 /// has an equal share; what is urgent does not wait for it.
 struct PushQueues {
     /// Queues looked at in one claim. Of more, the next claim begins behind them.
-    static let queuesMax = 4_096
+    private static let queuesMax = 4_096
     /// How long the others wait for it.
     private static let restDelay: Milliseconds = 100
 
@@ -339,7 +339,7 @@ private struct QueuePlace {
 }
 
 /// How many overdue pushes left in the present second.
-struct OverdueMeter: Equatable {
+private struct OverdueMeter: Equatable {
     static let name = "overdue_pushes"
     private let second: UInt64
     private(set) var count: UInt64

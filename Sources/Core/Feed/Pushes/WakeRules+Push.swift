@@ -9,7 +9,7 @@ extension WakeRules {
     /// Devices between which a claim looks whether its turn is spent.
     private static let claimedAtOnce = 8
     /// How long a device waits whose credential is missing, or whose user or app is suspended.
-    static let credentialDelay: Milliseconds = 30_000
+    private static let credentialDelay: Milliseconds = 30_000
 
     /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
     /// not needed any more goes without being sent.

@@ -9,7 +9,7 @@ import Wake
 extension WakeRules {
     static let aliveName = MetaRecord.aliveName
     static let gapName = "wake_gap"
-    static let aliveInterval: Milliseconds = 2_000
+    private static let aliveInterval: Milliseconds = 2_000
     /// Waiting wakes made due again in one step.
     static let gapStep = 500
     /// The number of these devices looked at before it is asked what is left of the turn.

@@ -118,7 +118,7 @@ extension ReadHints {
         }
     }
 
-    func messageEntry(of member: ParticipantRecord, at position: UInt64) {
+    private func messageEntry(of member: ParticipantRecord, at position: UInt64) {
         for isToBeRead in [true, false] {
             ask(
                 EntryRecord.self,

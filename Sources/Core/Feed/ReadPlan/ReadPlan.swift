@@ -73,7 +73,7 @@ struct ReadHints {
     }
 
     /// Requests of other kinds find out for themselves.
-    func expect(_ request: StoreRequest) -> [ReadPlan.Expected] {
+    fileprivate func expect(_ request: StoreRequest) -> [ReadPlan.Expected] {
         switch request {
         case .change(let app, let change, let idempotency):
             once(app, idempotency)

@@ -2,7 +2,7 @@ import Model
 import Wire
 
 extension Work {
-    func positions(of mark: ReadMarkRecord) throws(RuleFailure) -> PositionSet {
+    private func positions(of mark: ReadMarkRecord) throws(RuleFailure) -> PositionSet {
         guard let set = PositionSet(through: mark.through, rangeBytes: mark.ranges) else {
             throw .store(.corrupt("read_mark: ranges are not pairs"))
         }
@@ -89,7 +89,7 @@ extension Work {
     }
 
     /// MSG-52: on all own devices, once. One that never came to this user is passed over.
-    func readAnnouncement(
+    private func readAnnouncement(
         _ id: MessageID, _ feed: inout OpenFeed
     ) throws(RuleFailure) {
         let (app, user) = (feed.user.app, feed.user.user)

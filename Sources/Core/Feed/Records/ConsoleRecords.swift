@@ -62,7 +62,7 @@ public struct AuditRecord: Record, Equatable {
     public static let refusedMax: UInt64 = 1_000
     /// Under way, or left so by servers that ended meanwhile.
     public static let pendingMax: UInt64 = 256
-    static let lifetime: Milliseconds = 90 * 86_400_000
+    private static let lifetime: Milliseconds = 90 * 86_400_000
 
     /// Rises in the order of the requests.
     public var number: UInt64

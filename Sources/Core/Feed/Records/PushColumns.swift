@@ -16,7 +16,7 @@ extension MessageRecord {
     var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
 
     /// Whether an alert may show it: it has a push text and is not passive. A deleted one has none.
-    var hasAlert: Bool { hasPushText && urgency != .passive }
+    fileprivate var hasAlert: Bool { hasPushText && urgency != .passive }
 
     /// Whether it may alert the user: somebody else's. Until it is read it is unread (SYN-27).
     func alerts(_ user: UserID) -> Bool { UserID(sender) != user && hasAlert }

@@ -10,7 +10,7 @@ public struct RefusalRecord: Record, Equatable {
         case senderBlocked = 3
     }
 
-    static let lifetime: Milliseconds = 7 * 86_400_000
+    private static let lifetime: Milliseconds = 7 * 86_400_000
 
     public var app: AppID
     public var user: UserID

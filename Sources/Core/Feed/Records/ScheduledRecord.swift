@@ -19,7 +19,7 @@ public struct ScheduledRecord: Record, Equatable {
     }
 
     /// How long it is shown what came of it.
-    static let lifetime: Milliseconds = 7 * 86_400_000
+    private static let lifetime: Milliseconds = 7 * 86_400_000
 
     public var app: AppID
     public var message: MessageID

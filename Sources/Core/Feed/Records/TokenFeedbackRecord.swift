@@ -3,7 +3,7 @@ public import Model
 /// A token that was dropped because APNs called it dead or wrong: what a backend reads, in order.
 /// 30 days.
 public struct TokenFeedbackRecord: Record, Equatable {
-    static let lifetime: Milliseconds = 30 * 86_400_000
+    private static let lifetime: Milliseconds = 30 * 86_400_000
 
     public var app: AppID
     /// Rises in the order of the drops; a restore leaves a gap.
@@ -89,7 +89,7 @@ extension StoreTransaction {
 
 extension MetaRecord {
     /// Followed by an app's name: the number of its newest dropped token.
-    static let tokenFeedbackPrefix = "token_feedback/"
+    fileprivate static let tokenFeedbackPrefix = "token_feedback/"
     /// A restore raises it: numbers that backends remember are above it afterwards.
     static let numberBaseName = "number_base"
 }

@@ -56,7 +56,7 @@ public struct FeedTail: Equatable, Sendable {
     /// What the next request of the same commit appended.
     ///
     /// - Returns: whether it follows.
-    mutating func append(_ later: FeedTail) -> Bool {
+    fileprivate mutating func append(_ later: FeedTail) -> Bool {
         guard later.after == through else { return false }
         entries += later.entries
         epochHalf = later.epochHalf
@@ -112,7 +112,7 @@ public struct UnreadTime: Equatable, Sendable {
     }
 
     /// - Returns: `nil`: a mute ended meanwhile.
-    func moved(to moment: Timestamp, by change: UnreadChange) -> UnreadTime? {
+    fileprivate func moved(to moment: Timestamp, by change: UnreadChange) -> UnreadTime? {
         let now = max(from, moment)
         let end = [until, change.muteEnds].compactMap { $0 }.min()
         if let end, end <= now { return nil }
@@ -136,7 +136,7 @@ public struct UnreadChange: Equatable, Sendable {
     }
 
     /// - Returns: `nil`: the number at its most stands for more, of which something went.
-    func applied(to count: UInt64) -> UInt64? {
+    fileprivate func applied(to count: UInt64) -> UInt64? {
         if count >= UnreadCount.most { return by < 0 ? nil : count }
         let sum = Int(clamping: count) + by
         return sum < 0 ? nil : min(UInt64(sum), UnreadCount.most)
@@ -220,7 +220,7 @@ public struct FeedChanges: Equatable, Sendable {
 
 extension FeedChange {
     /// Takes in what came later in the same commit.
-    mutating func join(_ later: FeedChange, _ limits: TailLimits) {
+    fileprivate mutating func join(_ later: FeedChange, _ limits: TailLimits) {
         if kinds == 0 {
             tail = later.tail
         } else if later.kinds != 0 {

@@ -185,11 +185,11 @@ extension Work {
     /// Apps looked at in one turn.
     private static let appsMax = 1_000
     /// What cannot be published for the time being is tried again after this.
-    static let scheduleDelay: Milliseconds = 1_000
+    private static let scheduleDelay: Milliseconds = 1_000
 
     /// Publishes what is due, each in a step of its own: apps take turns, and each gets its share
     /// of `rows`.
-    func publishDue(rows: Int) throws(RuleFailure) -> StoreAnswer {
+    private func publishDue(rows: Int) throws(RuleFailure) -> StoreAnswer {
         let apps = try appsWithDue()
         var left = max(1, rows)
         var isMore = false

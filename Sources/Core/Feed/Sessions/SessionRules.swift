@@ -240,7 +240,7 @@ extension Work {
     }
 
     /// The three switches; one that is not said stays as it was.
-    func store(_ state: AppState, in device: inout DeviceRecord) {
+    private func store(_ state: AppState, in device: inout DeviceRecord) {
         device.notifications = SettingKind(state.notifications) ?? device.notifications
         device.backgroundRefresh = SettingKind(state.backgroundRefresh) ?? device.backgroundRefresh
         device.lowPower = SettingKind(state.lowPower) ?? device.lowPower

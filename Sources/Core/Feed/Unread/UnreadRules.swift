@@ -199,7 +199,7 @@ extension StoreTransaction {
 
 extension UnreadStep {
     /// By how much the icon's number changes with the conversation's.
-    func change(now: Timestamp) -> UnreadChange {
+    fileprivate func change(now: Timestamp) -> UnreadChange {
         var change = UnreadChange()
         change.by =
             Int(clamping: after.shown(now: now)) - Int(clamping: before.shown(now: now))

@@ -12,9 +12,9 @@ enum AlertRoom {
     /// with its retention.
     static let droppedMax = 32
     /// Rows folded when one is added, of each phase.
-    static let foldedMax = 4
+    fileprivate static let foldedMax = 4
     /// The oldest urgent ones that wait are not folded.
-    static let urgentMax = 2
+    fileprivate static let urgentMax = 2
 }
 
 extension WakeStep {

@@ -6,7 +6,7 @@ import Wire
 // covers and however often it is repeated.
 extension DeviceRecord {
     /// Further ones push the lowest out: what these held counts as missing again.
-    static let storedRangesMax = 256
+    private static let storedRangesMax = 256
 
     /// The entries the device has, `applied` included.
     func stored() throws(StoreError) -> PositionSet {

@@ -109,15 +109,6 @@ final class Work {
         }
     }
 
-    /// Waits for the row that protects this one, whatever else it protects.
-    func lockGuard(of row: [ColumnValue], in table: Table) throws(RuleFailure) {
-        do throws(StoreError) {
-            try transaction.lockGuard(of: row, in: table)
-        } catch {
-            throw .store(error)
-        }
-    }
-
     func lockUser(_ app: AppID, _ user: UserID) throws(RuleFailure) {
         do throws(StoreError) {
             try transaction.lockUser(app, user)
