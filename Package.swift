@@ -34,9 +34,11 @@ func onApple(_ name: String) -> Target.Dependency {
     .target(name: name, condition: .when(platforms: [.iOS, .macOS]))
 }
 
-func core(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func core(
+    _ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []
+) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: "Sources/Core/\(name)",
+        name: name, dependencies: dependencies, path: "Sources/Core/\(name)", exclude: exclude,
         swiftSettings: common + [.strictMemorySafety(), .treatAllWarnings(as: .error)])
 }
 
@@ -150,7 +152,7 @@ let package = Package(
         core("Wire", ["Model"]),
         core("Wake", ["Model"]),
         core("WorkingSet", ["Model"]),
-        core("Feed", ["Model", "Wire", "Wake", "WorkingSet"]),
+        core("Feed", ["Model", "Wire", "Wake", "WorkingSet"], exclude: ["README.md"]),
         core("SyncServer", ["Model", "Wire", "Feed"]),
         core("PushPool", ["Model", "Wake", "Feed"]),
         core("SyncClient", ["Model", "Wire"]),

@@ -60,7 +60,7 @@ extension PageReader {
             guard let reading = try read(query, of: app, limits) else { return .nothing }
             return .backend(reading)
         case .campaigns(let app, let query):
-            guard let reading = try read(query, of: app, limits) else { return .nothing }
+            guard let reading = try readCampaigns(query, of: app, limits) else { return .nothing }
             return .campaigns(reading)
         case .operators(let query): return .operators(try read(query, limits))
         case .webhookBacklog: return .webhookBacklog(try webhookBacklog(limits))

@@ -96,9 +96,9 @@ extension Work {
                 try self.carryOut(change, in: app, by: .backend)
             }
         case .administer(let request): try inOneStep(try administer(request))
-        case .webhooks(let request): try inOneStep(try carryOut(request))
-        case .schedules(let request): try carryOut(request)
-        case .campaigns(let request): try carryOut(request)
+        case .webhooks(let request): try inOneStep(try carryOut(webhooks: request))
+        case .schedules(let request): try carryOut(schedules: request)
+        case .campaigns(let request): try carryOut(campaigns: request)
         case .continueFanOut(let recipients): try continueFanOut(recipients: recipients)
         case .continueDeletions(let rows): try continueDeletions(rows: rows)
         case .coalesceReceipts(let users): try coalesceReceipts(users: users)

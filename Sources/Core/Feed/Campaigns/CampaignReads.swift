@@ -6,7 +6,7 @@ extension PageReader {
     /// Devices of one user looked at.
     private static let devicesMax = 100
 
-    func read(
+    func readCampaigns(
         _ query: CampaignQuery, of app: AppID, _ limits: RuleLimits
     ) throws(StoreError) -> CampaignReading? {
         switch query {

@@ -4,7 +4,7 @@ public import Wire
 
 // What an app's backend does with its campaigns, and with tags.
 extension Work {
-    func carryOut(_ request: CampaignRequest) throws(RuleFailure) -> StoreAnswer {
+    func carryOut(campaigns request: CampaignRequest) throws(RuleFailure) -> StoreAnswer {
         switch request {
         case .create(let new, let idempotency):
             return try once(new.app, idempotency) { () throws(RuleFailure) in

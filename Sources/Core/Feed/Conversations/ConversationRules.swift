@@ -84,7 +84,7 @@ extension Work {
     }
 
     /// Sorted, each once.
-    func validUsers(_ names: [String]) throws(RuleFailure) -> [UserID] {
+    private func validUsers(_ names: [String]) throws(RuleFailure) -> [UserID] {
         guard names.count <= limits.participantsPerRequest + 1 else {
             throw .refused(.limit, "more than \(limits.participantsPerRequest) users")
         }

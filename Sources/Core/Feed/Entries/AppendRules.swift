@@ -201,7 +201,7 @@ extension Work {
             effects.note(
                 try waking { () throws(StoreError) in
                     try WakeRules.usefulCame(
-                        feed.user.app, feed.user.user, entry.change, in: self.transaction,
+                        feed.user.app, feed.user.user, entry.visibleChange, in: self.transaction,
                         now: self.now)
                 })
         }

@@ -225,7 +225,7 @@ extension Work {
             if message.deletedAt != nil, let left = recipient.leftRevision,
                 left < message.revision
             {
-                return try self.withdraw(message, from: recipient)
+                return try self.withdrawMessage(message, from: recipient)
             }
             // Who has joined again since sees nothing new of what was before (MSG-4).
             let sees = recipient.joinedPosition < message.position
@@ -253,7 +253,7 @@ extension Work {
     /// Who left before a message was deleted is told of nothing (MSG-31). But its entry shows
     /// nothing any more on a device that lacks it: it goes, and with it what it counted and
     /// called for.
-    private func withdraw(
+    private func withdrawMessage(
         _ message: MessageRecord, from former: ParticipantRecord
     ) throws(RuleFailure) -> Int {
         var feed = try openFeed(message.app, former.user)

@@ -382,7 +382,7 @@ extension WakeRules {
                 [.app(alert.app), .user(alert.user), .identifier(alert.device)])
         else { return }
         var step = try WakeStep(device, in: transaction, now: now)
-        step.close(alert)
+        step.closeAlert(alert)
         try step.save()
     }
 

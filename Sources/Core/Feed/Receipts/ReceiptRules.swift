@@ -164,7 +164,7 @@ extension Work {
     }
 
     /// The highest `seq` of a message to tell of that any device of the user has stored.
-    private func receiptable(_ user: UserRecord) throws(RuleFailure) -> UInt64 {
+    private func receiptable(of user: UserRecord) throws(RuleFailure) -> UInt64 {
         let devices = try devices(user.app, user.user)
         return user.receiptable(devices.map(\.applied).max() ?? 0)
     }
@@ -174,7 +174,7 @@ extension Work {
         guard
             var user = try record(UserRecord.self, [.app(app), .user(name)], lock: .wait)
         else { return false }
-        let applied = try receiptable(user)
+        let applied = try receiptable(of: user)
         guard applied > user.receipted else { return false }
         let entries = try records(
             EntryRecord.self,
@@ -333,7 +333,7 @@ extension Work {
         _ = try record(ReceiptDueRecord.self, [.app(app), .user(name)], lock: .wait)
         guard let user = try record(UserRecord.self, [.app(app), .user(name)]) else { return }
         let isPending = try !pendingReceipts(app, name).isEmpty
-        let isLeft = try receiptable(user) > user.receipted
+        let isLeft = try receiptable(of: user) > user.receipted
         let isMore = isLeft && !isHeld || isPending
         try put(
             ReceiptDueRecord(

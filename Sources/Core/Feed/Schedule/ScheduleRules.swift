@@ -5,7 +5,7 @@ import Wire
 // What is published at a time. Rows alone remember it: the transaction that takes a row publishes
 // it with everything a publish does, so a restart loses nothing and nobody publishes it twice.
 extension Work {
-    func carryOut(_ request: ScheduleRequest) throws(RuleFailure) -> StoreAnswer {
+    func carryOut(schedules request: ScheduleRequest) throws(RuleFailure) -> StoreAnswer {
         switch request {
         case .add(let app, let new, let idempotency):
             return try once(app, idempotency) { () throws(RuleFailure) in

@@ -34,10 +34,10 @@ extension StoreSnapshot {
         _ entry: EntryRecord, to device: DeviceRecord, _ stored: PositionSet, now: Timestamp
     ) throws(StoreError) -> VisibleChange? {
         switch entry.kind {
-        case .message: try isPassive(entry, now: now) ? entry.change : nil
-        case .announcement: try isPassiveAnnouncement(entry) ? entry.change : nil
+        case .message: try isPassive(entry, now: now) ? entry.visibleChange : nil
+        case .announcement: try isPassiveAnnouncement(entry) ? entry.visibleChange : nil
         case .readMark: try readElsewhere(entry, on: device, stored)
-        case .tombstone: try isGone(entry, stored, now: now) ? entry.change : nil
+        case .tombstone: try isGone(entry, stored, now: now) ? entry.visibleChange : nil
         case .conversation, .participant, .receipt, .metadata, .conversationSettings, .block: nil
         }
     }
@@ -87,7 +87,7 @@ extension StoreSnapshot {
             let found = try self.entry(
                 of: .message, entry.app, entry.user, entry.conversation,
                 object: message.message.bytes, position: message.position)
-            guard var change = found?.change, stored.contains(change.seq) else { continue }
+            guard var change = found?.visibleChange, stored.contains(change.seq) else { continue }
             change.seq = entry.seq
             return change
         }

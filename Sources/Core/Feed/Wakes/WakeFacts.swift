@@ -129,7 +129,7 @@ extension StoreSnapshot {
         guard let message else { return nil }
         return try entry(
             of: .message, app, user, conversation, object: message.message.bytes,
-            position: message.position)?.change
+            position: message.position)?.visibleChange
     }
 
     private static var noMessage: MessageID { MessageID(high: 0, low: 0) }
@@ -143,7 +143,7 @@ extension StoreSnapshot {
                 prefix: [.app(user.app), .user(user.user)],
                 through: [.unsigned(user.visibleHead)], descending: true, limit: 64))
         var change =
-            entries.first { $0.kind == .message || $0.kind == .announcement }?.change
+            entries.first { $0.kind == .message || $0.kind == .announcement }?.visibleChange
             ?? VisibleChange(seq: 0, conversation: .none, message: Self.noMessage)
         change.seq = user.visibleHead
         return change
@@ -152,7 +152,7 @@ extension StoreSnapshot {
 
 extension EntryRecord {
     /// The message or announcement it is about, at its place in the feed.
-    var change: VisibleChange {
+    var visibleChange: VisibleChange {
         VisibleChange(
             seq: seq, conversation: conversation,
             message: MessageID(object) ?? MessageID(high: 0, low: 0))

@@ -196,7 +196,7 @@ public enum WakeRules {
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
             // Deleted, or without a text for alerts now: the app may be showing it.
             if older.isVisible, entry.unreadPosition == nil, !read.contains(older.position) {
-                var change = older.change
+                var change = older.visibleChange
                 change.seq = entry.seq
                 effects += try usefulCame(
                     entry.app, entry.user, change, shownFrom: older.seq, in: transaction,
@@ -296,7 +296,7 @@ public enum WakeRules {
                     descending: true, limit: 1)
             ).first, let row = try transaction.record(UserRecord.self, [.app(app), .user(user)])
         else { return WakeEffects() }
-        var change = newest.change
+        var change = newest.visibleChange
         change.seq = row.head
         return try usefulCame(
             app, user, change, shownFrom: newest.seq, in: transaction, now: now)

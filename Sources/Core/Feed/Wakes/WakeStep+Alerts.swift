@@ -152,7 +152,7 @@ extension WakeStep {
     ) throws(StoreError) {
         var alert = alert
         alert.phase = counted ?? alert.phase
-        close(alert)
+        closeAlert(alert)
         let needsHeir = alert.summary.needsHeir
         alert.phase = phase
         alert.openPosition = nil
@@ -206,7 +206,7 @@ extension WakeStep {
                 if alert.summary == .conversation, older.conversation != alert.conversation {
                     continue
                 }
-                close(older)
+                closeAlert(older)
                 machine.alertsChanged(queued: 0, open: 1)
                 older.phase = .sent
                 older.sentAt = now

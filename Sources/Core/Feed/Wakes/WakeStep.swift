@@ -245,7 +245,7 @@ extension WakeStep {
                     through: [.unsigned(applied)], limit: room))
             room -= rows.count
             for alert in rows where !alert.isTimed || alert.phase == .sent {
-                close(alert)
+                closeAlert(alert)
                 try transaction.delete(AlertRecord.self, alertKey(alert.message))
                 if let push = alert.push, pushes.insert(push).inserted {
                     try record(push, .synced)
@@ -271,7 +271,7 @@ extension WakeStep {
         where alert.phase != .covered && stored.contains(alert.seq)
             && (!alert.isTimed || alert.phase == .sent)
         {
-            close(alert)
+            closeAlert(alert)
             alert.phase = .covered
             alert.openPosition = nil
             try transaction.put(alert)
@@ -290,7 +290,7 @@ extension WakeStep {
                 index: "alert_open", prefix: device.wakeKey + [.identifier(conversation)],
                 through: [.unsigned(highest)], limit: AlertRoom.closedMax))
         for var alert in rows where read.contains(alert.position) {
-            close(alert)
+            closeAlert(alert)
             alert.phase = .cancelled
             alert.openPosition = nil
             try transaction.put(alert)
@@ -302,7 +302,7 @@ extension WakeStep {
         guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
             alert.phase.isOpen || alert.phase == .delayed
         else { return }
-        close(alert)
+        closeAlert(alert)
         alert.phase = .cancelled
         alert.openPosition = nil
         try transaction.put(alert)
@@ -316,7 +316,7 @@ extension WakeStep {
         let known = try transaction.record(AlertRecord.self, alertKey(message))
         if try device.stored().contains(older.seq) {
             // It stands above `applied` now, and yet the device has the message.
-            if let known { close(known) }
+            if let known { closeAlert(known) }
             var covered = makeAlert(entry, message, .covered)
             covered.number = try makeRoom()
             covered.sentAt = known?.sentAt
@@ -352,7 +352,7 @@ extension WakeStep {
     }
 
     /// Takes an alert out of the device's counts, as it leaves its phase.
-    mutating func close(_ alert: AlertRecord) {
+    mutating func closeAlert(_ alert: AlertRecord) {
         machine.alertsChanged(
             queued: alert.phase == .queued ? -1 : 0, open: alert.phase.isOpen ? -1 : 0)
     }

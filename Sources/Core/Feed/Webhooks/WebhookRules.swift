@@ -3,7 +3,7 @@ import Wire
 
 // What an app's backend does with its webhooks.
 extension Work {
-    func carryOut(_ request: WebhookRequest) throws(RuleFailure) -> StoreAnswer {
+    func carryOut(webhooks request: WebhookRequest) throws(RuleFailure) -> StoreAnswer {
         switch request {
         case .create(let new): return .webhook(try create(new))
         case .change(let key, let change): return .webhook(try self.change(key, change))

@@ -3,7 +3,7 @@ import Model
 extension StoreTransaction {
     /// Waits for the row that protects this one. Rows of several guards are taken in the order of
     /// these: `Table.guardPlace`.
-    func lockGuard(of row: [ColumnValue], in table: Table) throws(StoreError) {
+    fileprivate func lockGuard(of row: [ColumnValue], in table: Table) throws(StoreError) {
         guard let place = Schema.guarded(table).guardPlaces(of: row).first else { return }
         try hold(place.table, key: place.key)
     }
