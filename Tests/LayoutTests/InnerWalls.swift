@@ -55,6 +55,8 @@ struct InnerWalls {
 
     let rooms: [Room]
     let files: [File]
+    /// Each use of what has to be a door.
+    private(set) var uses: Set<Use> = []
     private let ground: Set<String>
     private var places: [String: [Place]] = [:]
 
@@ -90,12 +92,12 @@ struct InnerWalls {
                         isChecked: isChecked))
             }
         }
+        uses = findUses()
     }
 
     // MARK: what is used
 
-    /// Each use of what has to be a door.
-    func uses() -> Set<Use> {
+    private func findUses() -> Set<Use> {
         var uses: Set<Use> = []
         for file in files {
             let bound = Self.boundNames(file.tokens)
@@ -202,7 +204,7 @@ struct InnerWalls {
 
     /// Uses that go through no door, or into a room that is not for the one who uses it.
     func breaches() -> [String] {
-        uses().compactMap { use in
+        uses.compactMap { use in
             guard let from = rooms.first(where: { $0.folder == use.from }),
                 let to = rooms.first(where: { $0.folder == use.to })
             else { return "\(use.file): no room \(use.from) or \(use.to) in the table" }
@@ -218,7 +220,6 @@ struct InnerWalls {
 
     /// Doors that nobody enters, and rights that nobody needs.
     func idle() -> [String] {
-        let uses = uses()
         var idle: [String] = []
         for room in rooms {
             for door in room.doors
