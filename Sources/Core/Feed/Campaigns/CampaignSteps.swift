@@ -158,22 +158,20 @@ extension Work {
         }
         guard let app = try record(AppRecord.self, [.app(progress.app)]) else { return 0 }
         let counted = progress.counts
-        try waking { () throws(StoreError) in
-            var audience = CampaignAudience(
-                of: app, try campaign.decodedFilter(), in: self.transaction, now: self.now)
-            for (index, device) in devices.enumerated() {
-                // The cursor stays where the turn ends.
-                if index > 0, self.isSpent {
-                    devices = devices.prefix(index)
-                    break
-                }
-                if isLocal, let turn = progress.turn,
-                    !turn.takes(clock: campaign.plan.clock(of: device, zones))
-                {
-                    continue
-                }
-                try self.consider(device, &audience, campaign, &progress)
+        var audience = CampaignAudience(
+            of: app, try stored(try campaign.decodedFilter()), in: transaction, now: now)
+        for (index, device) in devices.enumerated() {
+            // The cursor stays where the turn ends.
+            if index > 0, isSpent {
+                devices = devices.prefix(index)
+                break
             }
+            if isLocal, let turn = progress.turn,
+                !turn.takes(clock: campaign.plan.clock(of: device, zones))
+            {
+                continue
+            }
+            try stored(try consider(device, &audience, campaign, &progress))
         }
         if progress.counts.waiting > counted.waiting { effects.background.insert(.pushes) }
         if let last = devices.last {
@@ -374,17 +372,16 @@ extension Work {
         after turn: CampaignTurn?, _ app: AppID, _ plan: CampaignPlan
     ) throws(RuleFailure) -> CampaignTurn? {
         guard plan.isLocal else { return nil }
-        return try waking { () throws(StoreError) in
+        return try stored(
             try CampaignTurn.next(after: turn) { bound throws(StoreError) in
                 guard bound > 1 else { return nil }
-                return try self.transaction.records(
+                return try transaction.records(
                     DeviceRecord.self,
                     Scan(
                         index: "device_by_offset", prefix: [.app(app)], after: [.unsigned(0)],
                         through: [.unsigned(bound - 1)], descending: true, limit: 1)
                 ).first?.utcOffset
-            }
-        }
+            })
     }
 }
 

@@ -129,11 +129,7 @@ extension Work {
                     member.conversationVersion = former.conversationVersion + 1
                     member.unread = former.unread
                     // What the user had set and read before still holds.
-                    member = try self.waking { () throws(StoreError) in
-                        var member = member
-                        try self.transaction.inStep(&member)
-                        return member
-                    }
+                    _ = try self.stored(try self.transaction.inStep(&member))
                 }
                 try self.put(member)
             }

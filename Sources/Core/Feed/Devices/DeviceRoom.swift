@@ -9,9 +9,7 @@ extension Work {
 
     /// All devices of a user, the forgotten ones too.
     func devices(_ app: AppID, _ user: UserID) throws(RuleFailure) -> [DeviceRecord] {
-        try waking { () throws(StoreError) in
-            try WakeRules.devices(app, user, in: self.transaction)
-        }
+        try stored(try WakeRules.devices(app, user, in: transaction))
     }
 
     /// Which devices make room for one that the user has not been logged in on: of those that are
@@ -26,9 +24,7 @@ extension Work {
         let others = all.filter { $0.device != request.device }
         var live: [(device: DeviceRecord, isConnected: Bool)] = []
         for device in others where device.expiresAt == nil {
-            let isConnected = try waking { () throws(StoreError) in
-                try self.transaction.isSessionCounted(of: device, now: self.now)
-            }
+            let isConnected = try stored(try transaction.isSessionCounted(of: device, now: now))
             live.append((device, isConnected))
         }
         let excess = live.count + 1 - limits.devicesPerUser

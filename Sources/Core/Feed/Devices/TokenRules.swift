@@ -87,9 +87,7 @@ extension Work {
 
     func detachPushToken(_ device: inout DeviceRecord) throws(RuleFailure) {
         var detached = device
-        try waking { () throws(StoreError) in
-            try WakeRules.detachToken(&detached, in: self.transaction, now: self.now)
-        }
+        try stored(try WakeRules.detachToken(&detached, in: transaction, now: now))
         device = detached
     }
 

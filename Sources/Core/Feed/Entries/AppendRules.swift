@@ -185,38 +185,32 @@ extension Work {
         if feed.user != feed.before { try put(feed.user) }
         for (entry, urgency) in feed.visible {
             effects.note(
-                try waking { () throws(StoreError) in
+                try stored(
                     try WakeRules.feedGrew(
-                        entry, urgency: urgency, in: self.transaction, now: self.now)
-                })
+                        entry, urgency: urgency, in: transaction, now: now)))
         }
         for (entry, told) in feed.timed {
             effects.note(
-                try waking { () throws(StoreError) in
+                try stored(
                     try WakeRules.timedCame(
-                        entry, told, zones: self.zones, in: self.transaction, now: self.now)
-                })
+                        entry, told, zones: zones, in: transaction, now: now)))
         }
         for entry in feed.useful {
             effects.note(
-                try waking { () throws(StoreError) in
+                try stored(
                     try WakeRules.usefulCame(
-                        feed.user.app, feed.user.user, entry.visibleChange, in: self.transaction,
-                        now: self.now)
-                })
+                        feed.user.app, feed.user.user, entry.visibleChange, in: transaction,
+                        now: now)))
         }
         for (older, newer) in feed.replaced {
             effects.note(
-                try waking { () throws(StoreError) in
+                try stored(
                     try WakeRules.entryReplaced(
-                        older, by: newer, in: self.transaction, now: self.now)
-                })
+                        older, by: newer, in: transaction, now: now)))
         }
         for entry in feed.withdrawn {
             effects.note(
-                try waking { () throws(StoreError) in
-                    try WakeRules.entryWithdrawn(entry, in: self.transaction, now: self.now)
-                })
+                try stored(try WakeRules.entryWithdrawn(entry, in: transaction, now: now)))
         }
         guard feed.kinds != 0 || feed.replacedThrough > 0 else { return }
         var change = FeedChange(
@@ -292,11 +286,10 @@ extension Work {
             if isUntold { feed.user.awaitReceipt() }
         }
         if entry.unreadPosition != older.unreadPosition {
-            try waking { () throws(StoreError) in
-                try self.transaction.entryChanged(
+            try stored(
+                try transaction.entryChanged(
                     entry.app, entry.user, entry.conversation, at: older.position,
-                    isToBeRead: entry.unreadPosition != nil, now: self.now)
-            }
+                    isToBeRead: entry.unreadPosition != nil, now: now))
         }
         feed.replaced.append((older, entry))
     }
@@ -342,11 +335,10 @@ extension Work {
     func entry(
         of kind: EntryKind, like object: FeedObject, in user: UserRecord
     ) throws(RuleFailure) -> EntryRecord? {
-        try waking { () throws(StoreError) in
-            try self.transaction.entry(
+        try stored(
+            try transaction.entry(
                 of: kind, user.app, user.user, object.conversation, object: object.object,
-                position: object.position)
-        }
+                position: object.position))
     }
 
     /// A message comes into the user's feed: it counts as unread unless it was read already.
@@ -361,9 +353,7 @@ extension Work {
         let alerts = message.alerts(name)
         guard user.deletingSince == nil, alerts || message.isUseful(name) else { return .none }
         let known = member
-        let isRead = try waking { () throws(StoreError) in
-            try self.transaction.isRead(message.position, by: known)
-        }
+        let isRead = try stored(try transaction.isRead(message.position, by: known))
         if alerts, !isRead { transaction.addUnread(to: &member) }
         if now < member.mutedUntil { return try refuse(message, to: name, .muted) }
         if isRead { return try refuse(message, to: name, .readAlready) }

@@ -49,11 +49,7 @@ extension Work {
     ) throws(RuleFailure) -> [ParticipantRecord] {
         var members: [ParticipantRecord] = []
         for row in try memberRows(audience, of: job, after: user, limit: limit) {
-            do throws(StoreError) {
-                members.append(try ParticipantRecord(row: row))
-            } catch {
-                throw .store(error)
-            }
+            members.append(try stored(try ParticipantRecord(row: row)))
         }
         return members
     }

@@ -439,21 +439,15 @@ extension Work {
         feed.user.clearedHead = feed.user.head
         try close(feed)
         effects.note(
-            try waking { () throws(StoreError) in
-                try WakeRules.cleared(member, in: self.transaction, now: self.now)
-            })
+            try stored(try WakeRules.cleared(member, in: transaction, now: now)))
     }
 
     /// The end of a membership has come into the feed: the icon counts none of the conversation.
     private func endUnread(of member: ParticipantRecord) throws(RuleFailure) {
+        guard try stored(try transaction.endUnread(of: member, now: now)) else { return }
         effects.note(
-            try waking { () throws(StoreError) in
-                guard try self.transaction.endUnread(of: member, now: self.now) else {
-                    return WakeEffects()
-                }
-                return try WakeRules.unreadFell(
-                    member.app, member.user, member.conversation, in: self.transaction,
-                    now: self.now)
-            })
+            try stored(
+                try WakeRules.unreadFell(
+                    member.app, member.user, member.conversation, in: transaction, now: now)))
     }
 }

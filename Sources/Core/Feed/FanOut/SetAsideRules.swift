@@ -4,11 +4,7 @@ import Model
 // whom that concerns: it keeps no other change, and nobody else, from the feeds.
 extension Work {
     func job(_ row: [ColumnValue]) throws(RuleFailure) -> FanOutRecord {
-        do throws(StoreError) {
-            return try FanOutRecord(row: row)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try FanOutRecord(row: row))
     }
 
     /// Whether the job and what it tells of can be read: then it is something of a recipient's
@@ -69,13 +65,10 @@ extension Work {
     private func lockedRow(
         _ app: AppID, _ conversation: ConversationID
     ) throws(RuleFailure) -> [ColumnValue]? {
-        do throws(StoreError) {
-            return try transaction.row(
+        try stored(
+            try transaction.row(
                 ConversationRecord.table, key: [.app(app), .identifier(conversation)],
-                lock: .wait)
-        } catch {
-            throw .store(error)
-        }
+                lock: .wait))
     }
 
     /// The user whom the job serves next, also where the membership cannot be read.

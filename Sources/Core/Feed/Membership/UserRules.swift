@@ -22,14 +22,12 @@ extension Work {
         try put(settings)
         try append(.settings(settings), to: &feed)
         try close(feed)
+        let isLess = try stored(
+            try transaction.recountUnread(session.app, session.user, id, now: now))
+        guard isLess else { return }
         effects.note(
-            try waking { () throws(StoreError) in
-                let isLess = try self.transaction.recountUnread(
-                    session.app, session.user, id, now: self.now)
-                guard isLess else { return WakeEffects() }
-                return try WakeRules.unreadFell(
-                    session.app, session.user, id, in: self.transaction, now: self.now)
-            })
+            try stored(
+                try WakeRules.unreadFell(session.app, session.user, id, in: transaction, now: now)))
     }
 
     /// MSG-27.

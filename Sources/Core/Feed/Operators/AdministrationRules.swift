@@ -136,9 +136,7 @@ extension Work {
                     app: AppID(""), cause: .processGone, boot: boot,
                     until: self.now + self.limits.reconnectWindow))
         }
-        try waking { () throws(StoreError) in
-            try WakeRules.started(boot: boot, in: self.transaction, now: self.now)
-        }
+        try stored(try WakeRules.started(boot: boot, in: transaction, now: now))
         return .started(storeEpochHalf: half)
     }
 }

@@ -90,12 +90,7 @@ extension Work {
         while true {
             // Behind what is deleted already: a database would give it again until it is told.
             let scan = Scan(after: last, limit: limits.listRows)
-            let found: [[ColumnValue]]
-            do throws(StoreError) {
-                found = try transaction.rows(table, scan)
-            } catch {
-                throw .store(error)
-            }
+            let found = try rows(table, scan)
             count += UInt64(try deleteRows(of: table, scan) { _ in true })
             guard found.count == limits.listRows, let end = found.last else { return count }
             last = Array(end.prefix(table.keyCount))

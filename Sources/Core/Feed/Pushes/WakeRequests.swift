@@ -3,17 +3,13 @@ import Wake
 
 extension Work {
     func claimPushes(_ request: ClaimPushes) throws(RuleFailure) -> StoreAnswer {
-        let (claimed, wakes) = try waking { () throws(StoreError) in
-            try WakeRules.claim(request, in: self.transaction, now: self.now)
-        }
+        let (claimed, wakes) = try stored(try WakeRules.claim(request, in: transaction, now: now))
         effects.note(wakes)
         return .pushes(claimed)
     }
 
     func finishPush(_ request: FinishPush) throws(RuleFailure) -> StoreAnswer {
-        let (answer, wakes) = try waking { () throws(StoreError) in
-            try WakeRules.finish(request, in: self.transaction, now: self.now)
-        }
+        let (answer, wakes) = try stored(try WakeRules.finish(request, in: transaction, now: now))
         effects.note(wakes)
         for dropped in wakes.dropped { note(WebhookEvent(dropped), dropped.app) }
         return .pushFinished(answer)
@@ -30,9 +26,8 @@ extension Work {
         // and each part goes on by one at least.
         while more, left > 0, left == max(1, rows) || !isSpent {
             let part = min(left, Self.sweptAtOnce)
-            let (swept, isMore, wakes) = try waking { () throws(StoreError) in
-                try WakeRules.sweep(rows: part, in: self.transaction, now: self.now)
-            }
+            let (swept, isMore, wakes) = try stored(
+                try WakeRules.sweep(rows: part, in: transaction, now: now))
             effects.note(wakes)
             count += swept
             more = isMore
@@ -42,17 +37,13 @@ extension Work {
     }
 
     func rested(_ elapsed: Milliseconds) throws(RuleFailure) -> StoreAnswer {
-        try waking { () throws(StoreError) in
-            try WakeRules.rested(elapsed, in: self.transaction, now: self.now)
-        }
+        try stored(try WakeRules.rested(elapsed, in: transaction, now: now))
         return .done
     }
 
     func keepAlive() throws(RuleFailure) -> StoreAnswer {
         effects.note(
-            try waking { () throws(StoreError) in
-                try WakeRules.keepAlive(in: self.transaction, now: self.now)
-            })
+            try stored(try WakeRules.keepAlive(in: transaction, now: now)))
         return .done
     }
 }

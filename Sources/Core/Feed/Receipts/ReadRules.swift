@@ -75,12 +75,11 @@ extension Work {
         try put(mark)
         try append(.readMark(mark), to: &feed)
         effects.note(
-            try waking { () throws(StoreError) in
+            try stored(
                 try WakeRules.readElsewhere(
                     mark, before: before.through, head: feed.user.head, on: session.device,
-                    in: self.transaction,
-                    now: self.now)
-            })
+                    in: transaction,
+                    now: now)))
         let joined = participant.joinedPosition
         let read = after.through(whereSeenAbove: joined)
         if isPresent, read > before.through(whereSeenAbove: joined) {
@@ -94,14 +93,11 @@ extension Work {
     ) throws(RuleFailure) {
         let (app, user) = (feed.user.app, feed.user.user)
         guard let announcement = try record(AnnouncementRecord.self, [.app(app), .identifier(id)]),
-            let entry = try waking({ () throws(StoreError) in
-                try self.transaction.announcementEntry(app, user, id)
-            }), entry.version == 1
+            let entry = try stored(try transaction.announcementEntry(app, user, id)),
+            entry.version == 1
         else { return }
         try append(.announcement(announcement, isRead: true), to: &feed)
         effects.note(
-            try waking { () throws(StoreError) in
-                try WakeRules.announcementRead(app, user, id, in: self.transaction, now: self.now)
-            })
+            try stored(try WakeRules.announcementRead(app, user, id, in: transaction, now: now)))
     }
 }

@@ -117,10 +117,9 @@ extension Work {
     private func messages(
         in member: ParticipantRecord, through: UInt64? = nil, limit: Int
     ) throws(RuleFailure) -> [EntryRecord] {
-        try waking { () throws(StoreError) in
-            try self.transaction.messageEntries(
-                member.app, member.user, member.conversation, through: through, limit: limit)
-        }
+        try stored(
+            try transaction.messageEntries(
+                member.app, member.user, member.conversation, through: through, limit: limit))
     }
 
     private func delete(_ entry: EntryRecord) throws(RuleFailure) {

@@ -51,9 +51,7 @@ extension Work {
         row.isSuspended = false
         try put(row)
         effects.note(
-            try waking { () throws(StoreError) in
-                try WakeRules.resumed(app, user, in: self.transaction, now: self.now)
-            })
+            try stored(try WakeRules.resumed(app, user, in: transaction, now: now)))
         effects.background.insert(.pushes)
     }
 
@@ -117,9 +115,7 @@ extension Work {
         row.dormantAt = request.dormantAfter.map { now + $0 }
         try put(row)
         if row.counts(now: now) {
-            try waking { () throws(StoreError) in
-                try WakeRules.sessionCounts(device, in: self.transaction, now: self.now)
-            }
+            try stored(try WakeRules.sessionCounts(device, in: transaction, now: now))
         }
         let standing = try standing(of: session, results: [], reset: nil, hadPushRows: false)
         return .opened(

@@ -123,10 +123,9 @@ extension Work {
     ) throws(RuleFailure) -> Bool {
         guard request.role == .app else { return false }
         var opened = device
-        let (hadRow, wakes) = try waking { () throws(StoreError) in
+        let (hadRow, wakes) = try stored(
             try WakeRules.sessionOpened(
-                &opened, wake: request.wake, in: self.transaction, now: self.now)
-        }
+                &opened, wake: request.wake, in: transaction, now: now))
         effects.note(wakes)
         if opened != device { try put(opened) }
         device = opened
@@ -203,11 +202,10 @@ extension Work {
         to device: inout DeviceRecord
     ) throws(RuleFailure) {
         var attached = device
-        try waking { () throws(StoreError) in
+        try stored(
             try WakeRules.registerToken(
                 &attached, token: registration.token, environment: environment,
-                topic: registration.topic, in: self.transaction, now: self.now)
-        }
+                topic: registration.topic, in: transaction, now: now))
         device = attached
     }
 
@@ -256,9 +254,7 @@ extension Work {
         row.dormantAt = request.dormantAfter.map { now + $0 }
         try put(row)
         if row.counts(now: now) {
-            try waking { () throws(StoreError) in
-                try WakeRules.sessionCounts(device, in: self.transaction, now: self.now)
-            }
+            try stored(try WakeRules.sessionCounts(device, in: transaction, now: now))
         }
         return .done
     }

@@ -189,11 +189,10 @@ extension Work {
     ) throws(RuleFailure) {
         var covered = device
         effects.note(
-            try waking { () throws(StoreError) in
+            try stored(
                 try WakeRules.applied(
-                    &covered, ranges: ranges, completesSync: completesSync, in: self.transaction,
-                    now: self.now)
-            })
+                    &covered, ranges: ranges, completesSync: completesSync, in: transaction,
+                    now: now)))
         device = covered
     }
 }

@@ -35,7 +35,7 @@ extension Work {
             return try answer(known)
         }
         let answer = try body()
-        guard let (status, response) = stored(answer) else { return answer }
+        guard let (status, response) = storable(answer) else { return answer }
         try put(
             IdempotencyRecord(
                 app: app, key: idempotency.key, requestHash: idempotency.requestHash,
@@ -46,7 +46,7 @@ extension Work {
 
     /// What the same answer is made of again. What is told of a message sent does not change: its
     /// id is enough.
-    private func stored(_ answer: StoreAnswer) -> (UInt64, [UInt8])? {
+    private func storable(_ answer: StoreAnswer) -> (UInt64, [UInt8])? {
         switch answer {
         case .conversation(let record): (1, record.answerBytes)
         case .published(let record): (2, record.message.bytes)

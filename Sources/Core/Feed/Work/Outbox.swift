@@ -105,12 +105,9 @@ extension Work {
             return (own.count, old.count > own.count)
         }
         let before = outbox.kept
-        let present = try waking { () throws(StoreError) in
-            var present: [WebhookEventRecord] = []
-            for found in own {
-                if let event = try self.transaction.again(found) { present.append(event) }
-            }
-            return present
+        var present: [WebhookEventRecord] = []
+        for found in own {
+            if let event = try stored(try transaction.again(found)) { present.append(event) }
         }
         try drop(present, of: &outbox)
         try put(outbox)

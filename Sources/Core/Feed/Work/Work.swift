@@ -52,11 +52,7 @@ final class Work {
     func record<R: Record>(
         _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
     ) throws(RuleFailure) -> R? {
-        do throws(StoreError) {
-            return try transaction.record(type, key, lock: lock)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.record(type, key, lock: lock))
     }
 
     /// The app as it was when the step first asked for it, without a lock.
@@ -67,69 +63,46 @@ final class Work {
     }
 
     func records<R: Record>(_ type: R.Type, _ scan: Scan) throws(RuleFailure) -> [R] {
-        do throws(StoreError) {
-            return try transaction.records(type, scan)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.records(type, scan))
     }
 
     /// As they are stored: for what cannot be read otherwise.
     func rows(_ table: Table, _ scan: Scan) throws(RuleFailure) -> [[ColumnValue]] {
-        do throws(StoreError) {
-            return try transaction.rows(table, scan)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.rows(table, scan))
     }
 
     func put(_ record: some Record) throws(RuleFailure) {
-        do throws(StoreError) {
-            try transaction.put(record)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.put(record))
     }
 
     /// Writes a row that cannot be there yet; if one is, another transaction was first
     /// (`.conflict`).
     func insert(_ record: some Record) throws(RuleFailure) {
-        do throws(StoreError) {
-            try transaction.insert(record)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.insert(record))
     }
 
     func delete<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(RuleFailure) {
-        do throws(StoreError) {
-            try transaction.delete(type, key)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.delete(type, key))
     }
 
     func lockUser(_ app: AppID, _ user: UserID) throws(RuleFailure) {
-        do throws(StoreError) {
-            try transaction.lockUser(app, user)
-        } catch {
-            throw .store(error)
-        }
+        try stored(try transaction.lockUser(app, user))
     }
 
     /// Keeps a row that only says where the next turn begins. While another transaction holds the
     /// row, that one's value stands, so that nobody waits for it.
     func noteTurn(_ name: String, of app: AppID) throws(RuleFailure) {
-        try waking { () throws(StoreError) in
-            try self.transaction.keepHint(
-                MetaRecord(name: name, bytes: Array(app.name.utf8)))
-        }
+        try stored(
+            try transaction.keepHint(
+                MetaRecord(name: name, bytes: Array(app.name.utf8))))
     }
 
-    /// Runs a rule of waking, whose failures are only the store's.
-    func waking<Value>(_ body: () throws(StoreError) -> Value) throws(RuleFailure) -> Value {
+    /// What the store fails at, a rule fails at: the one place where that is said.
+    func stored<Value>(
+        _ value: @autoclosure () throws(StoreError) -> Value
+    ) throws(RuleFailure) -> Value {
         do throws(StoreError) {
-            return try body()
+            return try value()
         } catch {
             throw .store(error)
         }
@@ -185,15 +158,11 @@ final class Work {
 
     /// The caller holds the locks that protect the rows.
     func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
-        do throws(StoreError) {
-            let rows = try transaction.rows(table, scan)
-            for row in rows {
-                try transaction.delete(table, key: Array(row.prefix(table.keyCount)))
-            }
-            return rows.count
-        } catch {
-            throw .store(error)
+        let rows = try rows(table, scan)
+        for row in rows {
+            try stored(try transaction.delete(table, key: Array(row.prefix(table.keyCount))))
         }
+        return rows.count
     }
 }
 
