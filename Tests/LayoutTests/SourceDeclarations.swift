@@ -159,7 +159,8 @@ struct DeclarationFinder {
         for (number, part) in parts.enumerated() {
             labels.append(part.first { $0 != "@" && $0 != "autoclosure" } ?? "_")
             let isLast = number == parts.count - 1
-            if part.contains("=") || isLast && part.contains("->") { omissible.insert(number) }
+            let mayTrail = isLast && part.contains("->") && !part.contains("autoclosure")
+            if part.contains("=") || mayTrail { omissible.insert(number) }
         }
         _ = note(.function, at: index + 1, labels: labels, omissible: omissible)
         return end
