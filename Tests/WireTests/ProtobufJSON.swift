@@ -65,7 +65,8 @@ private func name(_ value: any WireEnumeration) -> JSON {
     .string(upperSnake("\(type(of: value))") + "_" + upperSnake("\(value)"))
 }
 
-private func upperSnake(_ name: String) -> String {
+/// `elsewhereNow` is ELSEWHERE_NOW in the schema.
+func upperSnake(_ name: String) -> String {
     var result = ""
     for character in name {
         if character.isUppercase, !result.isEmpty { result += "_" }

@@ -31,14 +31,6 @@ import Wire
                 == Code.allCases.map { "\($0.rawValue) \($0.name) \(name($0.retryClass))" })
     }
 
-    @Test func codesOfTheSchema() throws {
-        let url = Vectors.root.appending(path: "Protocol/sync.proto")
-        let lines = try String(contentsOf: url, encoding: .utf8)
-            .matches(of: #/CODE_(\w+) = ([0-9]+);/#)
-            .map { "\($0.2) \($0.1.lowercased())" }
-        #expect(lines == ["0 done"] + Code.allCases.map { "\($0.rawValue) \($0.name)" })
-    }
-
     @Test func retryClasses() throws {
         let listed = try rows().filter { $0[0].count == 1 }
         #expect(

@@ -1,7 +1,7 @@
-internal import Model
+public import Model
 
-/// Writes protobuf wire format. Every function leaves a field out that has its default, and each
-/// message calls them in ascending order of field number, so that equal values give equal bytes.
+/// Writes protobuf wire format. A field that has its default is left out, and the others stand in
+/// the order of the declaration, so that equal values give equal bytes.
 public struct BodyWriter {
     var bytes: [UInt8] = []
 
@@ -14,88 +14,38 @@ public struct BodyWriter {
         bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 
-    private mutating func tag(_ number: UInt32, _ kind: FieldTag.Kind) {
-        varint(UInt64(number) << 3 | UInt64(kind.rawValue))
-    }
-
-    /// Fields that were encoded before.
-    mutating func append(encoded fields: [UInt8]) { bytes.append(contentsOf: fields) }
-
-    mutating func uint64(_ number: UInt32, _ value: UInt64) {
-        guard value != 0 else { return }
-        tag(number, .varint)
+    private mutating func varint(_ number: UInt32, _ value: UInt64) {
+        varint(UInt64(WireType.varint.key(number)))
         varint(value)
     }
 
-    mutating func uint32(_ number: UInt32, _ value: UInt32) { uint64(number, UInt64(value)) }
-
-    mutating func bool(_ number: UInt32, _ value: Bool) { uint64(number, value ? 1 : 0) }
-
-    mutating func enumeration(_ number: UInt32, _ value: some WireEnumeration) {
-        uint32(number, value.rawValue)
-    }
-
     private mutating func delimited(_ number: UInt32, _ value: some Collection<UInt8>) {
-        tag(number, .delimited)
+        varint(UInt64(WireType.delimited.key(number)))
         varint(UInt64(value.count))
         bytes.append(contentsOf: value)
     }
 
-    mutating func bytes(_ number: UInt32, _ value: [UInt8]) {
-        if !value.isEmpty { delimited(number, value) }
+    private mutating func sixteen(_ number: UInt32, _ value: [UInt8]) {
+        varint(UInt64(WireType.delimited.key(number)))
+        bytes.append(16)
+        bytes.append(contentsOf: value)
     }
 
-    mutating func objectID(_ number: UInt32, _ value: [UInt8]) { bytes(number, value) }
-
-    mutating func string(_ number: UInt32, _ value: String) {
-        if !value.isEmpty { delimited(number, value.utf8) }
-    }
-
-    mutating func strings(_ number: UInt32, _ values: [String]) {
+    private mutating func texts(_ number: UInt32, _ values: [String]) {
         for value in values { delimited(number, value.utf8) }
     }
 
-    mutating func identifier<Noun>(_ number: UInt32, _ value: Identifier<Noun>?) {
-        guard let value else { return }
-        tag(number, .delimited)
-        bytes.append(16)
-        append(bigEndian: value.high)
-        append(bigEndian: value.low)
-    }
-
-    private mutating func append(bigEndian value: UInt64) {
-        for shift in stride(from: 56, through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
-        }
-    }
-
-    mutating func message(_ number: UInt32, _ value: (some WireMessage)?) {
-        guard let value else { return }
-        nested(number) { writer in value.write(to: &writer) }
-    }
-
-    mutating func messages(_ number: UInt32, _ values: [some WireMessage]) {
-        for value in values { message(number, value) }
-    }
-
-    /// Fields that are encoded already, in the place that their numbers have.
-    mutating func fields(_ encoded: [UInt8]) { bytes.append(contentsOf: encoded) }
-
-    mutating func cursor(_ number: UInt32, _ value: Cursor?) {
-        guard let value else { return }
-        nested(number) { writer in
-            writer.identifier(1, value.epoch)
-            writer.uint64(2, value.seq)
-        }
+    private mutating func elements(_ number: UInt32, _ values: [some WireMessage]) {
+        for var value in values { nested(number, &value) }
     }
 
     /// The length comes before the content but is known after it: one byte is kept free and, for
     /// content of 128 bytes or more, widened. A byte is moved at most once per level of nesting.
-    private mutating func nested(_ number: UInt32, _ content: (inout BodyWriter) -> Void) {
-        tag(number, .delimited)
+    private mutating func nested(_ number: UInt32, _ message: inout some WireMessage) {
+        varint(UInt64(WireType.delimited.key(number)))
         let place = bytes.count
         bytes.append(0)
-        content(&self)
+        message.fields(&self)
         var rest = bytes.count - place - 1
         if rest >= 0x80 {
             let wider = (rest.bitWidth - rest.leadingZeroBitCount + 6) / 7 - 1
@@ -108,5 +58,107 @@ public struct BodyWriter {
             next += 1
         }
         bytes[next] = UInt8(truncatingIfNeeded: rest)
+    }
+}
+
+// Inlined into each declaration: no value is copied to be looked at.
+extension BodyWriter: FieldVisitor {
+    @inline(__always)
+    public mutating func uint64(_ number: UInt32, _ name: StaticString, _ value: inout UInt64) {
+        if value != 0 { varint(number, value) }
+    }
+
+    @inline(__always)
+    public mutating func uint32(_ number: UInt32, _ name: StaticString, _ value: inout UInt32) {
+        if value != 0 { varint(number, UInt64(value)) }
+    }
+
+    @inline(__always)
+    public mutating func bool(_ number: UInt32, _ name: StaticString, _ value: inout Bool) {
+        if value { varint(number, 1) }
+    }
+
+    @inline(__always)
+    public mutating func string(_ number: UInt32, _ name: StaticString, _ value: inout String) {
+        if !value.isEmpty { delimited(number, value.utf8) }
+    }
+
+    @inline(__always)
+    public mutating func bytes(_ number: UInt32, _ name: StaticString, _ value: inout [UInt8]) {
+        if !value.isEmpty { delimited(number, value) }
+    }
+
+    @inline(__always)
+    public mutating func objectID(_ number: UInt32, _ name: StaticString, _ value: inout [UInt8]) {
+        bytes(number, name, &value)
+    }
+
+    @inline(__always)
+    public mutating func identifier<Noun>(
+        _ number: UInt32, _ name: StaticString, _ value: inout Identifier<Noun>?
+    ) {
+        if let value { sixteen(number, value.bytes) }
+    }
+
+    @inline(__always)
+    public mutating func enumeration<Value: WireEnumeration>(
+        _ number: UInt32, _ name: StaticString, _ value: inout Value
+    ) {
+        if value.rawValue != 0 { varint(number, UInt64(value.rawValue)) }
+    }
+
+    @inline(__always)
+    public mutating func strings(_ number: UInt32, _ name: StaticString, _ values: inout [String]) {
+        texts(number, values)
+    }
+
+    @inline(__always)
+    public mutating func message<Message: WireMessage>(
+        _ number: UInt32, _ name: StaticString, _ value: inout Message?
+    ) {
+        if value != nil { nested(number, &value!) }
+    }
+
+    @inline(__always)
+    public mutating func message<Message: WireMessage>(
+        _ number: UInt32, _ name: StaticString, apart value: inout [Message]
+    ) {
+        messages(number, name, &value)
+    }
+
+    @inline(__always)
+    public mutating func messages<Message: WireMessage>(
+        _ number: UInt32, _ name: StaticString, _ values: inout [Message]
+    ) {
+        elements(number, values)
+    }
+
+    @inline(__always)
+    public mutating func cursor(_ number: UInt32, _ name: StaticString, _ value: inout Cursor?) {
+        guard value != nil else { return }
+        var fields = CursorFields(value)
+        nested(number, &fields)
+    }
+
+    @inline(__always)
+    public mutating func oneof<Choice: WireOneof>(
+        _ name: StaticString, _ choice: inout Choice?
+    ) {
+        Choice.members(of: &choice, &self)
+    }
+
+    @inline(__always)
+    public mutating func member<Choice: WireOneof, Message: WireMessage>(
+        _ number: UInt32, _ name: StaticString, _ choice: inout Choice?,
+        _ choose: (Message) -> Choice, _ chosen: (Choice) -> Message?
+    ) {
+        if let choice, var value = chosen(choice) { nested(number, &value) }
+    }
+
+    @inline(__always)
+    public mutating func writes(_ encoded: [UInt8]?) -> Bool {
+        guard let encoded else { return false }
+        bytes.append(contentsOf: encoded)
+        return true
     }
 }

@@ -57,8 +57,13 @@ public struct Entry: WireMessage {
     /// Encodes it now, but for `seq`: copies of it that come into many feeds, each at a `seq` of
     /// its own, are written with these bytes. A copy that is changed otherwise loses them.
     public mutating func shareEncoding() {
+        let own = seq
+        // 0 is left out.
+        seq = 0
+        shared.bytes = nil
         var writer = BodyWriter()
-        writeRest(to: &writer)
+        fields(&writer)
+        seq = own
         shared.bytes = writer.bytes
     }
 }
@@ -142,16 +147,11 @@ public struct MessageState: WireMessage {
     public var editedMs: UInt64
     /// What else the backend said of its push.
     public var hints: PushHints? {
-        get { heldHints?.hints }
-        _modify {
-            var hints = heldHints?.hints
-            // Held once, so that a change copies nothing.
-            heldHints = nil
-            defer { heldHints = HeldHints(hints) }
-            yield &hints
-        }
+        get { heldHints.first }
+        set { heldHints = newValue.map { [$0] } ?? [] }
     }
-    private var heldHints: HeldHints?
+    /// None or one, apart: few have any, and every entry would have to have room for them.
+    var heldHints: [PushHints] = []
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
@@ -164,7 +164,7 @@ public struct MessageState: WireMessage {
         content = .values(parts)
         self.push = push
         self.editedMs = editedMs
-        heldHints = HeldHints(hints)
+        self.hints = hints
     }
 }
 

@@ -1,12 +1,13 @@
 /// An enumeration of the schema: open, 0 first. A value this side does not know is read as
 /// `unspecified` (framing.md, FRM-27).
-public protocol WireEnumeration: RawRepresentable, Equatable, Sendable where RawValue == UInt32 {
+public protocol WireEnumeration: RawRepresentable, CaseIterable, Equatable, Sendable
+where RawValue == UInt32 {
     /// The value 0.
     static var unspecified: Self { get }
 }
 
 /// What runs on the device.
-public enum Role: UInt32, WireEnumeration, CaseIterable {
+public enum Role: UInt32, WireEnumeration {
     case unspecified = 0
     /// The app itself.
     case app = 1
@@ -15,14 +16,14 @@ public enum Role: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// Which APNs environment a push token belongs to.
-public enum PushEnvironment: UInt32, WireEnumeration, CaseIterable {
+public enum PushEnvironment: UInt32, WireEnumeration {
     case unspecified = 0
     case production = 1
     case development = 2
 }
 
 /// What a client may do after an error or a close. It counts also when the code is unknown.
-public enum RetryClass: UInt32, WireEnumeration, CaseIterable {
+public enum RetryClass: UInt32, WireEnumeration {
     /// The same again would fail the same way. A connection closed so is opened again only at
     /// the next foreground, wake or user action.
     case none = 0
@@ -41,7 +42,7 @@ public enum RetryClass: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// Why a server asks for a login.
-public enum ChallengeReason: UInt32, WireEnumeration, CaseIterable {
+public enum ChallengeReason: UInt32, WireEnumeration {
     case unspecified = 0
     /// The device has no session yet.
     case first = 1
@@ -52,7 +53,7 @@ public enum ChallengeReason: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// Whether a sync moves the cursor.
-public enum SyncMode: UInt32, WireEnumeration, CaseIterable {
+public enum SyncMode: UInt32, WireEnumeration {
     case unspecified = 0
     /// Pages ascend from the cursor.
     case advance = 1
@@ -61,7 +62,7 @@ public enum SyncMode: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// What made a client sync.
-public enum SyncReason: UInt32, WireEnumeration, CaseIterable {
+public enum SyncReason: UInt32, WireEnumeration {
     case unspecified = 0
     case connect = 1
     case syncRequest = 2
@@ -71,7 +72,7 @@ public enum SyncReason: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// Why a cursor cannot be continued.
-public enum ResetReason: UInt32, WireEnumeration, CaseIterable {
+public enum ResetReason: UInt32, WireEnumeration {
     case unspecified = 0
     case noCursor = 1
     case cursorTooOld = 2
@@ -80,7 +81,7 @@ public enum ResetReason: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// What a signal says of its user.
-public enum SignalKind: UInt32, WireEnumeration, CaseIterable {
+public enum SignalKind: UInt32, WireEnumeration {
     case unspecified = 0
     /// Writes a message in the conversation.
     case typing = 1
@@ -93,7 +94,7 @@ public enum SignalKind: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// What the operating system lets the app do.
-public enum AppPhase: UInt32, WireEnumeration, CaseIterable {
+public enum AppPhase: UInt32, WireEnumeration {
     case unspecified = 0
     case foreground = 1
     /// Running, for `AppState.remainingMs` more.
@@ -103,14 +104,14 @@ public enum AppPhase: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// A switch the user or the system sets on the device.
-public enum Setting: UInt32, WireEnumeration, CaseIterable {
+public enum Setting: UInt32, WireEnumeration {
     case unspecified = 0
     case on = 1
     case off = 2
 }
 
 /// Where a drained client connects again.
-public enum DrainPlace: UInt32, WireEnumeration, CaseIterable {
+public enum DrainPlace: UInt32, WireEnumeration {
     case unspecified = 0
     /// Another node, at once: make before break.
     case elsewhereNow = 1
@@ -119,7 +120,7 @@ public enum DrainPlace: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// Where the sound of a notification is from.
-public enum SoundKind: UInt32, WireEnumeration, CaseIterable {
+public enum SoundKind: UInt32, WireEnumeration {
     /// The system.
     case unspecified = 0
     /// There is none.
@@ -131,7 +132,7 @@ public enum SoundKind: UInt32, WireEnumeration, CaseIterable {
 }
 
 /// How much a notification may disturb, in Apple's words.
-public enum InterruptionLevel: UInt32, WireEnumeration, CaseIterable {
+public enum InterruptionLevel: UInt32, WireEnumeration {
     case unspecified = 0
     case passive = 1
     case active = 2

@@ -27,11 +27,9 @@ enum MessageParts: Equatable, Sendable {
         }
     }
 
-    func write(to writer: inout BodyWriter) {
-        switch self {
-        case .values(let parts): writer.messages(4, parts)
-        case .stored(let bytes, _): writer.fields(bytes)
-        }
+    /// `nil`: they are values.
+    var encoded: [UInt8]? {
+        if case .stored(let bytes, _) = self { bytes } else { nil }
     }
 
     static func == (left: Self, right: Self) -> Bool {

@@ -88,16 +88,11 @@ public struct AnnouncementState: WireMessage {
     public var read: Bool
     /// What else the backend said of its push.
     public var hints: PushHints? {
-        get { heldHints?.hints }
-        _modify {
-            var hints = heldHints?.hints
-            // Held once, so that a change copies nothing.
-            heldHints = nil
-            defer { heldHints = HeldHints(hints) }
-            yield &hints
-        }
+        get { heldHints.first }
+        set { heldHints = newValue.map { [$0] } ?? [] }
     }
-    private var heldHints: HeldHints?
+    /// None or one, apart: few have any, and every entry would have to have room for them.
+    var heldHints: [PushHints] = []
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
@@ -108,7 +103,7 @@ public struct AnnouncementState: WireMessage {
         self.parts = parts
         self.push = push
         self.read = read
-        heldHints = HeldHints(hints)
+        self.hints = hints
     }
 }
 

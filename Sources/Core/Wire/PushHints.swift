@@ -82,19 +82,3 @@ public struct PushSound: WireMessage {
         self.volume = volume
     }
 }
-
-/// Hints held apart: few messages have any, and every entry would have to have room for them.
-indirect enum HeldHints: Equatable, Sendable {
-    case held(PushHints)
-
-    init?(_ hints: PushHints?) {
-        guard let hints else { return nil }
-        self = .held(hints)
-    }
-
-    var hints: PushHints {
-        switch self {
-        case .held(let hints): hints
-        }
-    }
-}
