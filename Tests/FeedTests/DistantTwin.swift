@@ -74,7 +74,10 @@ final class DistantTwin {
     /// and locks rows that nobody needs.
     private func lies() -> ReadPlan {
         let earlier = earlier
-        return ReadPlan(rounds: 3) { _, hints in
+        return ReadPlan(rounds: 3) { expected, hints in
+            guard case .request = expected else {
+                return ReadPlan.expected.hint(expected, hints)
+            }
             for table in [ConversationRecord.table, UserRecord.table, DeviceRecord.table] {
                 hints.ask(table, Scan(descending: true, limit: 7))
                 hints.ask(table, Scan(limit: 2))
