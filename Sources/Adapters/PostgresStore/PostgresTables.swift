@@ -6,7 +6,7 @@ final class PostgresTables {
         /// The table's place in the order of locks.
         let number: UInt64
         let columns: [Column]
-        /// The same behind the number of what was asked.
+        /// The same, and the number of what was asked behind them.
         let numberedColumns: [Column]
         private let sql: PostgresSQL
         let put: String
