@@ -14,6 +14,9 @@ import Webhooks
 // The numbers and facts a server is put together from.
 extension Server {
     /// What the store's writer does by itself.
+    ///
+    /// A turn over receipts has as many users as its rows leave room for: what a distant store is
+    /// asked of more users is asked in vain, and they are locked meanwhile.
     public static let duties: [StoreDuty] = [
         StoreDuty(
             name: "fan-out", request: .continueFanOut(recipients: 512), interval: 1_000,
@@ -22,7 +25,7 @@ extension Server {
             name: "deletions", request: .continueDeletions(rows: 512), interval: 1_000,
             follows: .deletions),
         StoreDuty(
-            name: "receipts", request: .coalesceReceipts(users: 256), interval: 250),
+            name: "receipts", request: .coalesceReceipts(users: 32), interval: 250),
         StoreDuty(
             name: "retention", request: .enforceRetention(rows: 1_000), interval: 60_000,
             follows: .removals),
