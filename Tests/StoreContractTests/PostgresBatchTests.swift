@@ -14,10 +14,15 @@ struct PostgresBatchTests {
             Column("number", .integer),
         ])
 
+    /// Guarded by itself, and in the order of locks behind `thing`.
+    private static let trace = Table(
+        "trace", key: [Column("number", .integer)], values: [Column("note", .text)])
+
     private static func open(_ schema: String) throws -> PostgresStore {
         var options = PostgresOptions(address: try PostgresPeer.shared().address)
         options.schema = schema
-        return try PostgresStore(tables: [thing.guarded(by: thing)], options: options)
+        return try PostgresStore(
+            tables: [thing.guarded(by: thing), trace.guarded(by: trace)], options: options)
     }
 
     private static func key(_ number: Int) -> [ColumnValue] {
@@ -87,6 +92,41 @@ struct PostgresBatchTests {
                     .row(Self.thing, key: Self.key(2), lock: .wait),
                 ]) == [.row(Self.row(1)), .row(Self.row(2))])
         }
+    }
+
+    @Test("the keys of several tables are held by one statement, beside those that read the rows")
+    func heldTogether() throws {
+        let store = try Self.open("batch_held_together")
+        defer { store.close() }
+        try store.write { transaction throws(StoreError) in
+            for number in 0..<5 {
+                try transaction.insert(Self.thing, Self.row(number))
+                try transaction.insert(Self.trace, [.integer(Int64(number)), .text("\(number)")])
+            }
+        }
+        func statements(_ lock: RowLock) throws -> UInt64 {
+            let before = store.effort.statements
+            try store.writeFetching { transaction throws(StoreError) in
+                let numbers = [4, 0, 9, 2]
+                let answers = try transaction.fetch(
+                    numbers.flatMap { number -> [Read] in
+                        [
+                            .row(Self.trace, key: [.integer(Int64(number))], lock: lock),
+                            .row(Self.thing, key: Self.key(number), lock: lock),
+                        ]
+                    })
+                let expected = numbers.flatMap { number -> [ReadAnswer] in
+                    if number > 4 { return [.row(nil), .row(nil)] }
+                    let trace: [ColumnValue] = [.integer(Int64(number)), .text("\(number)")]
+                    return [.row(trace), .row(Self.row(number))]
+                }
+                #expect(answers == expected, "\(lock)")
+            }
+            return store.effort.statements - before
+        }
+        let unlocked = try statements(.none)
+        #expect(try statements(.wait) == unlocked + 1)
+        #expect(try statements(.share) == unlocked + 1)
     }
 
     @Test("the last of several writes of one row counts, and reads see what was written")

@@ -47,8 +47,8 @@ extension PostgresTransaction {
         }
     }
 
-    /// All in one round trip. Reads of one kind that follow each other in the order of locks are
-    /// one statement.
+    /// All in one round trip. Keys that are waited for are held first, all of them, in the order of
+    /// locks; then reads of one kind that follow each other in that order are one statement.
     ///
     /// - Parameter waits: Also for a lock below what is held: the server finds out where two
     ///   transactions wait for each other.
@@ -57,16 +57,21 @@ extension PostgresTransaction {
         let order = reads.indices.sorted { places[$0] < places[$1] }
         return try run { () throws(StoreError) in
             try writePending()
+            let waited = order.filter {
+                reads[$0].isOfRow && reads[$0].lock.isOfKey && mayWait(places[$0], waits)
+            }
             var asked: [(positions: ArraySlice<Int>, question: Question)] = []
+            try hold(waited.map { reads[$0] })
             var next = order.startIndex
             while next < order.endIndex {
                 let end = endOfAlike(order, from: next, reads, places, waits: waits)
                 let positions = order[next..<end]
-                let question = try ask(
-                    positions.map { reads[$0] }, positions.map { places[$0] }, waits: waits)
+                let isWaitedFor = mayWait(places[positions[next]], waits)
+                let question = try ask(positions.map { reads[$0] }, isHeld: isWaitedFor)
                 asked.append((positions, question))
                 next = end
             }
+            if let last = waited.last { highest = max(highest ?? places[last], places[last]) }
             var taken = Answered(try connection.synchronize())
             var answers = Array(repeating: ReadAnswer.busy, count: reads.count)
             for (positions, question) in asked {
@@ -174,13 +179,11 @@ extension PostgresTransaction {
         }
     }
 
-    /// - Parameter reads: Of one table, kind and lock, in the order of locks; scans of one shape.
-    private func ask(
-        _ reads: [Read], _ places: [Place], waits: Bool
-    ) throws(StoreError) -> Question {
-        guard let first = reads.first, let place = places.first, let last = places.last else {
-            return .nothing
-        }
+    /// - Parameters:
+    ///   - reads: Of one table, kind and lock, in the order of locks; scans of one shape.
+    ///   - isHeld: Whether the keys are held, where their lock is one of keys.
+    private func ask(_ reads: [Read], isHeld: Bool) throws(StoreError) -> Question {
+        guard let first = reads.first else { return .nothing }
         precondition(isWriting || first.lock == .none, "a snapshot takes no locks")
         switch first {
         case .rows(let table, let scan):
@@ -199,12 +202,9 @@ extension PostgresTransaction {
                 if let problem = table.problem(key: key) { preconditionFailure(problem) }
                 return key
             }
-            guard lock.isOfKey else { return try askRows(table, keys, lock) }
             // The keys are held beside the rows, which may not be there.
-            guard mayWait(place, waits) else { return try askFreeRows(table, keys, lock) }
-            highest = max(highest ?? last, last)
-            try hold(table, keys, lock)
-            return try askRows(table, keys, lock)
+            return lock.isOfKey && !isHeld
+                ? try askFreeRows(table, keys, lock) : try askRows(table, keys, lock)
         }
     }
 
@@ -259,18 +259,29 @@ extension PostgresTransaction {
         return .freeRows
     }
 
-    /// Waits for the keys one after the other, as the array has them.
-    private func hold(
-        _ table: Table, _ keys: [[ColumnValue]], _ lock: RowLock
-    ) throws(StoreError) {
-        guard keys.count > 1 else {
-            return try connection.run(
-                "SELECT pg_advisory_xact_lock\(lock.suffix)($1)",
-                [tables.hash(of: keys[0], in: table)])
+    /// Waits for the keys of these reads one after the other, in their order.
+    private func hold(_ reads: [Read]) throws(StoreError) {
+        var next = reads.startIndex
+        while next < reads.endIndex {
+            let lock = reads[next].lock
+            let alike = reads[next...].prefix(Self.locksMax).prefix { $0.lock == lock }
+            next = alike.endIndex
+            let hashes = alike.compactMap { read -> ColumnValue? in
+                guard case .row(let table, let key, _) = read else { return nil }
+                if let problem = table.problem(key: key) { preconditionFailure(problem) }
+                return tables.hash(of: key, in: table)
+            }
+            guard hashes.count > 1 else {
+                try connection.run("SELECT pg_advisory_xact_lock\(lock.suffix)($1)", hashes)
+                continue
+            }
+            var bound = BoundValues()
+            bound.append(array: hashes, of: .integer)
+            try connection.run(
+                "SELECT pg_advisory_xact_lock\(lock.suffix)(hash) "
+                    + "FROM unnest($1::bigint[]) AS hash",
+                bound: bound)
         }
-        try connection.run(
-            "SELECT pg_advisory_xact_lock\(lock.suffix)(hash) FROM unnest($1::bigint[]) AS hash",
-            bound: hashes(of: keys, in: table))
     }
 
     private func hashes(of keys: [[ColumnValue]], in table: Table) -> BoundValues {
@@ -285,6 +296,12 @@ extension PostgresTransaction {
             bound.append(array: keys.map { $0[column] }, of: table.columns[column].type)
         }
         return bound
+    }
+}
+
+extension Read {
+    fileprivate var isOfRow: Bool {
+        if case .row = self { true } else { false }
     }
 }
 
