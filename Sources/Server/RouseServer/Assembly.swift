@@ -15,8 +15,9 @@ import Webhooks
 extension Server {
     /// What the store's writer does by itself.
     ///
-    /// A turn over receipts has as many users as its rows leave room for: what a distant store is
-    /// asked of more users is asked in vain, and they are locked meanwhile.
+    /// A turn over receipts has no more users than its 1,024 rows leave room for, at some thirty
+    /// rows each: on PostgreSQL the rows of all of them are fetched and locked before the first is
+    /// told, and publishes to those who find no room would wait for nothing.
     public static let duties: [StoreDuty] = [
         StoreDuty(
             name: "fan-out", request: .continueFanOut(recipients: 512), interval: 1_000,
