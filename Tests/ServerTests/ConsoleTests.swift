@@ -92,9 +92,10 @@ import Testing
                 "--console", "\(first.consolePort)", "--admin-token", tokens[0],
                 "--reader-token", tokens[1], "--second", "\(second.identifier)",
                 "--apis", "\(first.apiPort),\(second.apiPort)", "--database", database,
-                "--schema", schema,
+                "--schema", schema, "--second-ca", second.path("ca.pem"),
             ] + (pictures.map { ["--pictures", $0] } ?? [])
-                + (Self.axe.map { ["--axe", $0] } ?? []))
+                + (Self.axe.map { ["--axe", $0] } ?? []),
+            port: second.devicePort)
         #expect(
             visit.status == 0 && visit.output.contains("the console of nodes: ok"),
             "\(visit.output)\n\(first.log.suffix(3000))")

@@ -3,7 +3,10 @@
 still, is silent and then taken for gone, comes back to its order, and ends.
 
 usage: console_nodes.py --console PORT --admin-token T --reader-token T --second PID --apis P,P
-    --database ADDRESS --schema NAME [--pictures DIR] [--axe FILE]
+    --port PORT --second-ca FILE --app APP --database ADDRESS --schema NAME [--pictures DIR]
+    [--axe FILE]
+
+--port and --second-ca are for devices of the second node.
 """
 import argparse
 import os
@@ -15,6 +18,7 @@ import urllib.error
 import urllib.request
 
 from browser import Browser, Failure
+from client import Client
 from console import DESK, PHONE, Visit
 
 
@@ -84,8 +88,10 @@ class Held:
 def main():
     # `--api`, which every peer is given, is no short form of `--apis`.
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in ("console", "admin-token", "reader-token", "second", "apis", "database", "schema"):
+    for name in ("console", "admin-token", "reader-token", "second", "apis", "second-ca", "app",
+                 "database", "schema"):
         parser.add_argument("--" + name, required=True)
+    parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--pictures")
     parser.add_argument("--axe")
     given, _ = parser.parse_known_args()
@@ -145,6 +151,9 @@ def main():
         visit.says("told to send their surplus away")
 
         # It says that it ends, and stands still before it has: the page has the time to show it.
+        # A node without devices ends in some 20 ms, in which nobody could be sure to see it.
+        device = Client(given.port, given.second_ca, given.app)
+        device.connect()
         os.kill(second, signal.SIGTERM)
         visit.answered("two", "ending")
         os.kill(second, signal.SIGSTOP)
