@@ -203,6 +203,18 @@ struct PostgresTests {
         #expect(try store.rows(Self.owner) == [Self.row("a", 1)])
     }
 
+    @Test("the time within a transaction is the server's, whatever this machine's clock says")
+    func clock() throws {
+        let store = try Self.open("clock") {
+            $0.machineClock = { Int64(Date.now.timeIntervalSince1970 * 1000) - 3_600_000 }
+        }
+        defer { store.close() }
+        var now = Timestamp(milliseconds: 0)
+        try store.write { _ in now = store.now() }
+        let off = Date.now.timeIntervalSince1970 * 1000 - Double(now.milliseconds)
+        #expect(abs(off) < 60_000, "\(off) ms")
+    }
+
     @Test("what was closed while nobody wrote is opened anew without an error")
     func lostWhileIdle() throws {
         let store = try Self.open("lost_idle")

@@ -21,6 +21,9 @@ public struct PostgresOptions: Sendable {
     public var idleTransactionTimeout = 3_000
     /// Milliseconds to find out whether a transaction was committed whose answer was lost.
     public var resolveTimeout: UInt64 = 10_000
+    /// This machine's clock: milliseconds since 1970. It only stands for itself between two looks
+    /// at the server's.
+    public var machineClock: @Sendable () -> Int64 = PostgresSession.wallClock
 
     public init(address: String) { self.address = address }
 

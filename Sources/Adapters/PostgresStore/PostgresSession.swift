@@ -62,7 +62,7 @@ struct PostgresSession {
         return now
     }
 
-    static func wallClock() -> Int64 {
+    @Sendable static func wallClock() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

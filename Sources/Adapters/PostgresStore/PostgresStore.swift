@@ -160,6 +160,8 @@ public final class PostgresStore: DistantStore {
     private func begin() throws(StoreError) -> PostgresConnection {
         precondition(!isBusy, "write or read inside a body of the same store")
         let connection = try usable()
+        // Transactions are all that a lane ever does, and inside of one nobody can look.
+        if isClockOld { lookAtClock(over: connection) }
         isBusy = true
         return connection
     }
@@ -198,23 +200,25 @@ public final class PostgresStore: DistantStore {
     /// The server's clock, so that nodes agree on what is due: this machine's, corrected by the
     /// difference that was last seen.
     public func now() -> Timestamp {
-        let monotonic = PostgresSession.monotonicClock()
-        if !isBusy, clock.map({ monotonic > $0.at + Self.clockInterval }) ?? true {
-            // A connection is made before: that may take long.
-            if let connection = try? usable() {
-                let before = PostgresSession.wallClock()
-                let start = PostgresSession.monotonicClock()
-                if let now = try? PostgresSession.now(connection),
-                    case let passed = PostgresSession.monotonicClock() - start,
-                    passed <= Self.answerMax
-                {
-                    // In the middle of the question the server looked at its clock.
-                    clock = (now - before - Int64(passed / 2), monotonic)
-                }
-            }
-        }
-        let now = PostgresSession.wallClock() + (clock?.offset ?? 0)
+        // A connection is made before: that may take long.
+        if !isBusy, isClockOld, let connection = try? usable() { lookAtClock(over: connection) }
+        let now = session.options.machineClock() + (clock?.offset ?? 0)
         return Timestamp(milliseconds: UInt64(max(0, now)))
+    }
+
+    private var isClockOld: Bool {
+        guard let clock else { return true }
+        return PostgresSession.monotonicClock() > clock.at + Self.clockInterval
+    }
+
+    private func lookAtClock(over connection: PostgresConnection) {
+        let before = session.options.machineClock()
+        let start = PostgresSession.monotonicClock()
+        guard let now = try? PostgresSession.now(connection),
+            case let passed = PostgresSession.monotonicClock() - start, passed <= Self.answerMax
+        else { return }
+        // In the middle of the question the server looked at its clock.
+        clock = (now - before - Int64(passed / 2), start)
     }
 
     /// The server moves its journal by itself.
