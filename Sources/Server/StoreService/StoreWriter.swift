@@ -9,19 +9,19 @@ import WorkingSet
 /// The writer: everything that changes the store, and every checkpoint, happens on its thread
 /// and its connection. Loop-confined.
 final class StoreWriter {
-    private let loop: Loop
-    private let store: any Store
+    let loop: Loop
+    let store: any Store
     /// What is known of the store from one transaction to the next.
-    private let rows: WorkingSet
-    private let shared: SharedByWriters
-    private let role: WriterRole
-    private var limits: StoreServiceLimits { shared.limits }
-    private var health: StoreHealth { shared.health }
+    let rows: WorkingSet
+    let shared: SharedByWriters
+    let role: WriterRole
+    var limits: StoreServiceLimits { shared.limits }
+    var health: StoreHealth { shared.health }
     private var duties: [Duty] = []
     private var timer: LoopTimer?
     private var isTurnAsked = false
     /// When the journal is moved if nobody writes then; `nil`: nothing was written since.
-    private var checkpointDue: UInt64?
+    var checkpointDue: UInt64?
     private var inbox: Mailbox<WriteJob>?
     private var rests: Mailbox<ReaderRest>?
     private var nudges: Mailbox<WriterNudge>?
@@ -30,7 +30,7 @@ final class StoreWriter {
     /// When the reader last held no snapshot because it was asked.
     private var restedAt: UInt64?
     /// An administration is committed that the directory does not show yet.
-    private var areAppsStale = false
+    var areAppsStale = false
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
     private var queue = FairQueue<AppID?, WriteJob>()
     private var isServiceAsked = false
@@ -50,7 +50,7 @@ final class StoreWriter {
 
     /// From the first commit after a checkpoint to the next one, in milliseconds, so that single
     /// commits share it; under load the store's own limit on its journal decides.
-    private static let checkpointDelay: UInt64 = 500
+    static let checkpointDelay: UInt64 = 500
 
     /// Requests that wait for company are company enough when there are this many.
     private static let company = 64
@@ -127,7 +127,7 @@ final class StoreWriter {
         askTurn()
     }
 
-    private func follow(_ work: BackgroundWork) {
+    func follow(_ work: BackgroundWork) {
         for index in duties.indices where !duties[index].duty.follows.isDisjoint(with: work) {
             duties[index].due = min(duties[index].due, loop.now)
         }
@@ -235,192 +235,6 @@ final class StoreWriter {
         if !isServiceAsked { serve() }
     }
 
-    /// One transaction. Others hear of it before those who asked: a hint that comes early finds
-    /// the change committed, a hint that comes late could find its reader gone.
-    ///
-    /// - Parameters:
-    ///   - divides: When the larger group was begun that these are a part of.
-    ///   - first: The place in it of the first of these.
-    ///   - answer: Called with results as soon as they may be told, and the place of the first.
-    /// - Returns: results of the first requests; the transaction had no room for the others.
-    @discardableResult
-    private func commit(
-        _ requests: [StoreRequest], budget: Int, divides: UInt64? = nil, first: Int = 0,
-        answer: (Int, [StoreResult]) -> Void = { _, _ in }
-    ) -> [StoreResult] {
-        let started = SystemClock.monotonicMilliseconds()
-        var place: UInt64?
-        func leave() {
-            if let place { shared.order?.leave(place) }
-            place = nil
-        }
-        do throws(StoreError) {
-            Failpoint.hit(.begun, requests)
-            var rules = RuleLimits()
-            // What was tried as a whole and met another node's is tried once in each part.
-            if divides != nil { rules.attempts = 1 }
-            let outcomes = try store.commit(
-                requests, through: rows, budget: budget, limits: rules, zones: shared.zones
-            ) {
-                leave()
-                place = shared.order?.enter()
-                Failpoint.hit(.applied, Array(requests[..<$0.count]), $0)
-            }
-            defer { leave() }
-            if let place { shared.order?.await(place) }
-            let results = committed(Array(requests[..<outcomes.count]), outcomes, started)
-            answer(first, results)
-            return results
-        } catch {
-            leave()
-            let began = divides ?? started
-            if case .conflict = error, !store.isSoleWriter, requests.count > 1,
-                !isOver(division: began)
-            {
-                health.record(lane: role.number) { $0.failedCommits += 1 }
-                return commitHalves(
-                    requests, budget: budget, since: began, first: first, answer: answer)
-            }
-            let isSole = store.isSoleWriter
-            health.record(lane: role.number) { counts in
-                counts.failedCommits += 1
-                if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
-                // That it met another node's says nothing of the store.
-                if case .conflict = error, !isSole { return }
-                counts.failure = error
-            }
-            let results = requests.map { _ in StoreResult.failed(error) }
-            answer(first, results)
-            return results
-        }
-    }
-
-    /// What follows from a transaction that is committed.
-    private func committed(
-        _ requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>],
-        _ started: UInt64
-    ) -> [StoreResult] {
-        Failpoint.hit(.committed, requests, outcomes)
-        let elapsed = SystemClock.monotonicMilliseconds() - started
-        let isSound = isSound(after: requests, outcomes)
-        let (effort, known, knownBytes) = (store.effort, rows.effort, rows.bytes)
-        health.record(lane: role.number) { counts in
-            counts.effort = effort
-            counts.knownReads = known.answered
-            counts.engineReads = known.reads + known.scans
-            counts.knownBytes = knownBytes
-            counts.longestCommit = max(counts.longestCommit, elapsed)
-            counts.commits += 1
-            counts.requests += UInt64(outcomes.count)
-            counts.commitMilliseconds += elapsed
-            counts.largestCommit = max(counts.largestCommit, UInt64(outcomes.count))
-            for case .success(let outcome) in outcomes {
-                counts.rows += outcome.rows
-                counts.largestRequestRows = max(counts.largestRequestRows, outcome.rows.total)
-            }
-            if isSound { counts.failure = nil }
-        }
-        noteChanges(requests, outcomes, started)
-        if checkpointDue == nil { checkpointDue = loop.now + Self.checkpointDelay }
-        if requests.contains(where: \.changesApps) { areAppsStale = true }
-        let failure = refreshStaleApps()
-        tell(outcomes)
-        Failpoint.hit(.told, requests, outcomes)
-        return zip(requests, outcomes).map { request, outcome in
-            // It stands, but is not told as done before it is in force here.
-            if let failure, request.changesApps { return .failed(failure) }
-            return switch outcome {
-            case .success(let outcome): .committed(outcome)
-            case .failure(let error): .failed(error)
-            }
-        }
-    }
-
-    /// One of the requests meets another node's in a way that undoes the whole transaction: the
-    /// others need not wait for it.
-    ///
-    /// - Parameter since: When the whole was begun.
-    private func commitHalves(
-        _ requests: [StoreRequest], budget: Int, since: UInt64, first place: Int,
-        answer: (Int, [StoreResult]) -> Void
-    ) -> [StoreResult] {
-        let middle = requests.count / 2
-        let first = commit(
-            Array(requests[..<middle]), budget: budget, divides: since, first: place,
-            answer: answer)
-        // Where the first have no room, the others have none.
-        guard first.count == middle else { return first }
-        let others = Array(requests[middle...])
-        guard isOver(division: since) else {
-            return first
-                + commit(
-                    others, budget: budget, divides: since, first: place + middle, answer: answer)
-        }
-        let failed = others.map { _ in
-            StoreResult.failed(.conflict("the others took too long"))
-        }
-        answer(place + middle, failed)
-        return first + failed
-    }
-
-    private func isOver(division since: UInt64) -> Bool {
-        SystemClock.monotonicMilliseconds() >= since + limits.divisionTime
-    }
-
-    /// Whether writing works after this transaction. Many transactions write nothing and prove
-    /// nothing; and where a message does not fit any more, a small write may. So a full store is
-    /// trusted again after a write and the checkpoint that follows it. `keepAlive` always writes:
-    /// nobody has to publish for it to be found out.
-    private func isSound(
-        after requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>]
-    ) -> Bool {
-        guard let failure = health.failure else { return true }
-        let hasWritten = zip(requests, outcomes).contains { request, outcome in
-            guard case .success(let outcome) = outcome else { return false }
-            if case .keepAlive = request { return true }
-            return !outcome.effects.changes.all.isEmpty
-        }
-        guard hasWritten, case .full = failure else { return hasWritten }
-        return (try? store.checkpoint()) != nil
-    }
-
-    private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {
-        var effects = Effects()
-        for case .success(let outcome) in outcomes { effects.join(outcome.effects) }
-        effects.changes.finish()
-        shared.onUnreadable(effects.unreadable)
-        switch role {
-        case .first: follow(effects.background)
-        case .lane(_, let first):
-            // The gateway claims pushes; all else is the duties'.
-            let work = effects.background.subtracting(.pushes)
-            if !work.isEmpty { first.post(.follow(work)) }
-        }
-        if !effects.isEmpty { shared.onCommit(effects) }
-    }
-
-    /// Brings the directory up to what is committed; what went wrong, if it could not: it is
-    /// tried again with every commit and every turn.
-    private func refreshStaleApps() -> StoreError? {
-        guard areAppsStale else { return nil }
-        do throws(StoreError) {
-            try refreshApps()
-            areAppsStale = false
-            return nil
-        } catch {
-            return .unavailable("committed, but not in force yet: \(error)")
-        }
-    }
-
-    private func refreshApps() throws(StoreError) {
-        let now = store.now()
-        var reading: StoreReading?
-        try store.read { snapshot throws(StoreError) in
-            reading = try Rules.read(.apps, in: snapshot, now: now)
-        }
-        if case .apps(let all) = reading { shared.apps.replace(all) }
-    }
-
     private func askTurn() {
         guard !isTurnAsked else { return }
         isTurnAsked = true
@@ -513,7 +327,7 @@ final class StoreWriter {
     }
 
     /// - Parameter started: When the transaction began.
-    private func noteChanges(
+    func noteChanges(
         _ requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>],
         _ started: UInt64
     ) {
