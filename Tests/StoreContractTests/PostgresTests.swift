@@ -143,7 +143,7 @@ struct PostgresTests {
     // MARK: Connections that are lost
 
     /// Ends the server's end of the connections of this kind of this process' stores.
-    private static func cut(_ schema: String) throws -> [Int64] {
+    static func cut(_ schema: String) throws -> [Int64] {
         try ask(
             "SELECT count(pg_terminate_backend(pid))::bigint FROM pg_stat_activity WHERE "
                 + "application_name = 'rouse writer' AND pid IN (SELECT pid FROM pg_locks l JOIN "

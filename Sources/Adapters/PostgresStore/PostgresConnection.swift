@@ -14,8 +14,9 @@ final class PostgresConnection {
         case effect
         /// Rows with these columns, of the statement that is waited for.
         case rows([Column])
-        /// The end of what was sent together.
-        case synchronization
+        /// The end of what was sent together, and who is told what came of it. Without anybody it
+        /// comes to whoever waits for what follows.
+        case synchronization(told: ((StoreError?) -> Void)?)
     }
 
     private var handle: OpaquePointer?
@@ -141,15 +142,24 @@ final class PostgresConnection {
     @discardableResult
     func synchronize() throws(StoreError) -> [[[ColumnValue]]] {
         try send()
-        effort.roundTrips += 1
         return try receive()
     }
 
     /// Sends what is queued without waiting: what comes of it shows with what is waited for next.
-    func send() throws(StoreError) {
+    ///
+    /// - Parameter told: Called with what the first statement failed with that did not go well, or
+    ///   with `nil`, as soon as the answers are there and others are waited for. It must not use
+    ///   the connection. Not called where the connection is lost before.
+    func send(told: ((StoreError?) -> Void)? = nil) throws(StoreError) {
         guard PQpipelineSync(try usable()) == 1 else { throw lost() }
-        expected.append(.synchronization)
+        expected.append(.synchronization(told: told))
         while try flush() { try wait(for: Int16(POLLIN | POLLOUT)) }
+    }
+
+    /// Waits for what was sent.
+    func drain() throws(StoreError) {
+        _ = try usable()
+        try receive()
     }
 
     private func queue(_ sql: String, _ values: BoundValues) throws(StoreError) {
@@ -189,8 +199,11 @@ final class PostgresConnection {
 
     // MARK: Receiving
 
+    @discardableResult
     private func receive() throws(StoreError) -> [[[ColumnValue]]] {
+        effort.roundTrips += 1
         var failure: StoreError?
+        var hasFailed = false
         var rows: [[[ColumnValue]]] = []
         var position = 0
         // A connection that is lost expects nothing.
@@ -207,9 +220,15 @@ final class PostgresConnection {
                     failure = error
                 }
             case (PGRES_COMMAND_OK, _), (PGRES_TUPLES_OK, _): break
-            case (PGRES_PIPELINE_SYNC, .synchronization): continue
+            case (PGRES_PIPELINE_SYNC, .synchronization(let told)):
+                guard let told else { continue }
+                let reason = failure
+                (failure, rows) = (nil, [])
+                told(reason)
+                continue
             case (PGRES_PIPELINE_ABORTED, _): break
             default:
+                hasFailed = true
                 failure = failure ?? Self.failure(result).error
                 if case .unavailable? = failure, PQstatus(handle) != CONNECTION_OK { close() }
             }
@@ -222,7 +241,7 @@ final class PostgresConnection {
         }
         expected.removeAll(keepingCapacity: true)
         // The server may have skipped what would have prepared a statement: it gets a new name.
-        if failure != nil { for sql in unconfirmed { prepared[sql] = nil } }
+        if hasFailed { for sql in unconfirmed { prepared[sql] = nil } }
         unconfirmed = []
         if let failure { throw failure }
         return rows

@@ -19,6 +19,9 @@ public final class PostgresStore: DistantStore {
     private var isMarked = true
     private var isClosed = false
     private var isBusy = false
+    /// Who is told of the commit that is on its way. Before the transaction after it writes its
+    /// number, what came of it is known: `mark` is that of one transaction.
+    private var ahead: ((StoreError?) -> Void)?
     /// The server's clock less this machine's, in milliseconds, and when it was looked at.
     private var clock: (offset: Int64, at: UInt64)?
     /// Over connections that are no more.
@@ -62,7 +65,8 @@ public final class PostgresStore: DistantStore {
         connection = first
     }
 
-    deinit { close() }
+    /// What is on its way is not waited for: nobody is left who could be told.
+    deinit { if let connection { forget(connection) } }
 
     public var effort: StoreEffort {
         guard let connection else { return effortBefore }
@@ -82,6 +86,68 @@ public final class PostgresStore: DistantStore {
     ) throws(StoreError) {
         let connection = try begin()
         defer { isBusy = false }
+        try carryOut(body, over: connection)
+        do throws(StoreError) {
+            try connection.run("COMMIT")
+            try connection.synchronize()
+        } catch {
+            if let reason = reason(for: error, over: connection) { throw reason }
+        }
+    }
+
+    public func writeAhead(
+        _ body: (any FetchingTransaction) throws(StoreError) -> Void,
+        ended: @escaping (StoreError?) -> Void
+    ) throws(StoreError) {
+        let connection = try begin(behindAnother: true)
+        defer { isBusy = false }
+        try carryOut(body, over: connection)
+        precondition(ahead == nil, "a transaction ended before the one ahead of it")
+        ahead = ended
+        do throws(StoreError) {
+            try connection.run("COMMIT")
+            try connection.send { [unowned self] in tell($0) }
+        } catch {
+            // Lost. Whether it was committed is found out where that is waited for.
+        }
+    }
+
+    public func settle() {
+        guard ahead != nil, let connection else { return }
+        precondition(!isBusy, "settle inside a body of the same store")
+        isBusy = true
+        defer { isBusy = false }
+        do throws(StoreError) {
+            try connection.drain()
+            // It was told; of one that failed something is still open.
+            if connection.isInTransaction { rollBack(connection) }
+        } catch {
+            endAhead(after: error)
+        }
+    }
+
+    /// The server has said what came of the commit that was on its way.
+    private func tell(_ failure: StoreError?) {
+        if failure != nil { mark.takeBack() }
+        let ended = ahead
+        ahead = nil
+        ended?(failure)
+    }
+
+    /// The connection was lost: if a commit was on its way over it, it is found out what came of
+    /// it.
+    private func endAhead(after error: StoreError) {
+        guard let ended = ahead else { return }
+        if let connection { forget(connection) }
+        ahead = nil
+        ended(outcome(after: error))
+    }
+
+    /// Carries `body` out, and queues all that comes before COMMIT.
+    private func carryOut(
+        _ body: (any FetchingTransaction) throws(StoreError) -> Void,
+        over connection: PostgresConnection
+    ) throws(StoreError) {
         do throws(StoreError) {
             if !isMarked { try mark.make(on: connection) }
             isMarked = true
@@ -90,29 +156,36 @@ public final class PostgresStore: DistantStore {
             defer { transaction.end() }
             try body(transaction)
             if let failure = transaction.failure { throw failure }
+            // One that reads nothing has not waited for the end of the one ahead of it.
+            if ahead != nil { try connection.synchronize() }
             try transaction.writePending()
             try mark.write(on: connection)
         } catch {
+            // What was on its way comes to its end with that, unless the connection is lost.
             rollBack(connection)
+            endAhead(after: error)
             throw error
         }
-        try commit(connection)
     }
 
-    private func commit(_ connection: PostgresConnection) throws(StoreError) {
+    /// Why a transaction was not committed whose COMMIT ended with an error; `nil`: it was.
+    private func reason(
+        for error: StoreError, over connection: PostgresConnection
+    ) -> StoreError? {
+        guard connection.isLost else {
+            rollBack(connection)
+            mark.takeBack()
+            return error
+        }
+        forget(connection)
+        return outcome(after: error)
+    }
+
+    private func outcome(after error: StoreError) -> StoreError? {
         do throws(StoreError) {
-            try connection.run("COMMIT")
-            try connection.synchronize()
+            return try resolve(after: error) ? nil : .conflict("nothing was committed: \(error)")
         } catch {
-            guard connection.isLost else {
-                rollBack(connection)
-                mark.takeBack()
-                throw error
-            }
-            forget(connection)
-            guard try resolve(after: error) else {
-                throw .conflict("nothing was committed: \(error)")
-            }
+            return error
         }
     }
 
@@ -157,9 +230,13 @@ public final class PostgresStore: DistantStore {
         }
     }
 
-    private func begin() throws(StoreError) -> PostgresConnection {
+    /// - Parameter behindAnother: What is on its way need not have ended.
+    private func begin(behindAnother: Bool = false) throws(StoreError) -> PostgresConnection {
         precondition(!isBusy, "write or read inside a body of the same store")
-        let connection = try usable()
+        connection?.probe()
+        // A connection that is lost says nothing more of what was on its way.
+        if !behindAnother || connection?.isLost ?? true { settle() }
+        let connection = if ahead != nil, let connection { connection } else { try usable() }
         // Transactions are all that a lane ever does, and inside of one nobody can look.
         if isClockOld { lookAtClock(over: connection) }
         isBusy = true
@@ -185,6 +262,7 @@ public final class PostgresStore: DistantStore {
     }
 
     private func forget(_ lost: PostgresConnection) {
+        guard connection === lost else { return }
         effortBefore = effortBefore + lost.effort
         lost.close()
         connection = nil
@@ -201,7 +279,9 @@ public final class PostgresStore: DistantStore {
     /// difference that was last seen.
     public func now() -> Timestamp {
         // A connection is made before: that may take long.
-        if !isBusy, isClockOld, let connection = try? usable() { lookAtClock(over: connection) }
+        if !isBusy, ahead == nil, isClockOld, let connection = try? usable() {
+            lookAtClock(over: connection)
+        }
         let now = session.options.machineClock() + (clock?.offset ?? 0)
         return Timestamp(milliseconds: UInt64(max(0, now)))
     }
@@ -229,6 +309,7 @@ public final class PostgresStore: DistantStore {
     public func close() {
         precondition(!isBusy, "close inside a body of the same store")
         if isClosed { return }
+        settle()
         isClosed = true
         if let connection { forget(connection) }
     }

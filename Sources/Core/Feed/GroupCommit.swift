@@ -1,5 +1,5 @@
-import Model
-import Wake
+public import Model
+public import Wake
 import WorkingSet
 
 /// Requests carried out in one transaction of an engine that is a round trip away, as if one after
@@ -131,13 +131,46 @@ extension DistantStore {
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         var results: [Result<StoreOutcome, StoreError>] = []
         try writeFetching { (transaction: any FetchingTransaction) throws(StoreError) in
-            var group = group
-            let rows = FetchedRows(transaction) { Schema.guarded($0).rowGuard }
-            try group.carryOut(in: rows, now: self.now)
-            try rows.flush()
-            results = group.results
+            results = try self.carryOut(group, in: transaction)
             applied(results)
         }
         return results
     }
+
+    /// As `commit` says, once, but returns when the commit is on its way.
+    ///
+    /// - Parameter ended: As `writeAhead` says. Nothing may be told to anybody before it is called
+    ///   without an error.
+    public func commitAhead(
+        _ requests: [StoreRequest], budget: Int = .max, limits: RuleLimits = RuleLimits(),
+        zones: any ZoneClock = OnlyUTC(),
+        applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in },
+        ended: @escaping ([Result<StoreOutcome, StoreError>], StoreError?) -> Void
+    ) throws(StoreError) -> Int {
+        var group = GroupCommit(requests)
+        (group.budget, group.limits, group.zones) = (budget, limits, zones)
+        let carriedOut = Outcomes()
+        try writeAhead { (transaction: any FetchingTransaction) throws(StoreError) in
+            carriedOut.all = try self.carryOut(group, in: transaction)
+            applied(carriedOut.all)
+        } ended: {
+            ended(carriedOut.all, $0)
+        }
+        return carriedOut.all.count
+    }
+
+    private func carryOut(
+        _ group: GroupCommit, in transaction: any FetchingTransaction
+    ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
+        var group = group
+        let rows = FetchedRows(transaction) { Schema.guarded($0).rowGuard }
+        try group.carryOut(in: rows, now: now)
+        try rows.flush()
+        return group.results
+    }
+}
+
+/// What a transaction came to, for whoever hears of its end.
+private final class Outcomes {
+    var all: [Result<StoreOutcome, StoreError>] = []
 }

@@ -52,4 +52,31 @@ public protocol DistantStore: Store {
     func writeFetching(
         _ body: (any FetchingTransaction) throws(StoreError) -> Void
     ) throws(StoreError)
+    /// As `writeFetching`, but returns when the commit is on its way, so that another transaction
+    /// can be prepared meanwhile; its reads come after the commit all the same.
+    ///
+    /// - Parameter ended: Called once, when it is known what came of the commit: `nil`, or why
+    ///   nothing was committed or it is unknown whether it was, as `write` throws it. That is
+    ///   during the next call of this object that writes or reads, and in `settle` at the latest.
+    ///   It must not call this object. Where a transaction was not committed, one that was begun
+    ///   before that was known fails as well.
+    /// - Throws: if `body` does, or nothing could be sent; `ended` is not called then.
+    func writeAhead(
+        _ body: (any FetchingTransaction) throws(StoreError) -> Void,
+        ended: @escaping (StoreError?) -> Void
+    ) throws(StoreError)
+    /// Waits until it is known what came of what was written ahead.
+    func settle()
+}
+
+extension DistantStore {
+    public func writeAhead(
+        _ body: (any FetchingTransaction) throws(StoreError) -> Void,
+        ended: @escaping (StoreError?) -> Void
+    ) throws(StoreError) {
+        try writeFetching(body)
+        ended(nil)
+    }
+
+    public func settle() {}
 }

@@ -34,8 +34,8 @@ struct SharedByWriters: Sendable {
     /// is one writer.
     ///
     /// A turn is taken before COMMIT is sent, when all that the transaction depends on is committed
-    /// and has its turn. Whoever waits for a turn holds no lock of the store, so that those before
-    /// come to their end.
+    /// and has its turn, and all its locks are taken: whoever has a turn waits for no lock of those
+    /// who wait for it.
     let order: Turns?
     let onCommit: @Sendable (Effects) -> Void
     let onUnreadable: @Sendable ([UnreadableRow]) -> Void

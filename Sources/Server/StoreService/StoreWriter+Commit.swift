@@ -52,22 +52,27 @@ extension StoreWriter {
                 return commitHalves(
                     requests, budget: budget, since: began, first: first, answer: answer)
             }
-            let isSole = store.isSoleWriter
-            health.record(lane: role.number) { counts in
-                counts.failedCommits += 1
-                if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
-                // That it met another node's says nothing of the store.
-                if case .conflict = error, !isSole { return }
-                counts.failure = error
-            }
-            let results = requests.map { _ in StoreResult.failed(error) }
+            let results = refused(requests, error)
             answer(first, results)
             return results
         }
     }
 
+    /// What those are told whose transaction was not committed.
+    func refused(_ requests: [StoreRequest], _ error: StoreError) -> [StoreResult] {
+        let isSole = store.isSoleWriter
+        health.record(lane: role.number) { counts in
+            counts.failedCommits += 1
+            if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
+            // That it met another node's says nothing of the store.
+            if case .conflict = error, !isSole { return }
+            counts.failure = error
+        }
+        return requests.map { _ in StoreResult.failed(error) }
+    }
+
     /// What follows from a transaction that is committed.
-    private func committed(
+    func committed(
         _ requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>],
         _ started: UInt64
     ) -> [StoreResult] {

@@ -39,6 +39,10 @@ final class StoreWriter {
     private var metTimer: LoopTimer?
     /// When requests that wait for company are carried out without it; `nil`: none wait.
     private var aloneAt: UInt64?
+    /// The transaction whose commit is on its way.
+    var ahead: AheadCommit?
+    /// What was to be committed like that and was not: it is carried out once more, and waited for.
+    var undone: [WriteJob] = []
     private var rest = StoreRest(aliveAt: SystemClock.monotonicMilliseconds())
     /// The most requests that the next transaction may find room for.
     private var expected = Int.max
@@ -134,6 +138,7 @@ final class StoreWriter {
     }
 
     deinit {
+        settleLast()
         // The next start finds that the process was there.
         wakeUp()
         // A store that does not answer would hold up the end.
@@ -161,6 +166,7 @@ final class StoreWriter {
                 aloneAt = loop.now + limits.acknowledgementPatience
                 armTimer()
             }
+            settle()
             let waiting = queue.count
             health.record(lane: role.number) { $0.queuedRequests = waiting }
         } else {
@@ -177,28 +183,43 @@ final class StoreWriter {
         if !jobs.isEmpty {
             rest.askedAt = loop.now
             wakeUp()
-            let (requests, left) = (jobs.map(\.request), queue.count)
+            let left = queue.count
             health.record(lane: role.number) { $0.queuedRequests = left }
-            let done = commit(requests, budget: limits.rowsPerCommit) { first, results in
-                self.answer(jobs[first...], results)
-            }.count
+            let done = carryOutAhead(jobs) ?? carryOut(jobs)
             // Of many that wait, those that the rows leave no room for stay where they are.
             expected = max(8, 2 * done)
-            queue.putBack(jobs[done...].map { (item: $0, owner: $0.request.app) })
+            putBack(jobs[done...])
             moveJournal()
         }
+        if queue.isEmpty { settleSoon() }
         let (waiting, again) = (queue.count, met.count)
         health.record(lane: role.number) { $0.queuedRequests = waiting + again }
-        if waiting > 0 {
-            isServiceAsked = true
-            loop.nextTurn { [weak self] in self?.serve() }
-        }
+        if waiting > 0 { askService() }
         askTurn()
+    }
+
+    func askService() {
+        guard !isServiceAsked else { return }
+        isServiceAsked = true
+        loop.nextTurn { [weak self] in self?.serve() }
+    }
+
+    func putBack(_ jobs: ArraySlice<WriteJob>) {
+        queue.putBack(jobs.map { (item: $0, owner: $0.request.app) })
+    }
+
+    /// Carries out and answers as many of them as there is room for.
+    ///
+    /// - Returns: their number.
+    func carryOut(_ jobs: [WriteJob]) -> Int {
+        commit(jobs.map(\.request), budget: limits.rowsPerCommit) { first, results in
+            self.answer(jobs[first...], results)
+        }.count
     }
 
     /// Answers those that are done; those that met another node's wait a moment, while others are
     /// carried out.
-    private func answer(_ jobs: ArraySlice<WriteJob>, _ results: [StoreResult]) {
+    func answer(_ jobs: ArraySlice<WriteJob>, _ results: [StoreResult]) {
         let now = SystemClock.monotonicMilliseconds()
         var answered: (requests: [StoreRequest], results: [StoreResult]) = ([], [])
         for (job, result) in zip(jobs, results) {
@@ -230,7 +251,7 @@ final class StoreWriter {
     }
 
     private func meetAgain() {
-        queue.putBack(met.map { (item: $0, owner: $0.request.app) })
+        putBack(met[...])
         met = []
         if !isServiceAsked { serve() }
     }
