@@ -38,9 +38,12 @@ final class WakeLoad {
         _ = try sendWakes()
         let alone = desk.state.wakeTimes
         desk.forget()
-        try offer([], campaign)
+        // Its end waits for the first wake: this process may stand still for as long as a short
+        // campaign takes.
+        let begin = campaign.prefix(max(1, campaign.count - 1))
+        try offer([], Array(begin))
         try wait { $0.campaignAnswers > 0 }
-        let sent = try sendWakes()
+        let sent = try sendWakes(beside: Array(campaign[begin.count...]))
         let beside = desk.state
         try wait { $0.answered == sent + self.campaign.count }
         guard sent > 0 else {
@@ -54,13 +57,14 @@ final class WakeLoad {
 
     /// One after the other, until all have their answers or, beside a campaign, that has ended.
     ///
+    /// - Parameter rest: of the campaign, which is offered with the first wake.
     /// - Returns: how many were sent.
-    private func sendWakes() throws -> Int {
+    private func sendWakes(beside rest: [PushJob] = []) throws -> Int {
         let besides = desk.state.campaignAnswers > 0
         var sent = 0
         for wake in wakes {
             if besides, desk.state.campaignAnswers == campaign.count { break }
-            try offer([wake], [])
+            try offer([wake], sent == 0 ? rest : [])
             sent += 1
             usleep(Self.spacing)
         }
