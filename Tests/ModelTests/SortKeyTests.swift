@@ -27,11 +27,13 @@ import Testing
     /// beginning.
     private static func values(_ chance: inout SplitMix64) -> [ColumnValue] {
         (0..<chance.next() % 6).map { _ in
-            switch chance.next() % 4 {
+            switch chance.next() % 5 {
             case 0: .integer(Int64(chance.next() % 3) - 1)
             case 1: .text(String(repeating: "a", count: Int(chance.next() % 24)))
             case 2:
                 .blob(Array(repeating: UInt8(chance.next() % 2), count: Int(chance.next() % 20)))
+            // A zero anywhere, behind whole words and within the last one.
+            case 3: .blob((0..<chance.next() % 12).map { _ in UInt8(chance.next() % 4) })
             default: .null
             }
         }

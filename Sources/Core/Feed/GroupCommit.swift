@@ -108,6 +108,7 @@ struct GroupCommit {
         let hints = ReadHints(rows, now: now, limits: limits)
         var expected = requests.map(ReadPlan.Expected.request)
         for _ in 0..<plan.rounds {
+            hints.beginRound()
             // Where all that is asked for is found, what others find tells nothing more.
             var waiting: [ReadPlan.Expected] = []
             var next = expected.startIndex

@@ -13,6 +13,7 @@ extension ReadHints {
     }
 
     func app(_ app: AppID, lock: RowLock = .none) {
+        guard isFirst(app, lock: lock) else { return }
         ask(OutboxRecord.self, [.app(app)])
         ask(MetaRecord.self, [.text(MetaRecord.latenciesPrefix + app.name)])
         ask(AppRecord.self, [.app(app)], lock: lock)
@@ -87,13 +88,12 @@ extension ReadHints {
     /// The rows of a member's feed that a message asks for.
     private func feed(of member: ParticipantRecord, from sender: String) {
         let user: [ColumnValue] = [.app(member.app), .user(member.user)]
-        let found = record(UserRecord.self, user, lock: .wait)
+        let found = sender.isEmpty ? nil : record(UserRecord.self, user, lock: .wait)
+        if sender.isEmpty { ask(UserRecord.self, user, lock: .wait) }
         // Looked at again when the user's row is locked.
         ask(ParticipantRecord.self, member.rowKey, isFresh: true)
         guard UserID(sender) != member.user else { return }
-        if let found, !found.blocksNobody, !sender.isEmpty {
-            ask(BlockRecord.self, user + [.text(sender)])
-        }
+        if let found, !found.blocksNobody { ask(BlockRecord.self, user + [.text(sender)]) }
         devices(member.app, member.user)
     }
 
@@ -101,8 +101,9 @@ extension ReadHints {
     func devices(_ app: AppID, _ user: UserID) {
         let all = records(
             DeviceRecord.self,
-            Scan(prefix: [.app(app), .user(user)], limit: WakeRules.devicesMax))
-        for device in all where device.pushToken != nil {
+            Scan(prefix: [.app(app), .user(user)], limit: WakeRules.devicesMax),
+            having: Self.pushToken)
+        for device in all {
             ask(WakeRecord.self, device.wakeKey)
             if device.withoutSessionSince == nil {
                 ask(
@@ -117,6 +118,14 @@ extension ReadHints {
             }
         }
     }
+
+    private static let pushToken: Int = {
+        let columns = DeviceRecord.table.columns
+        guard let place = columns.firstIndex(where: { $0.name == "push_token" }) else {
+            preconditionFailure("a device has a push token")
+        }
+        return place
+    }()
 
     private func messageEntry(of member: ParticipantRecord, at position: UInt64) {
         for isToBeRead in [true, false] {

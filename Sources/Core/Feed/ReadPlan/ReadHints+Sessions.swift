@@ -75,8 +75,9 @@ extension ReadHints {
         ask(UserRecord.self, [.app(session.app), .user(session.user)], lock: .wait)
         ask(DeviceRecord.self, session.deviceKey, lock: .wait)
         ask(SessionRecord.self, session.deviceKey + [.unsigned(session.role.rawValue)])
-        ask(
-            SessionRecord.self, session.deviceKey + [.unsigned(RoleKind.app.rawValue)])
+        if session.role != .app {
+            ask(SessionRecord.self, session.deviceKey + [.unsigned(RoleKind.app.rawValue)])
+        }
         ask(WakeRecord.self, session.deviceKey)
         ask(
             ReceiptDueRecord.self, [.app(session.app), .user(session.user)], lock: .wait)

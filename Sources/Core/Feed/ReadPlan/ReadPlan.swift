@@ -37,13 +37,30 @@ struct ReadPlan: Sendable {
 /// Asks for rows in the way rules do; but what is not known yet is noted and passed over.
 struct ReadHints {
     private let fetched: FetchedRows
+    private let round = Round()
     let now: Timestamp
     let limits: RuleLimits
+
+    /// What is asked for in one round.
+    private final class Round {
+        /// Apps whose rows are asked for, and how.
+        var apps: [AppID: RowLock] = [:]
+    }
 
     init(_ rows: FetchedRows, now: Timestamp, limits: RuleLimits) {
         fetched = rows
         self.now = now
         self.limits = limits
+    }
+
+    /// What was asked for is there now, and may lead further.
+    func beginRound() { round.apps = [:] }
+
+    /// Whether nobody has asked for the app's rows in this round: all requests of an app read them.
+    func isFirst(_ app: AppID, lock: RowLock) -> Bool {
+        if let known = round.apps[app], known == lock || lock == .none { return false }
+        round.apps[app] = lock
+        return true
     }
 
     func record<R: Record>(
@@ -54,6 +71,13 @@ struct ReadHints {
 
     func records<R: Record>(_ type: R.Type, _ scan: Scan, isFresh: Bool = false) -> [R] {
         fetched.hint(R.table, scan, isFresh: isFresh).compactMap { try? R(row: $0) }
+    }
+
+    /// Those that have something in this column; the others are not decoded.
+    func records<R: Record>(_ type: R.Type, _ scan: Scan, having column: Int) -> [R] {
+        fetched.hint(R.table, scan).compactMap { row in
+            row[column] == .null ? nil : try? R(row: row)
+        }
     }
 
     /// Of a row that only the rule looks at.
