@@ -234,8 +234,9 @@ public final class PostgresStore: DistantStore {
     private func begin(behindAnother: Bool = false) throws(StoreError) -> PostgresConnection {
         precondition(!isBusy, "write or read inside a body of the same store")
         connection?.probe()
-        // A connection that is lost says nothing more of what was on its way.
-        if !behindAnother || connection?.isLost ?? true { settle() }
+        // A connection that is lost says nothing more of what was on its way, and a look at the
+        // clock must not wait for it.
+        if !behindAnother || isClockOld || connection?.isLost ?? true { settle() }
         let connection = if ahead != nil, let connection { connection } else { try usable() }
         // Transactions are all that a lane ever does, and inside of one nobody can look.
         if isClockOld { lookAtClock(over: connection) }
