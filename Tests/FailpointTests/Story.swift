@@ -71,6 +71,8 @@ final class Story {
     }
 
     func end() {
+        // They would come back for ever, and another story's server may get this one's port.
+        for device in devices.keys { _ = try? tell(device, .deviceForceQuit) }
         server.kill()
         loop.close()
     }
