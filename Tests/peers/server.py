@@ -445,10 +445,13 @@ class Connection:
             self.user.connections.discard(self)
 
     async def linger(self):
-        """What still comes is dropped: closing over it would reset the connection."""
+        """What still comes is dropped: closing over it would reset the connection. It may come in
+        pieces."""
+        end = time.monotonic() + 2
         try:
             await self.writer.drain()
-            await asyncio.wait_for(self.reader.read(65536), 0.1)
+            while time.monotonic() < end and await asyncio.wait_for(self.reader.read(65536), 0.1):
+                pass
         except (asyncio.TimeoutError, ConnectionError, ssl.SSLError):
             pass
 
