@@ -18,10 +18,10 @@ import Wire
         defer { bench.stop() }
         let late = bench.stores.gates[1]
         late.isArmed.value = true
-        bench.ask { _ = $0.commit(Self.conversation(1)) }
+        bench.ask { _ = $0.commit(.makeConversation(1)) }
         // It is committed, and the lane does not know yet.
         late.reached.wait()
-        bench.ask { _ = $0.commit(Self.putApp("other")) }
+        bench.ask { _ = $0.commit(.makeApp("other")) }
         #expect(bench.stores.awaitCommits { $0[0] > 2 })
         // Enough for the first writer to tell of it, if it did not wait.
         usleep(50_000)
@@ -36,7 +36,7 @@ import Wire
         let asked = 1...UInt64(24)
         for gate in bench.stores.begins.dropFirst() { gate.isArmed.value = true }
         bench.ask { client in
-            for number in asked { _ = client.commit(Self.conversation(number)) }
+            for number in asked { _ = client.commit(.makeConversation(number)) }
             for number in asked {
                 let addition = AddParticipants(
                     conversation: ConversationID(high: 1, low: number), users: ["carol"])
@@ -71,7 +71,7 @@ import Wire
         let stuck = bench.stores.begins[1]
         stuck.isArmed.value = true
         bench.ask { client in
-            for number in 1...UInt64(32) { _ = client.commit(Self.conversation(number)) }
+            for number in 1...UInt64(32) { _ = client.commit(.makeConversation(number)) }
         }
         stuck.reached.wait()
         #expect(!bench.answers(1).isEmpty)
@@ -87,7 +87,7 @@ import Wire
                 name: "deletions", request: .continueDeletions(rows: 100), interval: 3_600_000,
                 follows: .deletions))
         defer { bench.stop() }
-        bench.ask { _ = $0.commit(Self.conversation(1)) }
+        bench.ask { _ = $0.commit(.makeConversation(1)) }
         _ = bench.answers(1)
         // The start, the app, and the duty's first turn.
         #expect(bench.stores.awaitCommits { $0[0] == 3 })
@@ -102,19 +102,6 @@ import Wire
         let bench = try Bench(lanes: 3)
         bench.stop()
         #expect(bench.stores.closed == [3, 2, 1, 0])
-    }
-
-    private static func conversation(_ number: UInt64) -> StoreRequest {
-        .createConversation(
-            app: app,
-            CreateConversation(
-                conversation: ConversationID(high: 1, low: number), participants: ["ann", "bob"]),
-            idempotency: nil)
-    }
-
-    private static func putApp(_ name: String) -> StoreRequest {
-        .administer(
-            .putApp(AppRecord(app: AppID(name), createdAt: Timestamp(milliseconds: 1))))
     }
 
     /// The service over stores that share one memory, and one loop that asks it.
@@ -135,7 +122,7 @@ import Wire
             self.service = service
             asker = try StoreAsker(service)
             // With ticket 1; the answers of a test come behind it.
-            ask { _ = $0.commit(LaneTests.putApp("chat")) }
+            ask { _ = $0.commit(.makeApp("chat")) }
             _ = asker.answers(1)
         }
 

@@ -1,4 +1,7 @@
 import EventLoop
+import Feed
+import Model
+import Wire
 
 @testable import StoreService
 
@@ -56,5 +59,21 @@ final class StoreAsker: Sendable {
     func stop() {
         thread.stop()
         thread.join()
+    }
+}
+
+extension StoreRequest {
+    /// Makes a conversation of Ann's and Bob's in the app `chat`.
+    static func makeConversation(_ number: UInt64) -> StoreRequest {
+        .createConversation(
+            app: AppID("chat"),
+            CreateConversation(
+                conversation: ConversationID(high: 1, low: number), participants: ["ann", "bob"]),
+            idempotency: nil)
+    }
+
+    static func makeApp(_ name: String) -> StoreRequest {
+        .administer(
+            .putApp(AppRecord(app: AppID(name), createdAt: Timestamp(milliseconds: 1))))
     }
 }

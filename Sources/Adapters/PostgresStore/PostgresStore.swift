@@ -19,8 +19,8 @@ public final class PostgresStore: DistantStore {
     private var isMarked = true
     private var isClosed = false
     private var isBusy = false
-    /// Who is told of the commit that is on its way. Before the transaction after it writes its
-    /// number, what came of it is known: `mark` is that of one transaction.
+    /// Told what came of the commit that is on its way; `nil`: none is. A transaction writes its
+    /// number only when that is known: `mark` stands for one transaction whose end is not known.
     private var ahead: ((StoreError?) -> Void)?
     /// The server's clock less this machine's, in milliseconds, and when it was looked at.
     private var clock: (offset: Int64, at: UInt64)?
@@ -134,8 +134,8 @@ public final class PostgresStore: DistantStore {
         ended?(failure)
     }
 
-    /// The connection was lost: if a commit was on its way over it, it is found out what came of
-    /// it.
+    /// The connection was lost. If a commit was on its way over it, another connection shows what
+    /// came of it.
     private func endAhead(after error: StoreError) {
         guard let ended = ahead else { return }
         if let connection { forget(connection) }

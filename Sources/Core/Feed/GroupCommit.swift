@@ -140,8 +140,9 @@ extension DistantStore {
 
     /// As `commit` says, once, but returns when the commit is on its way.
     ///
-    /// - Parameter ended: As `writeAhead` says. Nothing may be told to anybody before it is called
-    ///   without an error.
+    /// - Parameter ended: As `writeAhead` says, with the outcomes. Nothing of them may be told to
+    ///   anybody before it is called without an error.
+    /// - Returns: the number of requests that were carried out, as far as the budget went.
     public func commitAhead(
         _ requests: [StoreRequest], budget: Int = .max, limits: RuleLimits = RuleLimits(),
         zones: any ZoneClock = OnlyUTC(),
@@ -150,14 +151,14 @@ extension DistantStore {
     ) throws(StoreError) -> Int {
         var group = GroupCommit(requests)
         (group.budget, group.limits, group.zones) = (budget, limits, zones)
-        let carriedOut = Outcomes()
+        var outcomes: [Result<StoreOutcome, StoreError>] = []
         try writeAhead { (transaction: any FetchingTransaction) throws(StoreError) in
-            carriedOut.all = try self.carryOut(group, in: transaction)
-            applied(carriedOut.all)
+            outcomes = try self.carryOut(group, in: transaction)
+            applied(outcomes)
         } ended: {
-            ended(carriedOut.all, $0)
+            ended(outcomes, $0)
         }
-        return carriedOut.all.count
+        return outcomes.count
     }
 
     private func carryOut(
@@ -169,9 +170,4 @@ extension DistantStore {
         try rows.flush()
         return group.results
     }
-}
-
-/// What a transaction came to, for whoever hears of its end.
-private final class Outcomes {
-    var all: [Result<StoreOutcome, StoreError>] = []
 }

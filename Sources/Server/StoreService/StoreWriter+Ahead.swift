@@ -29,8 +29,8 @@ final class AheadCommit {
 extension StoreWriter {
     /// Carries out as many of them as there is room for, and answers them when they are committed.
     ///
-    /// - Returns: their number; `nil`: they are still to be carried out, for these are not for a
-    ///   commit that is not waited for, or something is in the way of it.
+    /// - Returns: their number; `nil`: they are still to be carried out, with a commit that is
+    ///   waited for, because they change apps, this writer is no lane, or the try has failed.
     func carryOutAhead(_ jobs: [WriteJob]) -> Int? {
         let requests = jobs.map(\.request)
         // Apps are in force here before whoever changed them hears of it.

@@ -41,7 +41,8 @@ final class StoreWriter {
     private var aloneAt: UInt64?
     /// The transaction whose commit is on its way.
     var ahead: AheadCommit?
-    /// What was to be committed like that and was not: it is carried out once more, and waited for.
+    /// Requests whose commit was not waited for and failed. They are carried out once more, with a
+    /// commit that is waited for.
     var undone: [WriteJob] = []
     private var rest = StoreRest(aliveAt: SystemClock.monotonicMilliseconds())
     /// The most requests that the next transaction may find room for.
