@@ -110,11 +110,11 @@ import Testing
         #expect(page.rowsWritten == 0 && page.statements == nil)
     }
 
-    @Test("in memory, as a table")
-    func memory() throws {
+    @Test("in memory, and fetched from there, as a table", arguments: ["memory", "distant"])
+    func memory(engine: String) throws {
         let run = try Self.bench(
             [
-                "--store", "memory", "--only", "alive,tag,group-publish", "--runs", "1",
+                "--store", engine, "--only", "alive,tag,group-publish", "--runs", "1",
                 "--participants", "301",
             ])
         #expect(run.status == 0, "\(run.complaint)")

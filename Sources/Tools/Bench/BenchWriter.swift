@@ -54,18 +54,24 @@ final class BenchWriter {
     /// What is known of the store from one transaction to the next, as the server's writer does.
     private let known = WorkingSet(carrying: StoreServiceLimits().carriedBytes)
     private let file: SQLiteStore?
+    private let distant: DistantEngine?
     /// What the checkpoints between transactions cost.
     private(set) var checkpoints: [BenchSample] = []
 
-    /// - Parameter path: the path of the file to be made; `nil`: the store is in memory.
-    init(path: String?) throws {
-        if let path {
+    init(_ engine: BenchEngine) throws {
+        switch engine {
+        case .file(let path):
             let made = try SQLiteStore(path: path, tables: Schema.tables)
             file = made
             store = ClockedStore(made)
-        } else {
+        case .memory, .distant:
             file = nil
             store = ClockedStore(MemoryStore(tables: Schema.tables))
+        }
+        if case .distant = engine {
+            distant = DistantEngine(store, lockRanks: Schema.lockRanks)
+        } else {
+            distant = nil
         }
     }
 
@@ -76,7 +82,8 @@ final class BenchWriter {
         let processor = BenchClock.processor()
         let begun = BenchClock.monotonic()
         var applied = begun
-        let outcomes = try store.commit(requests, through: known) { _ in
+        let carriedOn: any Store = distant ?? store
+        let outcomes = try carriedOn.commit(requests, through: known) { _ in
             applied = BenchClock.monotonic()
         }
         let ended = BenchClock.monotonic()

@@ -7,8 +7,7 @@ import StoreService
 public struct StoreBenchOptions: Sendable {
     public var scale = BenchScale.small
     public var kinds = BenchKind.allCases
-    /// The path of the file to be made; `nil`: the store is in memory.
-    public var path: String?
+    public var engine = BenchEngine.memory
     /// How often each kind is driven that can be driven more than once in a store.
     public var runs = 3
     /// How long one run of an ordinary kind may take; turns may take 20 times as long.
@@ -17,6 +16,24 @@ public struct StoreBenchOptions: Sendable {
     public var progress: @Sendable (String) -> Void = { _ in }
 
     public init() {}
+}
+
+/// What the store is made of.
+public enum BenchEngine: Sendable {
+    /// A file to be made at this path.
+    case file(String)
+    case memory
+    /// In memory, and rows are fetched together before requests run, as from PostgreSQL: what rules
+    /// and fetching cost there without the database and the way to it.
+    case distant
+
+    var name: String {
+        switch self {
+        case .file: "file"
+        case .memory: "memory"
+        case .distant: "distant"
+        }
+    }
 }
 
 /// The tool could not go on, or the server answered what it should not have.
@@ -44,7 +61,7 @@ public final class StoreBench {
 
     private init(_ options: StoreBenchOptions) throws {
         self.options = options
-        writer = try BenchWriter(path: options.path)
+        writer = try BenchWriter(options.engine)
         world = BenchWorld(writer, options.scale)
     }
 
@@ -89,7 +106,7 @@ public final class StoreBench {
                     requests: [], isCut: false))
         }
         return BenchReport(
-            store: options.path == nil ? "memory" : "file", scale: scale,
+            store: options.engine.name, scale: scale,
             rows: rows.filter { $0.transactions > 0 }, failures: failures,
             isDebug: BenchReport.isDebugBuild)
     }

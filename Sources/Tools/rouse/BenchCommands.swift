@@ -23,7 +23,7 @@ extension Rouse {
                         "only", "KIND[,KIND]", "these kinds alone (default: all)",
                         choices: BenchKind.allCases.map(\.rawValue)),
                     CommandOption(
-                        "store", "FILE|memory",
+                        "store", "FILE|memory|distant",
                         "where: a file to be made and left (default: a temporary one)"),
                     CommandOption("runs", "N", "of each kind that can be repeated (default 3)"),
                     CommandOption(
@@ -50,6 +50,10 @@ extension Rouse {
                     Rows, statements and bytes are of one request, percentiles are of all
                     transactions of a run, the figures are the median of the runs. What held the
                     writer for longest in one transaction is told at the end.
+
+                    --store memory leaves the disk out. --store distant does, too, and fetches rows
+                    for a group of requests before they run, as a node on PostgreSQL does: it shows
+                    what rules and fetching cost there, without the database.
 
                     Not measured: waiting in queues, telling connections, JSON and frames, other
                     threads at the same time. Members of the large conversation hold no entries
@@ -169,8 +173,8 @@ extension Rouse {
         options.seconds = Double(try arguments.number("seconds", in: 1...3_600) ?? 2)
         let progress = Progress()
         options.progress = { progress.show($0) }
-        let report = try withBenchStore(arguments.string("store")) { path in
-            options.path = path
+        let report = try withBenchStore(arguments.string("store")) { engine in
+            options.engine = engine
             return try StoreBench.run(options)
         }
         progress.end()
@@ -243,24 +247,26 @@ extension Rouse {
         }
     }
 
-    /// - Parameter store: a file's name, `memory`, or nothing: a file that goes afterwards.
+    /// - Parameter store: a file's name, an engine in memory, or nothing: a file that goes
+    ///   afterwards.
     private static func withBenchStore(
-        _ store: String?, _ body: (String?) throws -> BenchReport
+        _ store: String?, _ body: (BenchEngine) throws -> BenchReport
     ) throws -> BenchReport {
         let files = FileManager.default
         switch store {
-        case "memory": return try body(nil)
+        case "memory": return try body(.memory)
+        case "distant": return try body(.distant)
         case let file?:
             guard !files.fileExists(atPath: file) else {
                 throw UsageError("--store: \(file) exists; the store is made anew")
             }
-            return try body(file)
+            return try body(.file(file))
         case nil:
             let folder = files.temporaryDirectory
                 .appendingPathComponent("rouse-bench-\(UUID().uuidString.prefix(8))")
             try files.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? files.removeItem(at: folder) }
-            return try body(folder.appendingPathComponent("store.db").path)
+            return try body(.file(folder.appendingPathComponent("store.db").path))
         }
     }
 }
