@@ -154,16 +154,15 @@ import Wire
     private static let wrong = ReadPlan(rounds: 3) { expected, hints in
         guard case .request(.change(let app, .publish(let publication), _)) = expected,
             let id = publication.message.conversation
-        else { return [] }
+        else { return }
         let nobody: [ColumnValue] = [.app(app), .text("nobody")]
         if hints.record(ConversationRecord.self, [.app(app), .identifier(id)]) == nil {
-            return []
+            return
         }
         hints.ask(UserRecord.self, nobody, lock: .wait)
         for user in hints.records(UserRecord.self, Scan(prefix: [.app(app)], limit: 50)) {
             hints.ask(EntryRecord.self, Scan(prefix: user.rowKey, limit: 3))
         }
-        return []
     }
 
     @Test("the requests of one group share their rounds, whatever is expected of them")

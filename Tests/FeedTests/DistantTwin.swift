@@ -85,7 +85,7 @@ final class DistantTwin {
             hints.ask(EntryRecord.self, Scan(index: "entry_by_object", limit: 5))
             hints.ask(ParticipantRecord.self, Scan(limit: 5))
             hints.ask(UserRecord.self, [.app(World.app), .text("nobody")], lock: .wait)
-            return earlier.map { ReadPlan.expected.hint(.request($0), hints) } ?? []
+            if let earlier { ReadPlan.expected.hint(.request(earlier), hints) }
         }
     }
 }

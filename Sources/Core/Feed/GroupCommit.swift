@@ -106,21 +106,16 @@ struct GroupCommit {
         _ rows: FetchedRows, _ now: Timestamp
     ) throws(StoreError) {
         let hints = ReadHints(rows, now: now, limits: limits)
-        var expected = requests.map(ReadPlan.Expected.request)
-        for _ in 0..<plan.rounds {
-            hints.beginRound()
-            // Where all that is asked for is found, what others find tells nothing more.
-            var waiting: [ReadPlan.Expected] = []
-            var next = expected.startIndex
-            while next < expected.endIndex {
-                let before = rows.misses
-                expected += plan.hint(expected[next], hints)
-                if rows.misses != before { waiting.append(expected[next]) }
-                next += 1
-            }
+        for request in requests {
+            hints.following(.request(request)) { plan.hint(.request(request), hints) }
+        }
+        for round in 1...max(1, plan.rounds) {
             if rows.missing.isEmpty { return }
             try rows.fetchMissing()
-            expected = waiting
+            if round == plan.rounds { return }
+            for expected in hints.beginRound() {
+                hints.following(expected) { plan.hint(expected, hints) }
+            }
         }
     }
 }

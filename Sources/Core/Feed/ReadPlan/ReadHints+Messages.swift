@@ -40,8 +40,14 @@ extension ReadHints {
             ask(
                 ParticipantRecord.self, [.app(app), .identifier(id), .user(UserID(sender))])
         }
+        following(.recipients(app, id, sender: sender)) { recipients(app, id, from: sender) }
+    }
+
+    func recipients(_ app: AppID, _ id: ConversationID, from sender: String) {
         let found = conversation(app, id)
-        recipients(app, found?.conversation ?? id, of: found) { feed(of: $0, from: sender) }
+        recipients(app, found?.conversation ?? id, of: found) { member in
+            following(.feed(member, sender: sender)) { feed(of: member, from: sender) }
+        }
     }
 
     /// An edit, or a deletion for everyone.
@@ -86,7 +92,7 @@ extension ReadHints {
     }
 
     /// The rows of a member's feed that a message asks for.
-    private func feed(of member: ParticipantRecord, from sender: String) {
+    func feed(of member: ParticipantRecord, from sender: String) {
         let user: [ColumnValue] = [.app(member.app), .user(member.user)]
         let found = sender.isEmpty ? nil : record(UserRecord.self, user, lock: .wait)
         if sender.isEmpty { ask(UserRecord.self, user, lock: .wait) }
@@ -94,7 +100,7 @@ extension ReadHints {
         ask(ParticipantRecord.self, member.rowKey, isFresh: true)
         guard UserID(sender) != member.user else { return }
         if let found, !found.blocksNobody { ask(BlockRecord.self, user + [.text(sender)]) }
-        devices(member.app, member.user)
+        following(.devices(member.app, member.user)) { devices(member.app, member.user) }
     }
 
     /// The user's devices, and what each that pushes reach is owed.

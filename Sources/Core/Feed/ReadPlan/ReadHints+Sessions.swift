@@ -96,6 +96,11 @@ extension ReadHints {
         let session = request.session
         self.session(session)
         for receipt in request.reads { read(receipt, session) }
+        following(.delivered(request)) { delivered(request) }
+    }
+
+    func delivered(_ request: Acknowledge) {
+        let session = request.session
         var budget = limits.receiptStep
         var conversations: Set<ConversationID> = []
         for range in request.ranges.merged where budget > 0 && range.first > 0 {
@@ -160,8 +165,7 @@ extension ReadHints {
 
     // MARK: The coalescer's turn
 
-    /// - Returns: the users whose turn it is.
-    func receiptTurn(users: Int) -> [ReadPlan.Expected] {
+    func receiptTurn(users: Int) {
         let limit = max(1, users)
         ask(
             ReceiptDueRecord.self,
@@ -171,7 +175,9 @@ extension ReadHints {
         let due = records(
             ReceiptDueRecord.self,
             Scan(index: "receipt_due_by_due", through: [.timestamp(now)], limit: limit))
-        return due.map { .receipts($0.app, $0.user) }
+        for row in due {
+            following(.receipts(row.app, row.user)) { receipts(of: row.app, row.user) }
+        }
     }
 
     func receipts(of app: AppID, _ name: UserID) {

@@ -12,25 +12,34 @@ struct ReadPlan: Sendable {
     /// Asked at most so often: of the request, of the participants found, of their devices. A turn
     /// in the background first looks for what is due, and what it finds leads further.
     let rounds: Int
-    /// Gives what the hint leads to, as far as that is known: it is asked for by itself.
-    let hint: @Sendable (Expected, ReadHints) -> [Expected]
+    let hint: @Sendable (Expected, ReadHints) -> Void
 
     static let expected = ReadPlan(rounds: 6) { expected, hints in
         switch expected {
-        case .request(let request): return hints.expect(request)
-        case .receipts(let app, let user):
-            hints.receipts(of: app, user)
-            return []
+        case .request(let request): hints.expect(request)
+        case .receipts(let app, let user): hints.receipts(of: app, user)
+        case .recipients(let app, let id, let sender): hints.recipients(app, id, from: sender)
+        case .feed(let member, let sender): hints.feed(of: member, from: sender)
+        case .devices(let app, let user): hints.devices(app, user)
+        case .delivered(let request): hints.delivered(request)
         }
     }
     /// Every request finds out for itself.
-    static let none = ReadPlan(rounds: 0) { _, _ in [] }
+    static let none = ReadPlan(rounds: 0) { _, _ in }
 
-    /// What is asked for round after round until all of it is known.
+    /// What is asked for, round after round as long as something that it depends on is not known.
+    /// The parts of a request are asked for by themselves: most of it is known after one round.
     enum Expected {
         case request(StoreRequest)
         /// The part of the coalescer's turn that is this user's.
         case receipts(AppID, UserID)
+        /// Those whom a message is told.
+        case recipients(AppID, ConversationID, sender: String)
+        /// The part of it that is this member's.
+        case feed(ParticipantRecord, sender: String)
+        case devices(AppID, UserID)
+        /// What the entries that a device has applied lead to.
+        case delivered(Acknowledge)
     }
 }
 
@@ -45,6 +54,10 @@ struct ReadHints {
     private final class Round {
         /// Apps whose rows are asked for, and how.
         var apps: [AppID: RowLock] = [:]
+        /// The number of reads that lead further and were not answered.
+        var unanswered = 0
+        /// What to ask for in the next round.
+        var waiting: [ReadPlan.Expected] = []
     }
 
     init(_ rows: FetchedRows, now: Timestamp, limits: RuleLimits) {
@@ -54,7 +67,21 @@ struct ReadHints {
     }
 
     /// What was asked for is there now, and may lead further.
-    func beginRound() { round.apps = [:] }
+    ///
+    /// - Returns: what waited for it.
+    func beginRound() -> [ReadPlan.Expected] {
+        defer { (round.apps, round.waiting) = ([:], []) }
+        return round.waiting
+    }
+
+    /// Asks for this again in the next round if something that it depends on is not known.
+    func following(_ expected: ReadPlan.Expected, _ body: () -> Void) {
+        let before = round.unanswered
+        body()
+        guard round.unanswered != before else { return }
+        round.unanswered = before
+        round.waiting.append(expected)
+    }
 
     /// Whether nobody has asked for the app's rows in this round: all requests of an app read them.
     func isFirst(_ app: AppID, lock: RowLock) -> Bool {
@@ -66,18 +93,24 @@ struct ReadHints {
     func record<R: Record>(
         _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
     ) -> R? {
-        fetched.hint(R.table, key: key, lock: lock).flatMap { try? R(row: $0) }
+        answered { fetched.hint(R.table, key: key, lock: lock) }.flatMap { try? R(row: $0) }
     }
 
     func records<R: Record>(_ type: R.Type, _ scan: Scan, isFresh: Bool = false) -> [R] {
-        fetched.hint(R.table, scan, isFresh: isFresh).compactMap { try? R(row: $0) }
+        answered { fetched.hint(R.table, scan, isFresh: isFresh) }.compactMap { try? R(row: $0) }
     }
 
     /// Those that have something in this column; the others are not decoded.
     func records<R: Record>(_ type: R.Type, _ scan: Scan, having column: Int) -> [R] {
-        fetched.hint(R.table, scan).compactMap { row in
+        answered { fetched.hint(R.table, scan) }.compactMap { row in
             row[column] == .null ? nil : try? R(row: row)
         }
+    }
+
+    private func answered<Answer>(_ read: () -> Answer) -> Answer {
+        let before = fetched.misses
+        defer { if fetched.misses != before { round.unanswered += 1 } }
+        return read()
     }
 
     /// Of a row that only the rule looks at.
@@ -97,7 +130,7 @@ struct ReadHints {
     }
 
     /// Requests of other kinds find out for themselves.
-    fileprivate func expect(_ request: StoreRequest) -> [ReadPlan.Expected] {
+    fileprivate func expect(_ request: StoreRequest) {
         switch request {
         case .change(let app, let change, let idempotency):
             once(app, idempotency)
@@ -111,13 +144,12 @@ struct ReadHints {
         case .endSession(let request): session(request.session)
         case .changeAppState(let request): session(request.session)
         case .continueFanOut: fanOutTurn()
-        case .coalesceReceipts(let users): return receiptTurn(users: users)
+        case .coalesceReceipts(let users): receiptTurn(users: users)
         case .abandonSession, .reauthenticate, .administer, .webhooks, .schedules, .campaigns,
             .continueDeletions, .enforceRetention, .start, .restore, .claimPushes, .finishPush,
             .keepProviderToken, .keepTicketKeys, .sweepWakes, .keepAlive, .rested, .beat, .order:
             break
         }
-        return []
     }
 
     func expect(_ change: Change, in app: AppID) {
