@@ -7,17 +7,20 @@ final class FetchedRange {
     /// Exclusive.
     let high: SortKey
     let lock: RowLock
+    /// It holds every row whose columns begin as those do under which it is listed.
+    let isWhole: Bool
     /// The fetch that gave it.
     let fetched: Int
     private(set) var rows: [(place: SortKey, slot: FetchedSlot)]
 
     init(
-        from low: SortKey, to high: SortKey, lock: RowLock, fetched: Int,
+        from low: SortKey, to high: SortKey, lock: RowLock, isWhole: Bool, fetched: Int,
         _ rows: [(place: SortKey, slot: FetchedSlot)]
     ) {
         self.low = low
         self.high = high
         self.lock = lock
+        self.isWhole = isWhole
         self.fetched = fetched
         self.rows = rows
     }
@@ -48,21 +51,26 @@ final class FetchedRange {
         rows.remove(at: position)
     }
 
+    /// - Parameter isListedUnder: the range is listed under the scan's own prefix.
     /// - Returns: `nil` if rows of the scan may lie outside.
-    func answer(_ scan: Scan) -> [[ColumnValue]]? {
+    func answer(_ scan: Scan, isListedUnder: Bool) -> [[ColumnValue]]? {
+        if scan.limit <= 0 { return [] }
+        if isWhole, isListedUnder, !scan.isBounded { return chosen(0, rows.count, of: scan) }
         let (lower, upper) = scan.bounds
-        if scan.limit <= 0 || !(lower < upper) { return [] }
+        if !(lower < upper) { return [] }
         guard scan.descending ? !(high < upper) : !(lower < low) else { return nil }
         let first = position(notBelow: max(lower, low))
         let end = max(first, position(notBelow: min(upper, high)))
-        let isWhole = !(lower < low) && !(high < upper)
-        guard isWhole || end - first >= scan.limit else { return nil }
+        guard !(lower < low) && !(high < upper) || end - first >= scan.limit else { return nil }
+        return chosen(first, end, of: scan)
+    }
+
+    /// What the scan takes of the rows from the first of these places to before the other.
+    private func chosen(_ first: Int, _ end: Int, of scan: Scan) -> [[ColumnValue]] {
         let count = min(end - first, scan.limit)
-        let chosen =
-            scan.descending
-            ? Array(rows[(end - count)..<end].reversed()) : Array(rows[first..<(first + count)])
-        return chosen.map { found in
-            guard let current = found.slot.current, let row = current else {
+        return (0..<count).map { number in
+            let position = scan.descending ? end - 1 - number : first + number
+            guard let current = rows[position].slot.current, let row = current else {
                 preconditionFailure("a range holds a row that is not there")
             }
             return row
@@ -76,6 +84,8 @@ extension Scan {
         scan.limit = .max
         return scan
     }
+
+    var isBounded: Bool { after != nil || through != nil }
 
     /// The places that it takes, the upper one exclusive.
     var bounds: (lower: SortKey, upper: SortKey) {
@@ -103,26 +113,34 @@ final class FetchedOrder {
         self.isKey = isKey
     }
 
+    var hasRanges: Bool { !ranges.isEmpty }
+
     /// One that tells no more than the new one goes.
-    func add(_ range: FetchedRange, prefix: [ColumnValue]) {
-        lengths.insert(prefix.count)
-        ranges[SortKey(prefix), default: []].removeAll {
+    ///
+    /// - Parameters:
+    ///   - prefix: the place of the columns that all rows of it begin with.
+    ///   - length: their number.
+    func add(_ range: FetchedRange, under prefix: SortKey, length: Int) {
+        lengths.insert(length)
+        var listed = ranges[prefix] ?? []
+        listed.removeAll {
             $0.lock == range.lock && !($0.low < range.low) && !(range.high < $0.high)
         }
-        ranges[SortKey(prefix), default: []].append(range)
+        listed.append(range)
+        ranges[prefix] = listed
     }
 
-    func ranges(under prefix: [ColumnValue]) -> [FetchedRange] {
-        ranges[SortKey(prefix)] ?? []
-    }
+    func ranges(under prefix: SortKey) -> [FetchedRange] { ranges[prefix] ?? [] }
 
-    /// The first answer that a range with this prefix, or a part of it, gives.
+    /// The first answer that a range with this prefix, or a part of it, gives; the body is told
+    /// whether it is the whole prefix.
     func first<Answer>(
-        along prefix: [ColumnValue], _ body: (FetchedRange) -> Answer?
+        along prefix: [ColumnValue], _ body: (FetchedRange, Bool) -> Answer?
     ) -> Answer? {
         for length in lengths where length <= prefix.count {
-            for range in ranges[SortKey(prefix[..<length])] ?? [] {
-                if let answer = body(range) { return answer }
+            guard let listed = ranges[SortKey(prefix[..<length])] else { continue }
+            for range in listed {
+                if let answer = body(range, length == prefix.count) { return answer }
             }
         }
         return nil
@@ -138,7 +156,6 @@ final class FetchedOrder {
     private func eachRange(
         of slot: FetchedSlot, with row: [ColumnValue], _ body: (FetchedRange, SortKey) -> Void
     ) {
-        guard !ranges.isEmpty else { return }
         for length in lengths {
             // Most rows stand under none of them.
             guard let under = ranges[SortKey(columns[..<length], of: row)] else { continue }

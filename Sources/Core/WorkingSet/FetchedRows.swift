@@ -46,6 +46,8 @@ public final class FetchedRows {
     private var floors: [String: LockFloor] = [:]
     /// The latest of all.
     private let floor = LockFloor()
+    /// Those that the request at work has raised.
+    private var raised: [LockFloor] = []
     private var hasMissed = false
     /// The error that ended the transaction before its body did.
     private var failure: StoreError?
@@ -246,7 +248,12 @@ public final class FetchedRows {
 
     /// The request at work has locked what was locked by this fetch.
     private func noteLock(_ rows: FetchedTable, since fetch: Int) {
-        rows.floor.fetch = max(rows.floor.fetch, fetch)
+        raise(rows.floor, to: fetch)
+        raise(floor, to: fetch)
+    }
+
+    private func raise(_ floor: LockFloor, to fetch: Int) {
+        if floor.fetch == 0, fetch > 0 { raised.append(floor) }
         floor.fetch = max(floor.fetch, fetch)
     }
 
@@ -256,15 +263,18 @@ public final class FetchedRows {
     }
 
     private func forgetLocksTaken() {
-        for floor in floors.values { floor.fetch = 0 }
-        floor.fetch = 0
+        if raised.isEmpty { return }
+        for floor in raised { floor.fetch = 0 }
+        raised.removeAll(keepingCapacity: true)
     }
 
     /// What is known of the row, locked as asked; `nil`: nothing.
+    ///
+    /// - Parameter place: the key's.
     private func known(
-        _ rows: FetchedTable, _ key: [ColumnValue], _ lock: RowLock
+        _ rows: FetchedTable, _ key: [ColumnValue], at place: SortKey, _ lock: RowLock
     ) throws(StoreError) -> FetchedSlot.Row? {
-        let slot = rows.slots[SortKey(key)]
+        let slot = rows.slots[place]
         if lock != .none {
             if let slot, let current = slot.current, let since = slot.held(lock) {
                 noteLock(rows, since: since)
@@ -277,7 +287,7 @@ public final class FetchedRows {
             return slot.isPassedOver ? .some(nil) : nil
         }
         guard let slot, let current = slot.current else {
-            return rows.isKnownAbsent(key) ? .some(nil) : nil
+            return rows.isKnownAbsent(key, at: place) ? .some(nil) : nil
         }
         return rows.isFresh(slot) ? .some(current) : nil
     }
@@ -290,9 +300,11 @@ public final class FetchedRows {
             if scan.lock != .none { noteLock(rows, since: found.fetched) }
             return found.rows
         }
-        let (lower, upper) = scan.bounds
-        if !(lower < upper) { return [] }
-        if rows.busyScans.contains(scan.unlimited) { throw busy(rows) }
+        if scan.isBounded {
+            let (lower, upper) = scan.bounds
+            if !(lower < upper) { return [] }
+        }
+        if !rows.busyScans.isEmpty, rows.busyScans.contains(scan.unlimited) { throw busy(rows) }
         return nil
     }
 
@@ -300,32 +312,33 @@ public final class FetchedRows {
         .conflict("\(rows.table.name): held by another transaction")
     }
 
-    private func note(_ read: Read) {
+    private func note(
+        _ rows: FetchedTable, _ key: [ColumnValue], at place: SortKey, _ lock: RowLock
+    ) {
         misses += 1
-        let rows = rows(of: read.table)
-        switch read {
-        case .row(_, let key, let lock):
-            guard rows.slot(key).note(lock, for: effort.rounds + 1) else { return }
-        case .rows: guard isMissing.insert(read).inserted else { return }
-        }
-        missing.append(read)
-        if read.lock != .none { noteLatest(rows, effort.rounds + 1) }
+        guard rows.slot(key, at: place).note(lock, for: effort.rounds + 1) else { return }
+        missing.append(.row(rows.table, key: key, lock: lock))
+        if lock != .none { noteLatest(rows, effort.rounds + 1) }
     }
 
-    private func widened(_ scan: Scan, _ rows: FetchedTable) -> Read {
+    private func note(_ rows: FetchedTable, _ scan: Scan) {
+        misses += 1
+        let read = Read.rows(rows.table, scan)
+        guard isMissing.insert(read).inserted else { return }
+        missing.append(read)
+        if scan.lock != .none { noteLatest(rows, effort.rounds + 1) }
+    }
+
+    private func widened(_ scan: Scan, _ rows: FetchedTable) -> Scan {
         var scan = scan
         let (limit, isAbove) = scan.limit.addingReportingOverflow(rows.slack(scan))
         scan.limit = isAbove ? .max : limit
-        return .rows(rows.table, scan)
+        return scan
     }
 
-    private func miss(_ read: Read) throws(StoreError) {
-        guard fetchesInPlace else {
-            note(read)
-            hasMissed = true
-            throw Self.miss
-        }
-        try fetch([read])
+    private func miss() throws(StoreError) {
+        hasMissed = true
+        throw Self.miss
     }
 
     private static let miss = StoreError.unavailable("a row that was not fetched yet")
@@ -379,9 +392,10 @@ extension FetchedRows {
         _ table: Table, key: [ColumnValue], lock: RowLock, isFresh: Bool = false
     ) -> [ColumnValue]? {
         let rows = rows(of: table, isFresh: isFresh)
+        let place = SortKey(key)
         do throws(StoreError) {
-            if let row = try known(rows, key, lock) { return row }
-            note(.row(table, key: key, lock: lock))
+            if let row = try known(rows, key, at: place, lock) { return row }
+            note(rows, key, at: place, lock)
         } catch {
             // Whoever needs it meets that.
         }
@@ -395,7 +409,7 @@ extension FetchedRows {
         let rows = rows(of: table, isFresh: isFresh)
         do throws(StoreError) {
             if let found = try known(rows, scan) { return found }
-            note(.rows(table, scan))
+            note(rows, scan)
         } catch {
             // Whoever needs it meets that.
         }
@@ -405,7 +419,7 @@ extension FetchedRows {
     private func rows(of table: Table, isFresh: Bool) -> FetchedTable {
         forgetLocksTaken()
         let rows = rows(of: table)
-        if isFresh { rows.guardFloor.fetch = rows.guardFloor.latest }
+        if isFresh { raise(rows.guardFloor, to: rows.guardFloor.latest) }
         return rows
     }
 }
@@ -416,17 +430,26 @@ extension FetchedRows: StoreTransaction {
     {
         try check()
         let rows = rows(of: table)
-        if let row = try known(rows, key, lock) { return row }
-        try miss(.row(table, key: key, lock: lock))
-        return try known(rows, key, lock) ?? nil
+        let place = SortKey(key)
+        if let row = try known(rows, key, at: place, lock) { return row }
+        if !fetchesInPlace {
+            note(rows, key, at: place, lock)
+            try miss()
+        }
+        try fetch([.row(table, key: key, lock: lock)])
+        return try known(rows, key, at: place, lock) ?? nil
     }
 
     public func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
         try check()
         let rows = rows(of: table)
         if let found = try known(rows, scan) { return found }
-        let read = widened(scan, rows)
-        try miss(read)
+        let wide = widened(scan, rows)
+        if !fetchesInPlace {
+            note(rows, wide)
+            try miss()
+        }
+        try fetch([.rows(table, wide)])
         guard let found = try known(rows, scan) else {
             preconditionFailure("\(table.name): a scan that was fetched is not known")
         }
@@ -439,7 +462,7 @@ extension FetchedRows: StoreTransaction {
         let rows = rows(of: table)
         let slot = rows.slot(Array(row[..<table.keyCount]))
         // What a scan has shown not to be there is inserted.
-        let isNew = isUnknown(slot) && rows.isKnownAbsent(slot.key)
+        let isNew = isUnknown(slot) && rows.isKnownAbsent(slot.key, at: slot.place)
         change(slot, to: row, isNew ? .inserted : .changed)
     }
 

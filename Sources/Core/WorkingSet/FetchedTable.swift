@@ -24,6 +24,8 @@ final class FetchedTable {
     private let holders: [Holder]
     private let key: FetchedOrder
     private let indexes: [String: FetchedOrder]
+    /// Of `key` and `indexes` those in which something is known.
+    private var ordersWithRanges: [FetchedOrder] = []
 
     init(
         _ table: Table, floor: LockFloor, guardFloor: LockFloor, isShared: Bool = false,
@@ -53,8 +55,10 @@ final class FetchedTable {
         return found
     }
 
-    func slot(_ key: [ColumnValue]) -> FetchedSlot {
-        let place = SortKey(key)
+    func slot(_ key: [ColumnValue]) -> FetchedSlot { slot(key, at: SortKey(key)) }
+
+    /// - Parameter place: the key's.
+    func slot(_ key: [ColumnValue], at place: SortKey) -> FetchedSlot {
         if let known = slots[place] { return known }
         let made = FetchedSlot(key, at: place, in: self)
         slots[place] = made
@@ -67,8 +71,7 @@ final class FetchedTable {
         slot.current = row
         let after = row ?? nil
         if before == nil, after == nil { return }
-        key.move(slot, from: before, to: after)
-        for order in indexes.values { order.move(slot, from: before, to: after) }
+        for order in ordersWithRanges { order.move(slot, from: before, to: after) }
     }
 
     /// Whether the slot's row is good for the request at work, which has taken some locks.
@@ -81,9 +84,11 @@ final class FetchedTable {
     }
 
     /// Whether a range that is good for the request at work shows that there is no such row.
-    func isKnownAbsent(_ key: [ColumnValue]) -> Bool {
-        self.key.first(along: key) { range in
-            range.lock != .skip && range.contains(SortKey(key))
+    ///
+    /// - Parameter place: the key's.
+    func isKnownAbsent(_ key: [ColumnValue], at place: SortKey) -> Bool {
+        self.key.first(along: key) { range, _ in
+            range.lock != .skip && range.contains(place)
                 && isFresh(range, under: key, in: self.key) ? true : nil
         } ?? false
     }
@@ -92,11 +97,11 @@ final class FetchedTable {
     /// it asks.
     func answer(_ scan: Scan) -> (rows: [[ColumnValue]], fetched: Int)? {
         let order = order(scan.index)
-        return order.first(along: scan.prefix) { range in
+        return order.first(along: scan.prefix) { range, isListedUnder in
             let isFit =
                 scan.lock == .none ? range.lock != .skip : range.lock == scan.lock
             guard isFit, isFresh(range, under: scan.prefix, in: order),
-                let rows = range.answer(scan)
+                let rows = range.answer(scan, isListedUnder: isListedUnder)
             else { return nil }
             return (rows, range.fetched)
         }
@@ -175,15 +180,18 @@ final class FetchedTable {
             let key = Array(row[..<table.keyCount])
             found.append(try learn(key, row, lock: scan.lock, in: fetch))
         }
-        var (low, high) = scan.bounds
+        let (prefix, end) = (SortKey(scan.prefix), SortKey(scan.prefix, end: .high))
+        var (low, high) = scan.isBounded ? scan.bounds : (prefix, end)
+        var isWhole = !scan.isBounded
         if rows.count >= scan.limit {
+            isWhole = false
             // There may be more behind the last one.
             guard let last = rows.last else { return }
             let values = order.columns.map { last[$0] }
             if scan.descending { low = SortKey(values) } else { high = SortKey(values, end: .high) }
         }
         guard low < high else { return }
-        let known = scan.lock == .skip ? [] : order.ranges(under: scan.prefix)
+        let known = scan.lock == .skip ? [] : order.ranges(under: prefix)
         var others: [FetchedSlot] = []
         if !known.isEmpty || !changed.isEmpty {
             let given = Set(found.map(ObjectIdentifier.init))
@@ -191,9 +199,11 @@ final class FetchedTable {
             others = changed.filter { $0.isDirty && !given.contains(ObjectIdentifier($0)) }
         }
         let range = FetchedRange(
-            from: low, to: high, lock: scan.lock, fetched: fetch,
-            content(order, scan, found + others, from: low, to: high))
-        order.add(range, prefix: scan.prefix)
+            from: low, to: high, lock: scan.lock, isWhole: isWhole, fetched: fetch,
+            content(
+                order, found + others, from: max(low, prefix), to: min(high, end)))
+        if !order.hasRanges { ordersWithRanges.append(order) }
+        order.add(range, under: prefix, length: scan.prefix.count)
     }
 
     /// Rows that an earlier fetch gave, and this one not: another transaction took them away.
@@ -218,21 +228,16 @@ final class FetchedTable {
 
     /// What the transaction sees in the range, of what was fetched and what it has changed itself.
     private func content(
-        _ order: FetchedOrder, _ scan: Scan, _ slots: [FetchedSlot], from low: SortKey,
-        to high: SortKey
+        _ order: FetchedOrder, _ slots: [FetchedSlot], from low: SortKey, to high: SortKey
     ) -> [(place: SortKey, slot: FetchedSlot)] {
         var content: [(place: SortKey, slot: FetchedSlot)] = []
-        let prefix = SortKey(scan.prefix)
-        let end = SortKey(scan.prefix, end: .high)
-        func add(_ slot: FetchedSlot) {
+        for slot in slots {
             guard let current = slot.current, let row = current,
-                let place = order.place(of: slot, with: row), !(place < low), place < high,
-                !(place < prefix), place < end
-            else { return }
+                let place = order.place(of: slot, with: row), !(place < low), place < high
+            else { continue }
             content.append((place, slot))
         }
-        for slot in slots { add(slot) }
-        content.sort { $0.place < $1.place }
+        if content.count > 1 { content.sort { $0.place < $1.place } }
         return content
     }
 
