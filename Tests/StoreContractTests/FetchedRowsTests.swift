@@ -35,6 +35,31 @@ import WorkingSet
         try rows.row(thing, key: key(id), lock: lock)?[2]
     }
 
+    @Test("what was flushed between two requests stays when the second misses something")
+    func flushedBetween() throws {
+        try transaction { rows throws(StoreError) in
+            #expect(
+                try rows.run { () throws(StoreError) in
+                    try rows.insert(thing, Sample.row("a", [9], number: 9))
+                })
+            try rows.flush(isSent: true)
+            #expect(engine.spent.writes == 1)
+            func request() throws(StoreError) {
+                let seen = try number(rows, 9)
+                #expect(seen == .integer(9))
+                try rows.put(thing, Sample.row("a", [9], number: 10))
+                _ = try number(rows, 1)
+            }
+            #expect(try !rows.run(request))
+            try rows.flush(isSent: true)
+            #expect(engine.spent.writes == 1)
+            try rows.fetchMissing()
+            #expect(try rows.run(request))
+        }
+        #expect(engine.spent.writes == 2)
+        #expect(try memory.row(thing, key(9))?[2] == .integer(10))
+    }
+
     @Test("a request that misses leaves nothing but what it missed, and runs again")
     func unwinding() throws {
         var seen: [ColumnValue?] = []

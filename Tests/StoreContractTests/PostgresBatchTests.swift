@@ -94,6 +94,50 @@ struct PostgresBatchTests {
         }
     }
 
+    @Test("writes that are sent are carried out while the transaction goes on, and undone with it")
+    func sent() throws {
+        let store = try Self.open("batch_sent")
+        defer { store.close() }
+        // Whoever has written has a number as a writer.
+        let writers = """
+            SELECT count(DISTINCT pid)::bigint FROM pg_stat_activity JOIN pg_locks USING (pid)
+            WHERE backend_xid IS NOT NULL AND relation = 'batch_sent.thing'::regclass
+            """
+        let other = try PostgresConnection(try PostgresPeer.shared().address, options: [])
+        func hasWritten() throws(StoreError) -> Bool {
+            try other.rows(writers, columns: [Column("writers", .integer)]) == [[.integer(1)]]
+        }
+        #expect(throws: StoreError.corrupt("enough")) {
+            try store.writeFetching { transaction throws(StoreError) in
+                for number in 0..<3 { try transaction.insert(Self.thing, Self.row(number)) }
+                var isSeen = try hasWritten()
+                #expect(!isSeen)
+                let before = store.effort.roundTrips
+                try transaction.sendWrites()
+                for _ in 0..<10_000 where !isSeen { isSeen = try hasWritten() }
+                #expect(isSeen)
+                #expect(store.effort.roundTrips == before)
+                try transaction.insert(Self.thing, Self.row(3))
+                #expect(
+                    try transaction.fetch([.rows(Self.thing, Scan(limit: 9))])
+                        == [.rows((0..<4).map(Self.row))])
+                throw .corrupt("enough")
+            }
+        }
+        #expect(try store.rows(Self.thing).isEmpty)
+        // What is wrong with them shows with the next answer.
+        #expect {
+            try store.writeFetching { transaction throws(StoreError) in
+                for _ in 0..<2 { try transaction.insert(Self.thing, Self.row(1)) }
+                try transaction.sendWrites()
+                _ = try transaction.fetch([.rows(Self.thing, Scan(limit: 9))])
+            }
+        } throws: { error in
+            if case .conflict = error as? StoreError { true } else { false }
+        }
+        #expect(try store.rows(Self.thing).isEmpty)
+    }
+
     @Test("the keys of several tables are held by one statement, beside those that read the rows")
     func heldTogether() throws {
         let store = try Self.open("batch_held_together")

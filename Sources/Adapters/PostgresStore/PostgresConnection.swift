@@ -156,6 +156,10 @@ final class PostgresConnection {
         while try flush() { try wait(for: Int16(POLLIN | POLLOUT)) }
     }
 
+    /// Sends what is queued as far as the system takes it. The server begins with it; what comes of
+    /// it shows with what is waited for next.
+    func sendQueued() throws(StoreError) { _ = try flush() }
+
     /// Waits for what was sent.
     func drain() throws(StoreError) {
         _ = try usable()

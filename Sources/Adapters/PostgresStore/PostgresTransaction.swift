@@ -108,6 +108,13 @@ final class PostgresTransaction: FetchingTransaction {
         try held.send(over: connection, tables[held.table])
     }
 
+    func sendWrites() throws(StoreError) {
+        try run { () throws(StoreError) in
+            try writePending()
+            try connection.sendQueued()
+        }
+    }
+
     // MARK: Parts
 
     func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }

@@ -17,6 +17,9 @@ struct GroupCommit {
     var limits = RuleLimits()
     var zones: any ZoneClock = OnlyUTC()
 
+    /// What so many requests have written is sent while the next ones run: then both sides work. A
+    /// smaller number makes more statements of the same writes.
+    private static let sendStep = 64
     /// One request is unwound at most so often: then it reads one row after the other.
     private static let unwindingsMax = 4
 
@@ -79,6 +82,7 @@ struct GroupCommit {
         if case .success(let outcome) = result { spent += outcome.rows.total }
         results.append(result)
         unwindings = 0
+        if results.count % Self.sendStep == 0 { try rows.flush(isSent: true) }
         return true
     }
 

@@ -44,6 +44,13 @@ public protocol FetchingTransaction: StoreTransaction {
     ///   is taken if it is free, else the answer is `.busy`: two transactions never wait for
     ///   each other.
     func fetch(_ reads: [Read]) throws(StoreError) -> [ReadAnswer]
+    /// Sends the writes that it has kept, if it keeps any, and waits for nothing: they are carried
+    /// out while the caller goes on.
+    func sendWrites() throws(StoreError)
+}
+
+extension FetchingTransaction {
+    public func sendWrites() throws(StoreError) {}
 }
 
 /// A store whose reads each take a round trip, unless many are fetched at once.

@@ -8,7 +8,7 @@ public import Model
 /// - Where several requests run one after another, what all of them missed is one fetch.
 /// - A request reads nothing that was fetched before a lock that it took earlier: as if it had
 ///   read one after the other, only that the answers were there already.
-/// - The engine gets the writes once, at the end.
+/// - The engine gets a row once for all requests that wrote it before the writes were flushed.
 ///
 /// The unwinding is a `.unavailable`, which every rule passes on, and which stays until the
 /// request has ended even if one does not. An object of this class lives for one transaction.
@@ -139,12 +139,15 @@ public final class FetchedRows {
         }
     }
 
-    /// Writes what the requests have changed. What it meets may come only when the transaction is
-    /// committed.
-    public func flush() throws(StoreError) {
+    /// Writes what the requests have changed, between two of them or behind the last. What it meets
+    /// may come only when the transaction is committed.
+    ///
+    /// - Parameter isSent: The engine carries it out while further requests run.
+    public func flush(isSent: Bool = false) throws(StoreError) {
         if let failure { throw failure }
         do throws(StoreError) {
             for rows in inOrder { try flush(rows) }
+            if isSent { try engine.sendWrites() }
         } catch {
             failure = error
             throw error
