@@ -59,6 +59,21 @@ struct PostgresAheadTests {
         }
     }
 
+    @Test("writes that were sent and failed are told as the commit's failure, and undone with it")
+    func sentAndFailed() throws {
+        let log = Log(try Self.open("ahead_sent"))
+        defer { log.store.close() }
+        try log.put("a")
+        log.store.settle()
+        try log.put("b") { transaction throws(StoreError) in
+            try transaction.insert(Self.owner, Self.row("a"))
+            try transaction.sendWrites()
+        }
+        log.store.settle()
+        #expect(log.told == ["a: committed", "b: conflict"])
+        #expect(try log.names() == [.text("a")])
+    }
+
     @Test("what came of a commit is told while what the next transaction reads is waited for")
     func told() throws {
         let log = Log(try Self.open("ahead"))

@@ -138,6 +138,22 @@ struct PostgresBatchTests {
         #expect(try store.rows(Self.thing).isEmpty)
     }
 
+    @Test("a lock is not waited for when writes were sent, whose rows its holder may wait for")
+    func noWaitBehindSentWrites() throws {
+        let (one, two) = (try Self.open("batch_no_wait"), try Self.open("batch_no_wait"))
+        defer { for store in [one, two] { store.close() } }
+        let held = Read.row(Self.trace, key: [.integer(9)], lock: .wait)
+        try two.writeFetching { holder throws(StoreError) in
+            #expect(try holder.fetch([held]) == [.row(nil)])
+            try one.writeFetching { transaction throws(StoreError) in
+                try transaction.insert(Self.thing, Self.row(1))
+                try transaction.sendWrites()
+                #expect(try transaction.fetch([held]) == [.busy])
+            }
+        }
+        #expect(try one.rows(Self.thing) == [Self.row(1)])
+    }
+
     @Test("the keys of several tables are held by one statement, beside those that read the rows")
     func heldTogether() throws {
         let store = try Self.open("batch_held_together")

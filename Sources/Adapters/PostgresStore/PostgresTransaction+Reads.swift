@@ -106,9 +106,9 @@ extension PostgresTransaction {
         return end
     }
 
-    /// Above everything held, or where the server finds out.
+    /// Above everything held while nothing is written, or where the server finds out.
     private func mayWait(_ place: Place, _ waits: Bool) -> Bool {
-        waits || highest.map { $0 < place } ?? true
+        waits || !hasSentWrites && highest.map { $0 < place } ?? true
     }
 
     // MARK: Asking

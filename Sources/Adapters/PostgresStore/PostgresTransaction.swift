@@ -14,6 +14,9 @@ final class PostgresTransaction: FetchingTransaction {
     private var depth = 0
     /// The highest lock of a key that was waited for.
     var highest: Place?
+    /// Rows that were written before all locks were taken may be what the holder of another lock
+    /// waits for: from then on no lock is waited for.
+    private(set) var hasSentWrites = false
     /// Changes of one table that were not sent yet. Anything else that is sent comes behind them.
     private var pending: PendingWrites?
     /// The error that ended the transaction before its body did.
@@ -111,6 +114,7 @@ final class PostgresTransaction: FetchingTransaction {
     func sendWrites() throws(StoreError) {
         try run { () throws(StoreError) in
             try writePending()
+            hasSentWrites = true
             try connection.sendQueued()
         }
     }

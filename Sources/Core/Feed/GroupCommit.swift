@@ -17,8 +17,8 @@ struct GroupCommit {
     var limits = RuleLimits()
     var zones: any ZoneClock = OnlyUTC()
 
-    /// What so many requests have written is sent while the next ones run: then both sides work. A
-    /// smaller number makes more statements of the same writes.
+    /// Behind each 64 requests the engine is sent what they have written, so that it carries it out
+    /// while the next requests run. With a smaller number the same writes take more statements.
     private static let sendStep = 64
     /// One request is unwound at most so often: then it reads one row after the other.
     private static let unwindingsMax = 4
@@ -109,11 +109,12 @@ struct GroupCommit {
     private func fetchExpected(
         _ rows: FetchedRows, _ now: Timestamp
     ) throws(StoreError) {
+        guard plan.rounds > 0 else { return }
         let hints = ReadHints(rows, now: now, limits: limits)
         for request in requests {
             hints.following(.request(request)) { plan.hint(.request(request), hints) }
         }
-        for round in 1...max(1, plan.rounds) {
+        for round in 1...plan.rounds {
             if rows.missing.isEmpty { return }
             try rows.fetchMissing()
             if round == plan.rounds { return }

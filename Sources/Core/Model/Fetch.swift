@@ -45,7 +45,8 @@ public protocol FetchingTransaction: StoreTransaction {
     ///   each other.
     func fetch(_ reads: [Read]) throws(StoreError) -> [ReadAnswer]
     /// Sends the writes that it has kept, if it keeps any, and waits for nothing: they are carried
-    /// out while the caller goes on.
+    /// out while the caller goes on. From then on a lock is taken if it is free, else the answer is
+    /// `.busy`: whoever holds it may wait for a row that was written.
     func sendWrites() throws(StoreError)
 }
 

@@ -8,7 +8,7 @@ public import Model
 /// - Where several requests run one after another, what all of them missed is one fetch.
 /// - A request reads nothing that was fetched before a lock that it took earlier: as if it had
 ///   read one after the other, only that the answers were there already.
-/// - The engine gets a row once for all requests that wrote it before the writes were flushed.
+/// - Between two flushes the engine gets each changed row once, however many requests changed it.
 ///
 /// The unwinding is a `.unavailable`, which every rule passes on, and which stays until the
 /// request has ended even if one does not. An object of this class lives for one transaction.

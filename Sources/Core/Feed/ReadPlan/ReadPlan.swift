@@ -12,6 +12,7 @@ struct ReadPlan: Sendable {
     /// Asked at most so often: of the request, of the participants found, of their devices. A turn
     /// in the background first looks for what is due, and what it finds leads further.
     let rounds: Int
+    /// Asks for what is expected, as far as that follows from what is known.
     let hint: @Sendable (Expected, ReadHints) -> Void
 
     static let expected = ReadPlan(rounds: 6) { expected, hints in
