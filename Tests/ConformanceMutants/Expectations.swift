@@ -97,6 +97,9 @@ enum Expectations {
         "snapshot-loses-one": [
             "history.snapshot"
         ],
+        "snapshot-without-number": [
+            "history.snapshot"
+        ],
         "digest-off": [
             "history.digest"
         ],

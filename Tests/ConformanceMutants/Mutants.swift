@@ -155,6 +155,12 @@ struct Mutant: Sendable {
             page.conversations = page.conversations.dropLast()
             return [Frame(.snapshotPage(page), request: frame.request)]
         },
+        says("snapshot-without-number", "a snapshot ends without the number of the icon") {
+            frame, _ in
+            guard case .snapshotPage(var page) = frame.body else { return nil }
+            page.unread = nil
+            return [Frame(.snapshotPage(page), request: frame.request)]
+        },
         says("digest-off", "the sum over messages is one too high") { frame, _ in
             guard case .digestResult(var result) = frame.body else { return nil }
             result.messages?.hash &+= 1

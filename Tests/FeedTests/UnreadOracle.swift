@@ -119,10 +119,12 @@ extension World {
         if page.unread != oracle.icon(now: now) {
             return "\(user): the icon shows \(page.unread), not \(oracle.icon(now: now))"
         }
-        return try snapshotFinding(user, oracle)
+        return try snapshotFinding(user, oracle, icon: page.unread)
     }
 
-    private func snapshotFinding(_ user: String, _ oracle: UnreadOracle) throws -> String? {
+    private func snapshotFinding(
+        _ user: String, _ oracle: UnreadOracle, icon: UInt64
+    ) throws -> String? {
         var frame = SnapshotFrame()
         repeat {
             guard
@@ -135,6 +137,11 @@ extension World {
                 if UInt64(told.unread) != expected {
                     return "\(user) in \(id): the snapshot says \(told.unread), not \(expected)"
                 }
+            }
+            let last = page.continuation.isEmpty ? UInt32(icon) : nil
+            if page.unread != last {
+                let told = "\(page.unread.map(String.init) ?? "nothing")"
+                return "\(user): a page of the snapshot says \(told), DELTA \(icon)"
             }
             frame.continuation = page.continuation
         } while !frame.continuation.isEmpty

@@ -131,7 +131,7 @@ let feedRooms: [Room] = [
         ]),
     Room(
         folder: "History",
-        uses: ["Pages"],
+        uses: ["Unread", "Pages"],
         doors: [
             "HistoryReach", "digest(_:_:_:_:_:)", "history(_:limits:)",
             "messages(of:above:through:ascending:limit:)", "readableEntry(of:in:)", "shown(_:in:)",

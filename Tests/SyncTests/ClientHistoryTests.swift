@@ -16,7 +16,8 @@ import Wire
 
     private func page(
         _ positions: ClosedRange<UInt64>, from: UInt64? = nil, start: UInt64 = 40,
-        next: [UInt8] = [], room: ConversationID? = nil, epoch: Epoch = Phone.epoch
+        next: [UInt8] = [], room: ConversationID? = nil, epoch: Epoch = Phone.epoch,
+        unread: UInt32? = nil
     ) -> FrameBody {
         let room = room ?? self.room
         let state = Entry(
@@ -28,7 +29,8 @@ import Wire
                     SnapshotConversation(
                         conversation: room, entries: [state] + positions.map { message($0) },
                         completeFrom: from ?? positions.lowerBound)
-                ], start: Cursor(epoch: epoch, seq: start), continuation: next))
+                ], start: Cursor(epoch: epoch, seq: start), continuation: next,
+                unread: unread))
     }
 
     private func welcome(_ floor: UInt64 = 0) -> FrameBody {
@@ -191,6 +193,24 @@ import Wire
                 "history []", "fetched 1: 2-4 more",
             ])
         #expect(held() == [1, 2, 4, 5, 6, 8, 9])
+    }
+
+    @Test("HIS-37: the icon's number comes with the last page, if the server names it there")
+    func unread() throws {
+        for told in [0, 3, nil] as [UInt32?] {
+            var phone = try Phone(at: nil, snapshots: true)
+            phone.start()
+            phone.connect()
+            phone.receive(welcome(), request: 1)
+            phone.receive(reset(), request: 1)
+            phone.receive(page(5...6, next: [1], unread: 9), request: 2)
+            #expect(phone.icons.isEmpty)
+            phone.receive(page(3...4, unread: told), request: 3)
+            #expect(phone.icons == [told].compactMap { $0 })
+            // The server takes this phone for in sync now, and nothing it sends comes here.
+            phone.close()
+            #expect(phone.session.cursor?.seq == 40)
+        }
     }
 
     @Test("HIS-21: after a restore the own messages it lacks are sent again")

@@ -75,14 +75,15 @@ struct ProtoText {
                 continue
             }
             let isRepeated = words.first == "repeated"
-            if isRepeated { words.removeFirst() }
+            let isOptional = words.first == "optional"
+            if isRepeated || isOptional { words.removeFirst() }
             let type = try name()
             let name = try name()
             try skip("=")
             fields.append(
                 Schema.Field(
                     number: try number(), name: name, type: type, isRepeated: isRepeated,
-                    oneof: oneof))
+                    isOptional: isOptional, oneof: oneof))
             try skip(";")
         }
         return fields

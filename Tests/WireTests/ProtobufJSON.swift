@@ -31,6 +31,8 @@ private func object(_ value: Any) -> JSON {
             // A oneof: its case is the field.
             guard let member = mirror.children.first, let name = member.label else { continue }
             fields[name] = object(member.value)
+        } else if let number = present as? UInt32, isOptional(child.value) {
+            fields[label] = .number(UInt64(number))
         } else if let json = unlessDefault(present) {
             fields[label] = json
         }
@@ -39,8 +41,12 @@ private func object(_ value: Any) -> JSON {
 }
 
 private func unwrapped(_ value: Any) -> Any? {
-    let mirror = Mirror(reflecting: value)
-    return mirror.displayStyle == .optional ? mirror.children.first?.value : value
+    isOptional(value) ? Mirror(reflecting: value).children.first?.value : value
+}
+
+/// A field of which 0 is not absence, if it is a number.
+private func isOptional(_ value: Any) -> Bool {
+    Mirror(reflecting: value).displayStyle == .optional
 }
 
 private func unlessDefault(_ value: Any) -> JSON? {

@@ -225,7 +225,8 @@ struct RandomValues {
                             conversation: $0.id(), entries: $0.list { $0.entry() },
                             completeFrom: $0.u64(), unread: $0.u32(),
                             participantsComplete: $0.flag())
-                    }, entries: list { $0.entry() }, start: cursor(), continuation: bytes())),
+                    }, entries: list { $0.entry() }, start: cursor(), continuation: bytes(),
+                    unread: flag() ? u32() : nil)),
         ]
         return bodies[Int.random(in: 0..<bodies.count, using: &generator)]
     }

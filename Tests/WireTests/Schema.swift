@@ -9,10 +9,13 @@ struct Schema: Equatable {
         var name: String
         var type: String
         var isRepeated = false
+        /// 0 is not absence.
+        var isOptional = false
         var oneof: String?
 
         var description: String {
-            "\(isRepeated ? "repeated " : "")\(type) \(name) = \(number)"
+            "\(isRepeated ? "repeated " : "")\(isOptional ? "optional " : "")"
+                + "\(type) \(name) = \(number)"
                 + (oneof.map { " of oneof \($0)" } ?? "")
         }
     }
@@ -109,11 +112,13 @@ private struct FieldList: FieldVisitor {
     init(schema: Schema) { self.schema = schema }
 
     private mutating func field(
-        _ number: UInt32, _ name: StaticString, _ type: String, isRepeated: Bool = false
+        _ number: UInt32, _ name: StaticString, _ type: String, isRepeated: Bool = false,
+        isOptional: Bool = false
     ) {
         fields.append(
             Schema.Field(
-                number: number, name: "\(name)", type: type, isRepeated: isRepeated, oneof: oneof))
+                number: number, name: "\(name)", type: type, isRepeated: isRepeated,
+                isOptional: isOptional, oneof: oneof))
     }
 
     mutating func uint64(_ number: UInt32, _ name: StaticString, _ value: inout UInt64) {
@@ -121,6 +126,11 @@ private struct FieldList: FieldVisitor {
     }
     mutating func uint32(_ number: UInt32, _ name: StaticString, _ value: inout UInt32) {
         field(number, name, "uint32")
+    }
+    mutating func uint32(
+        _ number: UInt32, _ name: StaticString, optional value: inout UInt32?
+    ) {
+        field(number, name, "uint32", isOptional: true)
     }
     mutating func bool(_ number: UInt32, _ name: StaticString, _ value: inout Bool) {
         field(number, name, "bool")

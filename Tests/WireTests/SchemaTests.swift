@@ -83,6 +83,10 @@ import Testing
             "message Hello: repeated string features = 8: the schema says string features = 8"
         ),
         (
+            "optional", "optional uint32 unread = 5;", "uint32 unread = 5;",
+            "message SnapshotPage: optional uint32 unread = 5: the schema says uint32 unread = 5"
+        ),
+        (
             "another message", "PushText push = 5;", "PushSound push = 5;",
             "message Message: PushText push = 5: the schema says PushSound push = 5"
         ),

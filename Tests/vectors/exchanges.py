@@ -179,8 +179,8 @@ def page():
             "start": cursor(NEW, 4), "continuation": bytes(range(0xc0, 0xd0))}),
         frame("C", "SNAPSHOT", 4, {"messages": 20, "continuation": bytes(range(0xc0, 0xd0))}),
         prose("""The last page holds nothing more and no `continuation`: `start` is the cursor now,
-            and the client syncs from it."""),
-        frame("S", "SNAPSHOT_PAGE", 4, {"start": cursor(NEW, 4)}),
+            the icon shows `unread` ([HIS-37]), and the client syncs from `start`."""),
+        frame("S", "SNAPSHOT_PAGE", 4, {"start": cursor(NEW, 4), "unread": 1}),
         frame("C", "SYNC", 5, {
             "cursor": cursor(NEW, 4), "applied": 4, "reason": 1, "reset_head": 4}),
         frame("S", "DELTA", 5, {

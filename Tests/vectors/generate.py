@@ -273,7 +273,8 @@ OCCURRING = {
         "conversations": [{"conversation": text(ident(1)), "entries": [dict(MESSAGE, seq="0")],
                            "completeFrom": "17", "unread": 1, "participantsComplete": True}],
         "entries": [{"block": {"user": "kim", "blocked": True}}],
-        "start": CURSOR, "continuation": text(ident(7))})],
+        "start": CURSOR, "continuation": text(ident(7))}),
+        ("the last page, nothing unread", {"start": CURSOR, "unread": 0})],
     "SIGNAL": [("jon is typing", {"conversation": text(ident(1)), "kind": "SIGNAL_KIND_TYPING",
                                   "ttlMs": 6000, "user": "jon"})],
     "DIGEST": [("two conversations", {

@@ -262,6 +262,10 @@ extension ClientSession {
         queuedThrough = max(queuedThrough, lastMutation)
         // What waits may stand behind something that was lost now.
         if change.resendSince != nil { reloadOutbox() }
+        // HIS-37, before all else: whoever stops then has the icon right.
+        if change.isLast, let unread = change.page.unread {
+            actions.append(.report(.unread(unread)))
+        }
         actions.append(
             .report(
                 .snapshot(

@@ -230,6 +230,13 @@ extension BodyReader: FieldVisitor {
     }
 
     @inline(__always)
+    public mutating func uint32(
+        _ number: UInt32, _ name: StaticString, optional value: inout UInt32?
+    ) throws(WireError) {
+        if isNext(number, .varint) { value = UInt32(truncatingIfNeeded: try takeVarint()) }
+    }
+
+    @inline(__always)
     public mutating func bool(
         _ number: UInt32, _ name: StaticString, _ value: inout Bool
     ) throws(WireError) {

@@ -74,6 +74,13 @@ extension BodyWriter: FieldVisitor {
     }
 
     @inline(__always)
+    public mutating func uint32(
+        _ number: UInt32, _ name: StaticString, optional value: inout UInt32?
+    ) {
+        if let value { varint(number, UInt64(value)) }
+    }
+
+    @inline(__always)
     public mutating func bool(_ number: UInt32, _ name: StaticString, _ value: inout Bool) {
         if value { varint(number, 1) }
     }

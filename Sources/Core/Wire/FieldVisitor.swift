@@ -15,6 +15,10 @@ public protocol FieldVisitor {
     mutating func uint32(
         _ number: UInt32, _ name: StaticString, _ value: inout UInt32
     ) throws(Failure)
+    /// Type `optional uint32`: 0 is not absence.
+    mutating func uint32(
+        _ number: UInt32, _ name: StaticString, optional value: inout UInt32?
+    ) throws(Failure)
     /// Type `bool`.
     mutating func bool(
         _ number: UInt32, _ name: StaticString, _ value: inout Bool

@@ -43,6 +43,7 @@ extension SnapshotPage {
         try visitor.messages(2, "entries", &entries)
         try visitor.cursor(3, "start", &start)
         try visitor.bytes(4, "continuation", &continuation)
+        try visitor.uint32(5, "unread", optional: &unread)
     }
 }
 

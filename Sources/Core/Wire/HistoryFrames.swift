@@ -91,16 +91,20 @@ public struct SnapshotPage: WireMessage {
     public var start: Cursor?
     /// To ask for the next page with; empty: this is the last.
     public var continuation: [UInt8]
+    /// On the last page: unread messages of all conversations not muted, as the icon shows them
+    /// (HIS-37).
+    public var unread: UInt32?
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         conversations: [SnapshotConversation] = [], entries: [Entry] = [], start: Cursor? = nil,
-        continuation: [UInt8] = []
+        continuation: [UInt8] = [], unread: UInt32? = nil
     ) {
         self.conversations = conversations
         self.entries = entries
         self.start = start
         self.continuation = continuation
+        self.unread = unread
     }
 }
 

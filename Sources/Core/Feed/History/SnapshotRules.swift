@@ -2,19 +2,6 @@ import Model
 import Wake
 import Wire
 
-extension SnapshotPage {
-    /// The page, to be continued.
-    fileprivate func ended(_ token: SnapshotToken, _ limits: RuleLimits) -> SnapshotPage {
-        var (page, token) = (self, token)
-        if token.phase == .newer {
-            token.newerPages = UInt8(clamping: Int(token.newerPages) + 1)
-        }
-        // HIS-16: what moves for ever is left to the deltas.
-        if Int(token.newerPages) < limits.snapshotNewerPages { page.continuation = token.bytes }
-        return page
-    }
-}
-
 // SNAPSHOT (history.md, HIS-13 to HIS-25).
 extension PageReader {
     /// `nil`: the store does not know the user.
@@ -53,7 +40,7 @@ extension PageReader {
             for row in rows {
                 let isFull =
                     budget.isSpent || page.conversations.count >= limits.snapshotConversations
-                if isFull { return .snapshotPage(page.ended(token, limits)) }
+                if isFull { return try ended(page, token, app, user, limits) }
                 guard let reach = try reach(app, row.conversation, user) else {
                     budget.passOver()
                     token.bound = row.activity
@@ -63,16 +50,42 @@ extension PageReader {
                 guard
                     let conversation = try snapshotConversation(
                         reach, messages: messagesMax, &room, &budget, cuts: isFirst, limits)
-                else { return .snapshotPage(page.ended(token, limits)) }
+                else { return try ended(page, token, app, user, limits) }
                 page.conversations.append(conversation)
                 token.bound = row.activity
             }
             if rows.count < Self.chunk {
-                guard token.phase == .older else { return .snapshotPage(page) }
+                guard token.phase == .older else { return try last(page, app, user) }
                 token.phase = .newer
                 token.bound = token.start
             }
         } while true
+    }
+
+    /// The page that is full, to be continued.
+    private func ended(
+        _ page: SnapshotPage, _ token: SnapshotToken, _ app: AppID, _ user: UserID,
+        _ limits: RuleLimits
+    ) throws(StoreError) -> HistoryReading {
+        var (page, token) = (page, token)
+        if token.phase == .newer {
+            token.newerPages = UInt8(clamping: Int(token.newerPages) + 1)
+        }
+        // HIS-16: what moves for ever is left to the deltas.
+        guard Int(token.newerPages) < limits.snapshotNewerPages else {
+            return try last(page, app, user)
+        }
+        page.continuation = token.bytes
+        return .snapshotPage(page)
+    }
+
+    /// HIS-37: where nothing came since the snapshot began, no DELTA need ever tell the number.
+    private func last(
+        _ page: SnapshotPage, _ app: AppID, _ user: UserID
+    ) throws(StoreError) -> HistoryReading {
+        var page = page
+        page.unread = UInt32(clamping: try snapshot.unread(app, user, now: now))
+        return .snapshotPage(page)
     }
 
     /// The user's epoch and head.

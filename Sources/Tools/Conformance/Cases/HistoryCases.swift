@@ -274,6 +274,7 @@ extension Conformance {
             [
                 "HIS-17", "HIS-2: MUST have `seq` 0", "HIS-14: MUST name it on every page",
                 "HIS-16: MUST be on at least one page",
+                "HIS-37: MUST name in `unread`",
             ]
         ) { t in
             let (anna, ben, first) = try stocked(t, messages: 3)
@@ -302,6 +303,7 @@ extension Conformance {
                 if let start { try requireEqual(page.start, start, "start on a later page") }
                 start = page.start
                 next = page.continuation
+                try requireEqual(page.unread, next.isEmpty ? 7 : nil, "unread, of the icon")
                 try require(next.count <= 64, "a continuation of \(next.count) bytes")
                 for one in page.conversations {
                     if let id = one.conversation, !seen.contains(id) { seen.append(id) }

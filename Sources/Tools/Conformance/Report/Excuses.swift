@@ -56,6 +56,9 @@ extension Coverage {
             "HIS-21: pending mutations above the floor may need them and MUST go behind", .client,
             "takes a server that was restored: StoreContractTests and the simulation show it"),
         Excuse(
+            "HIS-37: MUST show it on the app's icon", .client,
+            "a driver has no icon: SyncTests and the simulation's screens show it"),
+        Excuse(
             "MSG-36: a client MUST remember the `position`", .client,
             "takes a page that was read before a deletion: StoreContractTests show it"),
         Excuse(
