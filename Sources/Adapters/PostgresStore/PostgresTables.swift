@@ -133,14 +133,14 @@ final class PostgresTables {
     /// every version of the program, for nodes of two versions run side by side.
     func hash(of key: [ColumnValue], in table: Table) -> ColumnValue {
         var hash = FNV1a()
-        hash.add(Array(schema.utf8))
-        hash.add(Array(table.name.utf8))
+        hash.add(schema.utf8)
+        hash.add(table.name.utf8)
         for value in key {
             switch value {
-            case .null: hash.add([])
+            case .null: hash.add(EmptyCollection())
             case .integer(let number):
-                hash.add((0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) })
-            case .text(let text): hash.add(Array(text.utf8))
+                hash.add((0..<8).lazy.map { UInt8(truncatingIfNeeded: number >> (8 * $0)) })
+            case .text(let text): hash.add(text.utf8)
             case .blob(let blob): hash.add(blob)
             }
         }
@@ -153,9 +153,14 @@ final class PostgresTables {
 struct FNV1a {
     private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    mutating func add(_ bytes: [UInt8]) {
-        for byte in withUnsafeBytes(of: UInt32(bytes.count).littleEndian, Array.init) + bytes {
-            value = (value ^ UInt64(byte)) &* 0x100_0000_01b3
-        }
+    /// Every node does it for each key that it locks: nothing is copied to be looked at.
+    mutating func add(_ bytes: some Collection<UInt8>) {
+        let count = UInt32(bytes.count)
+        for place in 0..<4 { add(UInt8(truncatingIfNeeded: count >> (8 * UInt32(place)))) }
+        for byte in bytes { add(byte) }
+    }
+
+    private mutating func add(_ byte: UInt8) {
+        value = (value ^ UInt64(byte)) &* 0x100_0000_01b3
     }
 }
