@@ -321,7 +321,7 @@ struct PostgresBatchTests {
         let (one, other) = (try Self.open("batch_busy"), try Self.open("batch_busy"))
         defer { (one.close(), other.close()) }
         try one.write { transaction throws(StoreError) in
-            for number in [1, 2, 3, 4, 5, 9] {
+            for number in [1, 2, 3, 4, 5, 8, 9] {
                 try transaction.insert(Self.thing, Self.row(number))
             }
         }
@@ -330,6 +330,11 @@ struct PostgresBatchTests {
             for number in [2, 4, 6] {
                 _ = try transaction.row(Self.thing, key: Self.key(number), lock: .wait)
             }
+            // A scan holds the row, and not its key.
+            let scanned = try transaction.rows(
+                Self.thing,
+                Scan(after: Self.key(7), through: Self.key(8), limit: 9, lock: .skip))
+            #expect(scanned == [Self.row(8)])
             try one.writeFetching { transaction throws(StoreError) in
                 func fetch(_ numbers: [Int]) throws(StoreError) -> [ReadAnswer] {
                     try transaction.fetch(
@@ -337,8 +342,8 @@ struct PostgresBatchTests {
                 }
                 #expect(try fetch([9]) == [.row(Self.row(9))])
                 #expect(
-                    try fetch([7, 6, 5, 4, 3, 2, 1]) == [
-                        .row(nil), .busy, .row(Self.row(5)), .busy, .row(Self.row(3)), .busy,
+                    try fetch([8, 7, 6, 5, 4, 3, 2, 1]) == [
+                        .busy, .row(nil), .busy, .row(Self.row(5)), .busy, .row(Self.row(3)), .busy,
                         .row(Self.row(1)),
                     ])
             }

@@ -47,8 +47,9 @@ extension PostgresTransaction {
         }
     }
 
-    /// All in one round trip. Keys that are waited for are held first, all of them, in the order of
-    /// locks; then reads of one kind that follow each other in that order are one statement.
+    /// All in one round trip, nearly always. Keys that are waited for are held first, all of them,
+    /// in the order of locks; then reads of one kind that follow each other in that order are one
+    /// statement.
     ///
     /// - Parameter waits: Also for a lock below what is held: the server finds out where two
     ///   transactions wait for each other.
@@ -74,14 +75,31 @@ extension PostgresTransaction {
             if let last = waited.last { highest = max(highest ?? places[last], places[last]) }
             var taken = Answered(try connection.synchronize())
             var answers = Array(repeating: ReadAnswer.busy, count: reads.count)
+            var unseen: [Int] = []
             for (positions, question) in asked {
                 for (position, answer) in zip(positions, question.answers(positions.count, &taken))
                 {
-                    answers[position] = answer
+                    if let answer { answers[position] = answer } else { unseen.append(position) }
                 }
+            }
+            let rows = try unlocked(unseen.map { reads[$0] })
+            for (position, row) in zip(unseen, rows) where row == .row(nil) {
+                answers[position] = row
             }
             return answers
         }
+    }
+
+    /// The rows of keys that were free, of which no row was: if there is one all the same, somebody
+    /// holds the row alone, as a scan that locks does. Nobody who goes by the key makes one
+    /// meanwhile.
+    private func unlocked(_ reads: [Read]) throws(StoreError) -> [ReadAnswer] {
+        guard !reads.isEmpty else { return [] }
+        let plain = reads.compactMap { read -> Read? in
+            guard case .row(let table, let key, _) = read else { return nil }
+            return .row(table, key: key, lock: .none)
+        }
+        return try answers(plain, waits: true)
     }
 
     /// The end of the reads from there on that are asked together.
@@ -120,13 +138,16 @@ extension PostgresTransaction {
         case rows
         /// Each row that there is, with the number of its key.
         case rowsByKey
-        /// Of each key whether it was free, the rows that were, and those that there are.
+        /// Of each key whether it was free, and the rows that were. Nearly all have one: whether
+        /// the others are absent or held is asked of them alone.
         case freeRows
         /// Each row, with the number of its scan.
         case rowsByScan
 
+        /// `nil`: the key was free, and no row that is.
+        ///
         /// - Parameter count: The number of reads that it is for.
-        func answers(_ count: Int, _ answered: inout Answered) -> [ReadAnswer] {
+        func answers(_ count: Int, _ answered: inout Answered) -> [ReadAnswer?] {
             switch self {
             case .nothing: return [.rows([])]
             case .row: return [.row(answered.next().first)]
@@ -136,12 +157,9 @@ extension PostgresTransaction {
             case .freeRows:
                 let free = answered.next()
                 let locked = answered.nextByNumber(count)
-                let there = answered.nextByNumber(count)
                 return (0..<count).map { number in
-                    guard free[number] == [.integer(1)],
-                        locked[number].count == there[number].count
-                    else { return .busy }
-                    return .row(locked[number].first)
+                    guard free[number] == [.integer(1)] else { return .busy }
+                    return locked[number].first.map { .row($0) }
                 }
             }
         }
@@ -252,10 +270,9 @@ extension PostgresTransaction {
             "SELECT pg_try_advisory_xact_lock\(lock.suffix)(hash)::int::bigint "
                 + "FROM unnest($1::bigint[]) AS hash",
             bound: hashes(of: keys, in: table), columns: [Column("free", .integer)])
-        let bound = arrays(of: keys, in: table)
-        for sql in [statements.freeRows(lock), statements.rows(.none)] {
-            try connection.ask(sql, bound: bound, columns: statements.numberedColumns)
-        }
+        try connection.ask(
+            statements.freeRows(lock), bound: arrays(of: keys, in: table),
+            columns: statements.numberedColumns)
         return .freeRows
     }
 
