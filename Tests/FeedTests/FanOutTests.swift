@@ -101,6 +101,48 @@ struct FanOutTests {
         #expect(members == ["u3", "u2", "u2"])
     }
 
+    private func conversation(_ id: ConversationID) throws -> ConversationRecord {
+        try #require(
+            try world.all(ConversationRecord.self).first { $0.conversation == id })
+    }
+
+    @Test("what is in all feeds at once settles the conversation, what becomes a job does not")
+    func settled() throws {
+        let id = try world.converse(["a", "b", "c"])
+        try world.publish("x", to: id)
+        #expect(try conversation(id).settledRevision == conversation(id).revision)
+        // As a program does that knows nothing of it: the change is a job, the mark stays behind.
+        world.limits.directRecipients = 0
+        try world.publish("y", to: id)
+        world.limits.directRecipients = 3
+        let marked = try conversation(id)
+        #expect(marked.settledRevision == marked.revision - 1)
+        try world.publish("z", to: id)
+        #expect(try world.all(FanOutRecord.self).map(\.revision) == [3, 4])
+        try world.finishFanOut()
+        #expect(try words("c").suffix(3) == ["message 1", "message 2", "message 3"])
+        // Jobs that are done write nothing here: the next change finds that none waits.
+        #expect(try conversation(id).settledRevision == 2)
+        try world.publish("!", to: id)
+        #expect(try conversation(id).settledRevision == 5)
+        #expect(try world.all(FanOutRecord.self).isEmpty)
+    }
+
+    @Test("a change that goes beyond its request holds up the next one")
+    func begun() throws {
+        let id = try world.converse(["a", "b", "c"])
+        world.limits.directEntries = 2
+        try world.publish("x", to: id)
+        #expect(try conversation(id).settledRevision == nil)
+        world.limits.directEntries = 1_000
+        try world.publish("y", to: id)
+        #expect(try world.all(FanOutRecord.self).map(\.revision) == [2, 3])
+        try world.finishFanOut()
+        for user in ["a", "b", "c"] {
+            #expect(try words(user).suffix(2) == ["message 1", "message 2"])
+        }
+    }
+
     @Test func theQueueOfAConversationIsBounded() throws {
         world.limits.fanOutQueue = 2
         let id = try world.converse(["a", "b", "c", "d"])

@@ -13,27 +13,31 @@ extension Work {
         in conversation: inout ConversationRecord,
         storing store: (ConversationRecord) throws(RuleFailure) -> Void
     ) throws(RuleFailure) {
-        let waiting = try oldestJob(conversation.app, conversation.conversation)
+        let waiting =
+            conversation.isSettled
+            ? nil : try oldestJob(conversation.app, conversation.conversation)
         if let waiting, conversation.revision - waiting.revision >= limits.fanOutQueue {
             throw .refused(.rateLimited, "too many changes of the conversation wait")
         }
         conversation.revision += 1
-        try put(conversation)
-        try store(conversation)
         var job = FanOutRecord(
             app: conversation.app, conversation: conversation.conversation,
             revision: conversation.revision, change: change, object: object, cursor: "",
             createdAt: now, turnAt: now)
-        if waiting == nil && isDirect(job, conversation, joining: joining, by: actor) {
+        let isDirect = waiting == nil && isDirect(job, conversation, joining: joining, by: actor)
+        // Nearly always it is in all feeds when the request ends.
+        if isDirect { conversation.settledRevision = conversation.revision }
+        try put(conversation)
+        try store(conversation)
+        if isDirect {
             // The entries that do not fit into the request wait for the next.
             var budget = isSpent ? 0 : limits.directEntries
             if budget > 0, try serve(&job, conversation, budget: &budget) { return }
-            try insert(job)
-            effects.background.insert(.fanOut)
-        } else {
-            try insert(job)
-            effects.background.insert(.fanOut)
+            conversation.settledRevision = nil
+            try put(conversation)
         }
+        try insert(job)
+        effects.background.insert(.fanOut)
     }
 
     /// - Parameter joining: how many join, or leave.

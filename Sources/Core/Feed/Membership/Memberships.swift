@@ -47,7 +47,7 @@ extension Work {
         guard let conversation else {
             throw .refused(.missingField, "no conversation id")
         }
-        guard let found = try lockConversation(app, try target(app, conversation)),
+        guard let found = try lockTarget(app, conversation),
             try reaches(app, found.conversation, actor)
         else {
             throw .refused(.notFound, "no such conversation")
@@ -58,7 +58,20 @@ extension Work {
         return found
     }
 
-    /// The conversation an id stands for: itself, unless it was merged into another.
+    /// The conversation that an id stands for, locked: nearly always that of the id itself. It is
+    /// looked at before, for of the two ids only one is locked: locks have an order.
+    private func lockTarget(
+        _ app: AppID, _ id: ConversationID
+    ) throws(RuleFailure) -> ConversationRecord? {
+        if try record(ConversationRecord.self, [.app(app), .identifier(id)]) != nil {
+            return try lockConversation(app, id)
+        }
+        let target = try target(app, id)
+        return target == id ? nil : try lockConversation(app, target)
+    }
+
+    /// The conversation an id stands for: itself, unless it was merged into another. No
+    /// conversation has such an id.
     func target(_ app: AppID, _ id: ConversationID) throws(RuleFailure) -> ConversationID {
         try record(AliasRecord.self, [.app(app), .identifier(id)])?.conversation ?? id
     }

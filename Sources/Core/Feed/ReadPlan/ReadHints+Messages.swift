@@ -19,13 +19,23 @@ extension ReadHints {
         ask(AppRecord.self, [.app(app)], lock: lock)
     }
 
-    /// The locked conversation, and what waits for it.
+    /// The locked conversation, and what may wait for it. Only an id without one may stand for
+    /// another.
     private func conversation(_ app: AppID, _ asked: ConversationID) -> ConversationRecord? {
-        let alias = record(AliasRecord.self, [.app(app), .identifier(asked)])
-        let id = alias?.conversation ?? asked
-        let key: [ColumnValue] = [.app(app), .identifier(id)]
-        ask(FanOutRecord.self, Scan(prefix: key, limit: 1))
-        return record(ConversationRecord.self, key, lock: .wait)
+        let key: [ColumnValue] = [.app(app), .identifier(asked)]
+        var found = record(ConversationRecord.self, key, lock: .wait)
+        if found == nil, isAbsent(ConversationRecord.self, key, lock: .wait),
+            let alias = record(AliasRecord.self, key)
+        {
+            found = record(
+                ConversationRecord.self, [.app(app), .identifier(alias.conversation)], lock: .wait)
+        }
+        if let found, !found.isSettled {
+            ask(
+                FanOutRecord.self,
+                Scan(prefix: [.app(app), .identifier(found.conversation)], limit: 1))
+        }
+        return found
     }
 
     func sending(_ app: AppID, _ publication: Publication) {

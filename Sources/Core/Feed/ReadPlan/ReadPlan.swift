@@ -97,6 +97,14 @@ struct ReadHints {
         answered { fetched.hint(R.table, key: key, lock: lock) }.flatMap { try? R(row: $0) }
     }
 
+    /// Whether there is no such row, and that is known.
+    func isAbsent<R: Record>(
+        _ type: R.Type, _ key: [ColumnValue], lock: RowLock = .none
+    ) -> Bool {
+        let before = fetched.misses
+        return fetched.hint(R.table, key: key, lock: lock) == nil && fetched.misses == before
+    }
+
     func records<R: Record>(_ type: R.Type, _ scan: Scan, isFresh: Bool = false) -> [R] {
         answered { fetched.hint(R.table, scan, isFresh: isFresh) }.compactMap { try? R(row: $0) }
     }

@@ -24,9 +24,16 @@ public struct ConversationRecord: Record, Equatable {
     /// With this revision it had more participants than are told of each other: that one and those
     /// above it tell of no membership but the own (MSG-38). `nil`: it never had so many.
     public var largeRevision: UInt64?
+    /// Where it is `revision`, every change is in all feeds and no fan-out job waits. Elsewhere one
+    /// may: the jobs say. So a job that is done need not write here, nor a program that does not
+    /// know the column.
+    public var settledRevision: UInt64?
 }
 
 extension ConversationRecord {
+    /// No change of it is known to be on its way.
+    var isSettled: Bool { settledRevision == revision }
+
     public static let table = Table("conversation", of: Self.self)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
@@ -42,6 +49,7 @@ extension ConversationRecord {
         deletedAt = c.value("deleted_at", row?.deletedAt)
         deletedBy = c.value("deleted_by", row?.deletedBy)
         largeRevision = c.value("large_revision", row?.largeRevision, since: 6)
+        settledRevision = c.value("settled_revision", row?.settledRevision, since: 10)
     }
 }
 
