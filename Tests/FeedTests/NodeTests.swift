@@ -46,15 +46,15 @@ import Testing
 
     @Test("a node that is to drain hears so with each beat, until it is to go on")
     func drains() throws {
-        #expect(try standing(first) == NodeStanding())
+        #expect(try standing(first) == NodeStanding(isAlone: true))
         #expect(try standing(second)?.hasOthers == true)
         #expect(try order(.drain(name: "three")) == [])
         #expect(try order(.drain(name: "one")).map(\.boot) == [first.boot])
         for _ in 0..<2 {
             world.pass(2_000)
             #expect(try standing(first) == NodeStanding(drains: true, hasOthers: true))
-            // Nobody goes to a node that drains.
-            #expect(try standing(second) == NodeStanding(drains: false, hasOthers: false))
+            // Nobody goes to a node that drains; but it is told what happens.
+            #expect(try standing(second) == NodeStanding(hasOthers: false, isAlone: false))
         }
         #expect(try order(.resume(name: "one")).map(\.drains) == [false])
         #expect(try standing(first) == NodeStanding(hasOthers: true))
@@ -87,11 +87,11 @@ import Testing
     func ends() throws {
         var last = second
         last.phase = .ending
-        #expect(try standing(first) == NodeStanding())
+        #expect(try standing(first) == NodeStanding(isAlone: true))
         #expect(try standing(second)?.hasOthers == true)
         #expect(try standing(first)?.hasOthers == true)
         #expect(try standing(last)?.hasOthers == true)
-        #expect(try standing(first)?.hasOthers == false)
+        #expect(try standing(first) == NodeStanding(hasOthers: false, isAlone: false))
         // Nor is it counted where devices are spread.
         _ = try standing(first, 9)
         _ = try standing(last, 1)

@@ -47,6 +47,27 @@ import Wire
         #expect(try JSONEncoder().encode(NodeNews.signal(.init(many))).count < 200)
     }
 
+    @Test("a node tells the others, unless its beat found none and it has heard of none lately")
+    func others() throws {
+        var others = OtherNodes()
+        func instant(_ seconds: UInt64) -> Instant { Instant(milliseconds: seconds * 1_000) }
+        // Nothing is known before the first beat.
+        #expect(others.mayBeThere(now: instant(1)))
+        others.take(NodeStanding(isAlone: true))
+        #expect(!others.mayBeThere(now: instant(2)))
+        // One has come that has no row yet.
+        others.heard(now: instant(3))
+        others.take(NodeStanding(isAlone: true))
+        #expect(others.mayBeThere(now: instant(12)))
+        #expect(!others.mayBeThere(now: instant(13)))
+        others.take(NodeStanding(hasOthers: false, isAlone: false))
+        #expect(others.mayBeThere(now: instant(14)))
+
+        let text = NodeText.announcement(from: "there")
+        let read = try JSONDecoder().decode(NodeText.self, from: Data(text.utf8))
+        #expect(read.from == "there" && read.news.isEmpty && read.unread == 0)
+    }
+
     private func moved(_ user: String, _ head: UInt64) -> NodeNews {
         .moved(
             .init(

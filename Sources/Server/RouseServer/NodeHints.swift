@@ -74,6 +74,9 @@ final class NodeHints: Sendable {
     private nonisolated(unsafe) var pending = Pending()  // guarded by `lock`
     private nonisolated(unsafe) var gate: TokenBucket  // guarded by `lock`
     private nonisolated(unsafe) var dropped = DroppedHints()  // guarded by `lock`
+    private nonisolated(unsafe) var others = OtherNodes()  // guarded by `lock`
+    /// The others are to hear that this node is there.
+    private nonisolated(unsafe) var announces = true  // guarded by `lock`
     private nonisolated(unsafe) var way: PostgresHints?  // set before any thread begins
 
     /// From any thread.
@@ -98,11 +101,26 @@ final class NodeHints: Sendable {
                     return
                 }
                 guard text.from != own else { return }
+                self?.heard()
                 let heard = NodeTold(text.news)
                 self?.noteUnread(text.unread + heard.unread)
                 told(heard)
-            }, lost: lost)
+            },
+            lost: { [weak self] in
+                self?.announce()
+                lost()
+            })
     }
+
+    private func announce() { lock.withLock { announces = true } }
+
+    private func heard() {
+        let now = Self.now
+        lock.withLock { others.heard(now: now) }
+    }
+
+    /// Told by the store's writer with each beat.
+    func take(_ standing: NodeStanding) { lock.withLock { others.take(standing) } }
 
     private static var now: Instant {
         Instant(milliseconds: SystemClock.monotonicMilliseconds())
@@ -122,7 +140,9 @@ final class NodeHints: Sendable {
 
     /// Told by the store's writer after each commit of this node.
     func committed(_ effects: Effects) {
-        lock.withLock {
+        let now = Self.now
+        let isTold = lock.withLock {
+            guard others.mayBeThere(now: now) else { return false }
             // A change of the number of unread messages alone is told by the next page.
             for change in effects.changes.all where change.kinds != 0 {
                 guard pending.count < Self.pendingMax else {
@@ -139,28 +159,50 @@ final class NodeHints: Sendable {
             pending.work.formUnion(effects.background)
             pending.hasDeliveries = pending.hasDeliveries || effects.hasDeliveries
             pending.add(effects.audiences)
+            return true
         }
-        way?.ring()
+        if isTold { way?.ring() }
     }
 
     /// Somebody signals through this node. What is above the rate is dropped.
     func signal(_ signal: NodeSignal) {
         let now = Self.now
         let isTaken = lock.withLock {
-            gate.take(WaitingSignals.rate, now: now) == nil && pending.signals.add(signal, now: now)
+            others.mayBeThere(now: now) && gate.take(WaitingSignals.rate, now: now) == nil
+                && pending.signals.add(signal, now: now)
         }
         if isTaken { way?.ring() }
     }
 
     private func next() -> [String] {
         let now = Self.now
-        let news = lock.withLock {
-            defer { pending = Pending() }
-            return pending.news(now: now)
+        let (news, isNew) = lock.withLock {
+            defer { (pending, announces) = (Pending(), false) }
+            return (pending.news(now: now), announces)
         }
         let told = NodeText.texts(from: from, news, bytesMax: PostgresHints.bytesMax)
         if told.leftOut > 0 { lock.withLock { dropped.untold += UInt64(told.leftOut) } }
-        return told.texts
+        return (isNew ? [NodeText.announcement(from: from)] : []) + told.texts
+    }
+}
+
+/// Whether anybody is there to be told: a node that is alone saves what telling costs it and the
+/// database. What is not told to one that has just come, the turn over heads finds.
+struct OtherNodes {
+    private var isAlone = false
+    private var heardAt: Instant?
+
+    /// A node that was heard may not have said in its row yet that it is there: so long it is
+    /// counted all the same.
+    static let heardFor: Milliseconds = 10_000
+
+    /// What the last beat found.
+    mutating func take(_ standing: NodeStanding) { isAlone = standing.isAlone }
+
+    mutating func heard(now: Instant) { heardAt = now }
+
+    func mayBeThere(now: Instant) -> Bool {
+        !isAlone || heardAt.map { now.since($0) < Self.heardFor } ?? false
     }
 }
 

@@ -29,6 +29,12 @@ struct NodeText: Codable {
         unread = items.count - news.count
     }
 
+    /// That the node is there, and nothing else.
+    static func announcement(from: String) -> String {
+        let text = try? JSONEncoder().encode(NodeText(from: from, news: []))
+        return text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
     /// All of it, in as many texts as it takes.
     ///
     /// - Parameter bytesMax: of one text.

@@ -115,7 +115,10 @@ public final class Server: Sendable {
             onCommit: { effects in
                 doorbell.committed(effects)
                 hints?.committed(effects)
-                if let standing = effects.node { desk.take(standing) }
+                if let standing = effects.node {
+                    desk.take(standing)
+                    hints?.take(standing)
+                }
                 wakes.note(effects.wakes)
                 schedule.note(effects.schedule)
                 if effects.background.contains(.pushes) { pushes.ring() }

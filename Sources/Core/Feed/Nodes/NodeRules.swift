@@ -26,10 +26,9 @@ extension Work {
             return .done
         }
         let own = try step { () throws(RuleFailure) in try self.say(node) }
-        let others = try nodesThere().contains {
-            $0.boot != node.boot && $0.takesDevices(at: now)
-        }
-        effects.node?.hasOthers = others
+        let others = try nodesThere().filter { $0.boot != node.boot }
+        effects.node?.hasOthers = others.contains { $0.takesDevices(at: now) }
+        effects.node?.isAlone = others.isEmpty
         // Where the store was away nobody could say anything: whoever comes back first leaves the
         // others the time of a lease to do the same.
         guard now >= own.thereSince + limits.nodeLease else { return .done }

@@ -567,9 +567,14 @@ public struct NodeStanding: Equatable, Sendable {
     public var surplus: Int
     /// Another node is there and takes devices.
     public var hasOthers: Bool
+    /// No other node is there, not even one that takes no devices.
+    public var isAlone: Bool
 
-    public init(drains: Bool = false, surplus: Int = 0, hasOthers: Bool = false) {
-        (self.drains, self.surplus, self.hasOthers) = (drains, surplus, hasOthers)
+    public init(
+        drains: Bool = false, surplus: Int = 0, hasOthers: Bool = false, isAlone: Bool = false
+    ) {
+        (self.drains, self.surplus) = (drains, surplus)
+        (self.hasOthers, self.isAlone) = (hasOthers, isAlone)
     }
 
     /// It sends its devices away: not as long as nobody else would take them.
