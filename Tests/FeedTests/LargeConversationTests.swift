@@ -151,6 +151,8 @@ struct LargeConversationTests {
             let names = (0..<members).map { "m\($0)" }
             let large = try world.converse(names)
             try world.finishFanOut()
+            // Whether it came as a job is looked for with the first change behind it.
+            #expect(try world.add(["y"], to: large).refusal == nil)
             #expect(try world.add(["z"], to: large).refusal == nil)
             rows.append(world.rows.total)
             #expect(try world.all(FanOutRecord.self).isEmpty)

@@ -8,11 +8,11 @@ extension Work {
     ) throws(RuleFailure) -> StoreAnswer {
         switch change {
         case .createConversation(let request):
-            return .conversation(try createConversation(app, request, by: actor))
+            return .conversation(try createConversation(app, request, by: actor).answered)
         case .addParticipants(let request):
-            return .conversation(try addParticipants(app, request, by: actor))
+            return .conversation(try addParticipants(app, request, by: actor).answered)
         case .removeParticipants(let request):
-            return .conversation(try removeParticipants(app, request, by: actor))
+            return .conversation(try removeParticipants(app, request, by: actor).answered)
         case .publish(let request):
             return .published(
                 try sendMessage(app, request, by: actor))

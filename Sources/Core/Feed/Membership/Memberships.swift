@@ -63,9 +63,10 @@ extension Work {
     private func lockTarget(
         _ app: AppID, _ id: ConversationID
     ) throws(RuleFailure) -> ConversationRecord? {
-        if try record(ConversationRecord.self, [.app(app), .identifier(id)]) != nil {
-            return try lockConversation(app, id)
-        }
+        let key: [ColumnValue] = [.app(app), .identifier(id)]
+        let isThere = try stored(
+            try transaction.row(ConversationRecord.table, key: key, lock: .none) != nil)
+        if isThere { return try lockConversation(app, id) }
         let target = try target(app, id)
         return target == id ? nil : try lockConversation(app, target)
     }

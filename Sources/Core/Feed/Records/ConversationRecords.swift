@@ -34,6 +34,13 @@ extension ConversationRecord {
     /// No change of it is known to be on its way.
     var isSettled: Bool { settledRevision == revision }
 
+    /// What an answer says, now and when it is given again: nothing of how changes come into feeds.
+    var answered: ConversationRecord {
+        var answered = self
+        answered.settledRevision = nil
+        return answered
+    }
+
     public static let table = Table("conversation", of: Self.self)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
