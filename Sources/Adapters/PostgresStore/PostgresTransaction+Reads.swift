@@ -90,9 +90,8 @@ extension PostgresTransaction {
         }
     }
 
-    /// The rows of keys that were free, of which no row was: if there is one all the same, somebody
-    /// holds the row alone, as a scan that locks does. Nobody who goes by the key makes one
-    /// meanwhile.
+    /// The rows of keys that were free but gave no row. A row that is there all the same is held
+    /// without its key, as by a scan that locks. Nobody who goes by the key makes a row meanwhile.
     private func unlocked(_ reads: [Read]) throws(StoreError) -> [ReadAnswer] {
         guard !reads.isEmpty else { return [] }
         let plain = reads.compactMap { read -> Read? in
@@ -138,13 +137,14 @@ extension PostgresTransaction {
         case rows
         /// Each row that there is, with the number of its key.
         case rowsByKey
-        /// Of each key whether it was free, and the rows that were. Nearly all have one: whether
-        /// the others are absent or held is asked of them alone.
+        /// For each key whether it was free, and the rows that nobody else holds. Nearly every free
+        /// key has such a row; for one that has none it is asked afterwards whether there is one
+        /// that somebody holds.
         case freeRows
         /// Each row, with the number of its scan.
         case rowsByScan
 
-        /// `nil`: the key was free, and no row that is.
+        /// `nil`: the key was free, but it has no row, or one that somebody else holds.
         ///
         /// - Parameter count: The number of reads that it is for.
         func answers(_ count: Int, _ answered: inout Answered) -> [ReadAnswer?] {

@@ -31,8 +31,10 @@ struct NodeText: Codable {
 
     /// That the node is there, and nothing else.
     static func announcement(from: String) -> String {
-        let text = try? JSONEncoder().encode(NodeText(from: from, news: []))
-        return text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        guard let text = try? JSONEncoder().encode(NodeText(from: from, news: [])) else {
+            preconditionFailure("the name \(from) cannot be written as JSON")
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// All of it, in as many texts as it takes.
