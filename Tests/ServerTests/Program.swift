@@ -54,9 +54,10 @@ struct Program {
             status: status ?? 0, output: text("out"), errors: text("err"))
     }
 
-    /// Of a child that has ended, asked of the system: what Foundation learns it by is a socket that
-    /// a process which another thread begins in the same moment may hold, too, for as long as it
-    /// lives, as a database does.
+    /// The status of a child that has ended, from the system; `nil`: it runs.
+    ///
+    /// Foundation learns of the end by a socket that closes. Another process which a thread begins
+    /// in the same moment may hold the socket, too, for as long as it lives, as a database does.
     private static func status(of child: pid_t) -> Int32? {
         var status: Int32 = 0
         guard waitpid(child, &status, WNOHANG) == child else { return nil }
