@@ -16,7 +16,7 @@ import Testing
             let rows = TableRows(Sample.thing)
             let place = SortKey(Self.key)
             let slot = Slot(Self.key, at: place, in: rows)
-            rows.slots.set(slot, at: place)
+            rows.slots.set(slot)
             rows.set(slot, to: Self.row)
             _ = rows.know(Self.scan, [slot])
             freed = rows

@@ -156,6 +156,33 @@ import WorkingSet
         #expect(small.effort.reads == reads + 1)
     }
 
+    @Test("rows that are written and not asked for again do not drive out those that are")
+    func seldomRead() throws {
+        let log = Table(
+            "log", key: [Column("number", .integer)], values: [Column("text", .text)],
+            seldomRead: true)
+        let memory = MemoryStore(tables: [thing, log])
+        memory.isSoleWriter = true
+        try memory.put(thing, Sample.row("a", [1], number: 1, due: 1))
+        let small = WorkingSet(carrying: 64 * 1024)
+        for round in Int64(0)..<50 {
+            let reads = small.effort.reads
+            try small.write(in: memory) { transaction throws(StoreError) in
+                // Once in so many rounds, as somebody who is there, and not busy.
+                if round % 10 == 0 {
+                    _ = try transaction.row(thing, key: key(1), lock: .none)
+                }
+                for number in 0..<Int64(20) {
+                    let text = String(repeating: "n", count: 400)
+                    try transaction.insert(log, [.integer(20 * round + number), .text(text)])
+                }
+            }
+            #expect(small.effort.reads == reads + (round == 0 ? 1 : 0))
+            #expect(small.bytes < 96 * 1024)
+        }
+        #expect(small.effort.evicted > 700)
+    }
+
     @Test(
         "after a transaction that failed nothing is known",
         arguments: [

@@ -13,8 +13,10 @@ public struct SQLiteOptions: Sendable {
     /// How long a statement waits for a lock that an outside process holds, in milliseconds;
     /// opening and closing the store wait as long for readers of the journal.
     public var busyTimeout: Milliseconds = 5_000
-    /// Page cache of the writing connection, in KiB.
-    public var cacheSize = 64 * 1024
+    /// Page cache of the writing connection, in KiB. A small one: rows that are asked for again
+    /// stay in the working set, a page that is not here is the kernel's to give, and SQLite walks
+    /// through the whole cache at each commit for which a page of a table was divided.
+    public var cacheSize = 16 * 1024
     /// Page cache of each reader, in KiB.
     public var readerCacheSize = 8 * 1024
     /// The bytes of journal after which a checkpoint is due. A write that finds twice as many

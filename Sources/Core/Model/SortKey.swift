@@ -32,10 +32,6 @@ public struct SortKey: Hashable, Comparable, Sendable {
     }
 
     public static func < (left: SortKey, right: SortKey) -> Bool { left.words < right.words }
-
-    /// A number whose high bits differ between keys that do not. It is cheaper than a hash, and not
-    /// safe from keys that were chosen to have the same.
-    public var spread: UInt64 { words.spread }
 }
 
 /// A sequence of words. The first eight stand in the value itself: most keys have no more, and take
@@ -82,22 +78,6 @@ private struct Words: Hashable, Comparable {
         hasher.combine(w6)
         hasher.combine(w7)
         for word in rest { hasher.combine(word) }
-    }
-
-    var spread: UInt64 {
-        // The odd number nearest to 2^64 divided by the golden ratio: each bit of a word reaches
-        // the high ones.
-        let factor: UInt64 = 0x9e37_79b9_7f4a_7c15
-        var mixed = w0 &* factor
-        func mix(_ word: UInt64) { mixed = (mixed ^ mixed >> 32 ^ word) &* factor }
-        mix(w1)
-        mix(w2)
-        mix(w3)
-        mix(w4)
-        mix(w5)
-        mix(w6)
-        mix(w7)
-        return mixed
     }
 
     static func == (left: Words, right: Words) -> Bool {

@@ -154,6 +154,9 @@ public final class Table: Hashable, Sendable {
     /// The row whose lock a transaction holds when it writes one of this table's rows; `nil`: the
     /// table names none.
     public let rowGuard: RowGuard?
+    /// Most rows are written and hardly asked for again: memory that keeps rows lets go of these
+    /// first.
+    public let isSeldomRead: Bool
     /// Whether an index refuses a second row with the same values.
     public let hasUniqueIndex: Bool
     private let keyOrder: [Int]
@@ -162,7 +165,8 @@ public final class Table: Hashable, Sendable {
 
     public init(
         _ name: String, key: [Column], values: [Column], indexes: [TableIndex] = [],
-        retention: Retention = .untilDeleted, steps: [SchemaStep] = [], since: Int = 1
+        retention: Retention = .untilDeleted, seldomRead: Bool = false,
+        steps: [SchemaStep] = [], since: Int = 1
     ) {
         let columns = key + values
         let keyOrder = Array(0..<key.count)
@@ -172,6 +176,7 @@ public final class Table: Hashable, Sendable {
         self.keyCount = key.count
         self.indexes = indexes
         self.retention = retention
+        isSeldomRead = seldomRead
         self.steps = steps
         self.since = since
         self.keyOrder = keyOrder
@@ -188,6 +193,7 @@ public final class Table: Hashable, Sendable {
         keyCount = table.keyCount
         indexes = table.indexes
         retention = table.retention
+        isSeldomRead = table.isSeldomRead
         steps = table.steps
         since = table.since
         keyOrder = table.keyOrder
@@ -199,14 +205,15 @@ public final class Table: Hashable, Sendable {
     /// The table of a record, with the columns that it declares.
     public convenience init<R: Record>(
         _ name: String, of record: R.Type, indexes: [TableIndex] = [],
-        retention: Retention = .untilDeleted, steps: [SchemaStep] = [], since: Int = 1
+        retention: Retention = .untilDeleted, seldomRead: Bool = false,
+        steps: [SchemaStep] = [], since: Int = 1
     ) {
         var list = ColumnList()
         _ = R(columns: &list, of: nil)
         self.init(
             name, key: Array(list.columns[..<list.keyCount]),
             values: Array(list.columns[list.keyCount...]), indexes: indexes,
-            retention: retention, steps: steps, since: since)
+            retention: retention, seldomRead: seldomRead, steps: steps, since: since)
     }
 
     /// The table as that schema had it: without the columns and indexes that came later. Indexes
@@ -222,7 +229,8 @@ public final class Table: Hashable, Sendable {
         return Table(
             name, key: Array(columns[..<keyCount]),
             values: columns[keyCount...].filter { $0.since <= schema }, indexes: indexes,
-            retention: retention, steps: steps.filter { $0.schema <= schema }, since: since)
+            retention: retention, seldomRead: isSeldomRead,
+            steps: steps.filter { $0.schema <= schema }, since: since)
     }
 
     /// The number of the schema that last changed the table.

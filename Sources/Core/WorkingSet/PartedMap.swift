@@ -1,30 +1,48 @@
 import Model
 
-/// What stands under keys, in parts that grow one by one: a dictionary that grows moves all that it
-/// holds at once, which for the rows that a busy server keeps took 20 milliseconds of one
+/// Objects under their places, in parts that grow one by one: a dictionary that grows moves all
+/// that it holds at once, which for the rows that a busy server keeps took 20 milliseconds of one
 /// transaction.
-struct PartedMap<Value> {
+///
+/// They stand under the hashes of their places, which are drawn anew by each process: a place is
+/// five times as large as a word, and stands in the object already.
+struct PartedMap<Value: Placed> {
     /// As one dictionary it holds so many; then it is divided, once.
     static var wholeCount: Int { 1_024 }
-    private static var partBits: UInt64 { 6 }
+    private static var partBits: Int { 6 }
 
-    /// One, or 64 by the spread of their keys. Keys can be chosen so that one part gets them all:
-    /// it then grows as one dictionary would.
-    private var parts: [[SortKey: Value]] = [[:]]
+    /// One, or 64 by the high bits of the hashes.
+    private var parts: [[Int: Value]] = [[:]]
+    /// Those whose hash another one has already.
+    private var others: [SortKey: Value] = [:]
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    private func part(of key: SortKey) -> Int {
-        parts.count == 1 ? 0 : Int(truncatingIfNeeded: key.spread >> (64 - Self.partBits))
+    private func part(of hash: Int) -> Int {
+        parts.count == 1 ? 0 : Int(UInt(bitPattern: hash) >> UInt(Int.bitWidth - Self.partBits))
     }
 
-    subscript(key: SortKey) -> Value? { parts[part(of: key)][key] }
+    subscript(place: SortKey) -> Value? {
+        let hash = Value.hash(of: place)
+        if let found = parts[part(of: hash)][hash], found.place == place { return found }
+        return others.isEmpty ? nil : others[place]
+    }
 
     /// - Returns: what stood there.
     @discardableResult
-    mutating func set(_ value: Value, at key: SortKey) -> Value? {
-        let before = parts[part(of: key)].updateValue(value, forKey: key)
+    mutating func set(_ value: Value) -> Value? {
+        let place = value.place
+        let hash = Value.hash(of: place)
+        let part = part(of: hash)
+        let before: Value?
+        if let found = parts[part][hash], found.place != place {
+            before = others.updateValue(value, forKey: place)
+        } else {
+            // One of the same place may be with the others, whose hash was another one's then.
+            let other = others.isEmpty ? nil : others.removeValue(forKey: place)
+            before = parts[part].updateValue(value, forKey: hash) ?? other
+        }
         if before == nil {
             count += 1
             if parts.count == 1, count > Self.wholeCount { divide() }
@@ -34,15 +52,33 @@ struct PartedMap<Value> {
 
     /// - Returns: what stood there.
     @discardableResult
-    mutating func remove(_ key: SortKey) -> Value? {
-        let before = parts[part(of: key)].removeValue(forKey: key)
+    mutating func remove(_ place: SortKey) -> Value? {
+        let hash = Value.hash(of: place)
+        let part = part(of: hash)
+        let before: Value?
+        if let found = parts[part][hash], found.place == place {
+            before = parts[part].removeValue(forKey: hash)
+        } else {
+            before = others.isEmpty ? nil : others.removeValue(forKey: place)
+        }
         if before != nil { count -= 1 }
         return before
     }
 
     private mutating func divide() {
         let whole = parts[0]
-        parts = Array(repeating: [:], count: 1 << Int(Self.partBits))
-        for (key, value) in whole { parts[part(of: key)][key] = value }
+        parts = Array(repeating: [:], count: 1 << Self.partBits)
+        for (hash, value) in whole { parts[part(of: hash)][hash] = value }
     }
+}
+
+/// What stands at a place that it never leaves.
+protocol Placed: AnyObject {
+    var place: SortKey { get }
+    /// Places that differ may have the same.
+    static func hash(of place: SortKey) -> Int
+}
+
+extension Placed {
+    static func hash(of place: SortKey) -> Int { place.hashValue }
 }

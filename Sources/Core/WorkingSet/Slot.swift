@@ -1,17 +1,18 @@
 import Model
 
 /// What is known of one key of a table: its row as the rules see it, and as the engine has it.
-final class Slot: Passable {
+final class Slot: Passable, Placed {
     /// `nil`: there is no row under the key.
     typealias Row = [ColumnValue]?
 
-    let key: [ColumnValue]
     let place: SortKey
     unowned let table: TableRows
+    /// The key, while no row holds it.
+    private var rowlessKey: [ColumnValue]
     /// `nil`: not known. Only a row written without being read is unknown in `stored`.
     var stored: Row?
     /// What a read gives; `nil` after a savepoint took back a row that had not been read.
-    var current: Row?
+    private(set) var current: Row?
     /// `current` is to be written to the engine.
     var isDirty = false
     /// An engine with more than one writer holds the row for this transaction.
@@ -22,16 +23,35 @@ final class Slot: Passable {
     var weight = 0
 
     init(_ key: [ColumnValue], at place: SortKey, in table: TableRows) {
-        self.key = key
+        rowlessKey = key
         self.place = place
         self.table = table
     }
 
     var isGone: Bool { current == nil }
 
-    /// What the slot takes: objects, the key twice, and both rows where they differ.
+    /// Of a row they are its first columns, and stand nowhere else.
+    var key: [ColumnValue] {
+        guard let current, let row = current else { return rowlessKey }
+        return Array(row[..<table.table.keyCount])
+    }
+
+    /// A read gives this from now on.
+    func become(_ row: Row) {
+        let key = row == nil ? key : []
+        current = .some(row)
+        rowlessKey = key
+    }
+
+    /// A read is the engine's again.
+    func becomeUnknown() {
+        rowlessKey = key
+        current = nil
+    }
+
+    /// What the slot takes: itself and its place in the tables, and both rows where they differ.
     func weigh() -> Int {
-        var bytes = 256
+        var bytes = rowlessKey.isEmpty ? 224 : 256 + 24 * rowlessKey.count
         if let current, let row = current { bytes += Self.bytes(of: row) }
         if isDirty, let stored, let row = stored { bytes += Self.bytes(of: row) }
         return bytes
@@ -50,8 +70,9 @@ final class Slot: Passable {
 
 /// All rows of a table whose first columns, in the order of an index, are certain values: a scan
 /// of them needs no engine.
-final class KnownRange: Passable {
-    let prefix: SortKey
+final class KnownRange: Passable, Placed {
+    /// The prefix under which all rows are known.
+    let place: SortKey
     /// The number of columns of the prefix.
     let length: Int
     unowned let order: RangeOrder
@@ -63,13 +84,13 @@ final class KnownRange: Passable {
         _ prefix: SortKey, _ length: Int, in order: RangeOrder,
         _ rows: [(place: SortKey, slot: Slot)]
     ) {
-        self.prefix = prefix
+        place = prefix
         self.length = length
         self.order = order
         self.rows = rows
     }
 
-    var isGone: Bool { order.ranges[prefix] !== self }
+    var isGone: Bool { order.ranges[place] !== self }
 
     private func position(notBelow place: SortKey) -> Int {
         var (low, high) = (0, rows.count)
@@ -140,7 +161,7 @@ final class RangeOrder {
     }
 
     func add(_ range: KnownRange) {
-        let before = ranges.set(range, at: range.prefix)
+        let before = ranges.set(range)
         lengths[range.length, default: 0] += 1
         if let before { leave(before.length) }
     }

@@ -43,7 +43,7 @@ final class TableRows {
     /// Gives the slot another row and brings the known ranges in step.
     func set(_ slot: Slot, to row: Slot.Row) {
         let before = slot.current ?? nil
-        slot.current = .some(row)
+        slot.become(row)
         move(slot, from: before, to: row)
     }
 
@@ -58,7 +58,7 @@ final class TableRows {
             if let after {
                 order.eachRange(holding: after) { range in
                     range.insert(slot, at: order.place(of: after))
-                    if range.rows.count > Self.rangeRows { order.remove(range.prefix) }
+                    if range.rows.count > Self.rangeRows { order.remove(range.place) }
                 }
             }
         }
@@ -70,7 +70,7 @@ final class TableRows {
         slots.remove(slot.place)
         guard let current = slot.current, let row = current else { return }
         eachOrder { order in
-            order.eachRange(holding: row) { order.remove($0.prefix) }
+            order.eachRange(holding: row) { order.remove($0.place) }
         }
     }
 
@@ -78,7 +78,7 @@ final class TableRows {
     /// taken back.
     func unset(_ slot: Slot) {
         move(slot, from: slot.current ?? nil, to: nil)
-        slot.current = nil
+        slot.becomeUnknown()
         slots.remove(slot.place)
     }
 

@@ -40,6 +40,9 @@ public final class WorkingSet {
     private static let scanRows = 256
     /// Changes of one table that are looked at one by one before a scan; of more, all are written.
     private static let dirtyRows = 64
+    /// What rows of tables that are seldom read may hold while the bound is reached: one part in
+    /// so many of it.
+    private static let seldomShare = 8
     /// Known ranges, beside which their rows are counted as rows.
     private static let rangeBytes = 256
 
@@ -55,6 +58,10 @@ public final class WorkingSet {
     /// The same in the order in which they were first asked for: writes have one order.
     private var inOrder: [TableRows] = []
     private var slots = Clock<Slot>()
+    /// The slots of tables whose rows are seldom asked for again, which have a share of their own:
+    /// however many come, they do not drive out what is asked for by and by.
+    private var seldom = Clock<Slot>()
+    private var seldomBytes = 0
     private var ranges = Clock<KnownRange>()
     /// The changes that a savepoint undoes.
     private var log: [Change] = []
@@ -107,6 +114,8 @@ public final class WorkingSet {
         tables = TableMap()
         inOrder = []
         slots = Clock()
+        seldom = Clock()
+        seldomBytes = 0
         ranges = Clock()
         log = []
         depth = 0
@@ -130,23 +139,28 @@ public final class WorkingSet {
     ) -> Slot {
         let slot = blank(key, at: place, in: rows)
         slot.stored = .some(row)
-        slot.current = .some(row)
+        slot.become(row)
         weigh(slot)
         return slot
     }
 
     private func blank(_ key: [ColumnValue], at place: SortKey, in rows: TableRows) -> Slot {
         let slot = Slot(key, at: place, in: rows)
-        rows.slots.set(slot, at: place)
-        slots.add(slot)
+        rows.slots.set(slot)
+        if rows.table.isSeldomRead { seldom.add(slot) } else { slots.add(slot) }
         came += 1
         return slot
     }
 
     private func weigh(_ slot: Slot) {
         let weight = slot.weigh()
-        bytes += weight - slot.weight
+        count(weight - slot.weight, of: slot)
         slot.weight = weight
+    }
+
+    private func count(_ change: Int, of slot: Slot) {
+        bytes += change
+        if slot.table.table.isSeldomRead { seldomBytes += change }
     }
 
     /// Lets go of what was asked for least recently; a few steps for each row that came, so that
@@ -157,10 +171,11 @@ public final class WorkingSet {
         while bytes + ranges.count * Self.rangeBytes > bound, steps > 0 {
             steps -= 1
             if ranges.count * Self.rangeBytes * 4 > bound, let range = ranges.passOver() {
-                range.order.remove(range.prefix)
+                range.order.remove(range.place)
             }
-            guard let slot = slots.passOver() else { continue }
-            bytes -= slot.weight
+            let isSeldom = seldomBytes * Self.seldomShare > bound
+            guard let slot = isSeldom ? seldom.passOver() : slots.passOver() else { continue }
+            count(-slot.weight, of: slot)
             slot.table.forget(slot)
             effort.evicted += 1
         }

@@ -29,7 +29,7 @@ public struct StoreServiceLimits: Equatable, Sendable {
     /// waited for awake, so that a crash finds a fresh `alive_at` while wakes have their graces.
     public var shortestRest: UInt64 = 300_000
     /// Bytes of rows that the writer keeps in memory from one transaction to the next, about.
-    public var carriedBytes = 64 << 20
+    public var carriedBytes = 128 << 20
     /// Milliseconds, from its beginning, in which a group that another node undid is divided:
     /// three deadlocks fit, each found after a second. Three waits for a lock do not: each part may
     /// wait as long as the whole, and the node has to say meanwhile that it is there.

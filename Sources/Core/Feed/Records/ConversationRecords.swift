@@ -214,7 +214,7 @@ extension MessageRecord {
         "message", of: Self.self,
         indexes: [
             TableIndex("message_by_position", on: "app", "conversation", "position")
-        ])
+        ], seldomRead: true)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)

@@ -48,6 +48,7 @@ extension EntryRecord {
                 "entry_by_place", on: "app", "user", "conversation", "to_read", "position",
                 present: "to_read"),
         ],
+        seldomRead: true,
         steps: [
             // The two indexes before it held every message twice.
             SchemaStep(3, "DROP INDEX \"entry_by_object\""),
@@ -199,7 +200,7 @@ extension MutationRecord {
         indexes: [
             TableIndex("mutation_by_expiry", on: "expires_at")
         ],
-        retention: .until(column: "expires_at", index: "mutation_by_expiry"))
+        retention: .until(column: "expires_at", index: "mutation_by_expiry"), seldomRead: true)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
@@ -232,7 +233,7 @@ extension IdempotencyRecord {
         indexes: [
             TableIndex("idempotency_by_expiry", on: "expires_at")
         ],
-        retention: .until(column: "expires_at", index: "idempotency_by_expiry"))
+        retention: .until(column: "expires_at", index: "idempotency_by_expiry"), seldomRead: true)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
@@ -318,7 +319,7 @@ extension RefusalRecord {
         indexes: [
             TableIndex("refusal_by_expiry", on: "expires_at")
         ],
-        retention: .until(column: "expires_at", index: "refusal_by_expiry"))
+        retention: .until(column: "expires_at", index: "refusal_by_expiry"), seldomRead: true)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)

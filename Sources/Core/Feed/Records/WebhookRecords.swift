@@ -160,7 +160,7 @@ extension WebhookEventRecord {
         "webhook_event", of: Self.self,
         indexes: [
             TableIndex("webhook_event_by_expiry", on: "expires_at")
-        ])
+        ], seldomRead: true)
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)

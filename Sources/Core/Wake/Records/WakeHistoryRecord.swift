@@ -37,7 +37,7 @@ extension WakeHistoryRecord {
             TableIndex("wake_history_by_time", on: "app", "user", "device", "sent_at"),
             TableIndex("wake_history_by_expiry", on: "expires_at"),
         ],
-        retention: .until(column: "expires_at", index: "wake_history_by_expiry"))
+        retention: .until(column: "expires_at", index: "wake_history_by_expiry"), seldomRead: true)
 
     public init(
         app: AppID, user: UserID, device: DeviceID, wake: WakeID, kind: PushKind, seq: UInt64,
