@@ -2,6 +2,7 @@ import MemoryStore
 import Model
 import Testing
 import Wire
+import WorkingSet
 
 @testable import Feed
 
@@ -38,6 +39,35 @@ struct ReceiptTests {
     }
 
     private func coalesce() throws { try world.ask(.coalesceReceipts(users: 100)) }
+
+    @Test(
+        "authors are told of what was just sent and stored without a look into the store",
+        .enabled(if: World.isSole, "what was read is known only where nobody else writes"))
+    func fromMemory() throws {
+        let world = try World()
+        let bert = try world.login("bert", DeviceID(high: 5, low: 2)).session
+        let room = try world.converse(["anna", "bert"])
+        func turn(after word: String) throws -> [UInt64] {
+            for number in 1...2 {
+                try world.publish("\(word) \(number)", to: room, from: "anna")
+            }
+            try world.ask(
+                .acknowledge(
+                    Acknowledge(
+                        session: bert, applied: try world.head("bert"), completesSync: false)))
+            world.pass(5_000)
+            let before = world.known.effort
+            try world.ask(.coalesceReceipts(users: 1))
+            let after = world.known.effort
+            return [after.reads - before.reads, after.scans - before.scans]
+        }
+        _ = try turn(after: "first")
+        // It asks whose turn it is, and no more.
+        #expect(try turn(after: "second") == [0, 2])
+        #expect(
+            try world.page("anna").entries.map(\.word).filter { $0.hasPrefix("receipt") }
+                == ["receipt bert 4 0"])
+    }
 
     @Test func onlyTheAuthorsAreTold() throws {
         try world.publish("one", to: conversation, from: "anna")

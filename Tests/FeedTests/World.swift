@@ -13,7 +13,7 @@ final class World {
     static let app = AppID("chess")
     /// With `ROUSE_MANY_WRITERS` nothing is known from one request to the next, each read is the
     /// engine's, and what was read before its guard was locked is not to be written over.
-    private static let isSole = ProcessInfo.processInfo.environment["ROUSE_MANY_WRITERS"] == nil
+    static let isSole = ProcessInfo.processInfo.environment["ROUSE_MANY_WRITERS"] == nil
     let store: MemoryStore
     /// Where requests are committed: the store, unless a test puts something before it.
     var engine: any Store

@@ -121,6 +121,52 @@ import WorkingSet
         }
     }
 
+    @Test("a scan over a few numbers that are known needs no engine, and over others does")
+    func consecutive() throws {
+        let log = Table(
+            "log", key: [Column("app", .text), Column("number", .integer)],
+            values: [Column("text", .text)])
+        let memory = MemoryStore(tables: [log])
+        memory.isSoleWriter = true
+        func row(_ number: Int64) -> [ColumnValue] {
+            [.text("a"), .integer(number), .text("n\(number)")]
+        }
+        func scan(_ after: Int64, _ through: Int64, limit: Int = 9) -> Scan {
+            Scan(
+                prefix: [.text("a")], after: [.integer(after)], through: [.integer(through)],
+                limit: limit)
+        }
+        try memory.put(log, row(1))
+        let known = WorkingSet(carrying: 1 << 20)
+        func rows(_ scan: Scan) throws -> (rows: [[ColumnValue]], scans: UInt64) {
+            let before = known.effort.scans
+            var found: [[ColumnValue]] = []
+            try known.write(in: memory) { transaction throws(StoreError) in
+                found = try transaction.rows(log, scan)
+            }
+            return (found, known.effort.scans - before)
+        }
+        try known.write(in: memory) { transaction throws(StoreError) in
+            for number in Int64(2)...30 { try transaction.insert(log, row(number)) }
+            try transaction.delete(log, key: [.text("a"), .integer(4)])
+        }
+        #expect(try rows(scan(1, 3)) == ([row(2), row(3)], 0))
+        var backwards = scan(1, 3)
+        backwards.descending = true
+        #expect(try rows(backwards) == ([row(3), row(2)], 1))
+        // One of them is known not to be there.
+        #expect(try rows(scan(2, 5)) == ([row(3), row(5)], 0))
+        // The first is nobody's that is known.
+        #expect(try rows(scan(0, 2)) == ([row(1), row(2)], 1))
+        // What was read by that scan is known now.
+        #expect(try rows(scan(0, 2)) == ([row(1), row(2)], 0))
+        // More than the scan asks for, or than are looked for one by one.
+        #expect(try rows(scan(4, 8, limit: 2)) == ([row(5), row(6)], 1))
+        #expect(try rows(scan(5, 25, limit: 99)).scans == 1)
+        #expect(try rows(scan(8, 8)) == ([], 1))
+        #expect(try rows(scan(.min, .max)).scans == 1)
+    }
+
     @Test("a change that a scan cannot show waits for the commit")
     func unrelatedChange() throws {
         let cost = try cost { transaction throws(StoreError) in

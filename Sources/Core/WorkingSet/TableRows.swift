@@ -11,6 +11,8 @@ final class TableRows {
     var dirty: [Slot] = []
     /// Rows that a known range may have: one that grows past it is not kept.
     private static let rangeRows = 1_024
+    /// Numbers that are looked for one by one in place of a scan.
+    private static let numbersMax: Int64 = 8
     private let key: RangeOrder
     private let indexes: [String: RangeOrder]
 
@@ -84,6 +86,27 @@ final class TableRows {
 
     /// Whether a known range shows that there is no row under a key that has no slot.
     func isKnownAbsent(_ key: [ColumnValue]) -> Bool { self.key.range(holding: key) != nil }
+
+    /// The rows of a scan over a few numbers, each of which is known: what was just appended.
+    ///
+    /// - Returns: `nil`: the scan is not of that kind, or one of them is not known.
+    func consecutive(_ scan: Scan) -> [[ColumnValue]]? {
+        guard scan.index == nil, !scan.descending, scan.prefix.count == table.keyCount - 1,
+            case .integer(let after)? = scan.after?.first, scan.after?.count == 1,
+            case .integer(let through)? = scan.through?.first, scan.through?.count == 1,
+            after < through, through.subtractingReportingOverflow(after).overflow == false,
+            through - after <= min(Self.numbersMax, Int64(clamping: scan.limit))
+        else { return nil }
+        var found: [[ColumnValue]] = []
+        for number in (after + 1)...through {
+            guard let slot = slots[SortKey(scan.prefix + [.integer(number)])],
+                let current = slot.current
+            else { return nil }
+            slot.isRecent = true
+            if let row = current { found.append(row) }
+        }
+        return found
+    }
 
     func answer(_ scan: Scan) -> [[ColumnValue]]? {
         guard let range = order(scan.index).range(holding: scan.prefix) else { return nil }

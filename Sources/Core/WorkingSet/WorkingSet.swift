@@ -342,7 +342,7 @@ extension WorkingSet: StoreTransaction {
     public func rows(_ table: Table, _ scan: Scan) throws(StoreError) -> [[ColumnValue]] {
         let engine = try open()
         let rows = rows(of: table)
-        if isSole, let answer = rows.answer(scan) {
+        if isSole, let answer = rows.answer(scan) ?? rows.consecutive(scan) {
             effort.answered += 1
             if isVerified(scan.lock) { try verify(rows, scan, answer) }
             return answer

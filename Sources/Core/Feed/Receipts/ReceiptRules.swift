@@ -118,12 +118,13 @@ extension Work {
                 index: "receipt_due_by_due", through: [.timestamp(now)], limit: max(1, users)))
         var turns = 0
         for row in due {
+            var seen = SeenMessages()
             let isHeld = try step { () throws(RuleFailure) in
-                try self.collectDelivered(row.app, row.user)
+                try self.collectDelivered(row.app, row.user, &seen)
             }
             let pending = try pendingReceipts(row.app, row.user)
             for (index, receipt) in pending.enumerated() where index == 0 || !isSpent {
-                try step { () throws(RuleFailure) in try self.tell(receipt) }
+                try step { () throws(RuleFailure) in try self.tell(receipt, seen) }
             }
             try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user, isHeld) }
             turns += 1
@@ -170,7 +171,10 @@ extension Work {
     }
 
     /// Whether something delivered could not be told yet.
-    private func collectDelivered(_ app: AppID, _ name: UserID) throws(RuleFailure) -> Bool {
+    private func collectDelivered(
+        _ app: AppID, _ name: UserID, _ seen: inout SeenMessages
+    ) throws(RuleFailure) -> Bool {
+        seen = SeenMessages()
         guard
             var user = try record(UserRecord.self, [.app(app), .user(name)], lock: .wait)
         else { return false }
@@ -185,6 +189,7 @@ extension Work {
         var delivered: [ConversationID: UInt64] = [:]
         var held: UInt64?
         for entry in entries where entry.kind == .message {
+            seen.note(entry)
             if let ceiling = ceilings[entry.conversation], entry.position >= ceiling {
                 held = held ?? entry.seq
                 continue
@@ -245,8 +250,8 @@ extension Work {
     }
 
     /// Tells the authors of the messages that are newly covered, and only these.
-    private func tell(_ pending: ReceiptRecord) throws(RuleFailure) {
-        let (authors, delivered, read) = try newlyCovered(pending)
+    private func tell(_ pending: ReceiptRecord, _ seen: SeenMessages) throws(RuleFailure) {
+        let (authors, delivered, read) = try newlyCovered(pending, seen)
         var feeds: [OpenFeed] = []
         // The reader, who is none of the authors, is locked too: it orders this with the reader's
         // own reports.
@@ -291,7 +296,7 @@ extension Work {
     ///
     /// - Returns: their authors without the reader, and up to where they were looked at.
     private func newlyCovered(
-        _ receipt: ReceiptRecord
+        _ receipt: ReceiptRecord, _ seen: SeenMessages
     ) throws(RuleFailure) -> (authors: [UserID], delivered: UInt64, read: UInt64) {
         // Only where something is new, so that a bounded look gets on.
         let isDelivered = receipt.delivered > receipt.announcedDelivered
@@ -302,13 +307,7 @@ extension Work {
         let reader = try membership(receipt.app, receipt.conversation, receipt.user)
         let first = max(told, reader?.joinedPosition ?? 0)
         let last = max(receipt.delivered, receipt.read)
-        let messages = try records(
-            MessageRecord.self,
-            Scan(
-                index: "message_by_position",
-                prefix: [.app(receipt.app), .identifier(receipt.conversation)],
-                after: [.unsigned(first)], through: [.unsigned(last)],
-                limit: limits.receiptStep))
+        let messages = try messages(of: receipt, after: first, through: last, seen)
         var authors: Set<UserID> = []
         for message in messages where !message.sender.isEmpty {
             let isNew =
@@ -326,6 +325,27 @@ extension Work {
         return (authors.sorted(), min(receipt.delivered, end), min(receipt.read, end))
     }
 
+    private func messages(
+        of receipt: ReceiptRecord, after first: UInt64, through last: UInt64,
+        _ seen: SeenMessages
+    ) throws(RuleFailure) -> [MessageRecord] {
+        if let ids = seen.all(in: receipt.conversation, after: first, through: last) {
+            var found: [MessageRecord] = []
+            for id in ids {
+                let key: [ColumnValue] = [.app(receipt.app), .identifier(id)]
+                if let message = try record(MessageRecord.self, key) { found.append(message) }
+            }
+            return found
+        }
+        return try records(
+            MessageRecord.self,
+            Scan(
+                index: "message_by_position",
+                prefix: [.app(receipt.app), .identifier(receipt.conversation)],
+                after: [.unsigned(first)], through: [.unsigned(last)],
+                limit: limits.receiptStep))
+    }
+
     /// What was reported since the turn began is due after the interval.
     private func endTurn(
         _ app: AppID, _ name: UserID, _ isHeld: Bool
@@ -339,5 +359,33 @@ extension Work {
             ReceiptDueRecord(
                 app: app, user: name, due: isMore ? now + limits.receiptInterval : nil,
                 lastAt: now))
+    }
+}
+
+/// The messages of the entries that a turn has read, by their positions: those that it tells of are
+/// mostly these, and are looked for by their ids then, under which they are still known.
+private struct SeenMessages {
+    private static let most: UInt64 = 8
+    private var ids: [ConversationID: [UInt64: MessageID]] = [:]
+
+    mutating func note(_ entry: EntryRecord) {
+        guard let id = MessageID(entry.object) else { return }
+        ids[entry.conversation, default: [:]][entry.position] = id
+    }
+
+    /// - Returns: one for each position above `first` up to `last`; `nil`: one is not known, or
+    ///   they are many.
+    func all(
+        in conversation: ConversationID, after first: UInt64, through last: UInt64
+    ) -> [MessageID]? {
+        guard first < last, last - first <= Self.most, let known = ids[conversation] else {
+            return nil
+        }
+        var found: [MessageID] = []
+        for position in (first + 1)...last {
+            guard let id = known[position] else { return nil }
+            found.append(id)
+        }
+        return found
     }
 }
