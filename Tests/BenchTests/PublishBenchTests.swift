@@ -34,15 +34,17 @@ import Testing
             let answer = try #require(row.answer)
             #expect(0 < answer.p50 && answer.p50 <= answer.p99 && answer.p99 <= answer.worst)
             #expect(row.perSecond > 0 && row.residentBytes > 1_000_000 && !row.isCut, "\(row)")
-            #expect(row.processorMicroseconds > 0 && row.toolMicroseconds > 0)
-            #expect(!row.threads.isEmpty)
             let sum = row.threads.values.reduce(0, +)
-            #expect(row.runs > 1 || abs(sum / row.processorMicroseconds - 1) < 0.01)
+            let cost = row.processorMicroseconds
+            #expect(row.runs > 1 || abs(sum - cost) <= 0.01 * cost)
             guard row.kind != "behind" else {
+                // Above what coming back costs by itself: of so few entries that may be nothing.
+                #expect(cost >= 0 && row.toolMicroseconds >= 0)
                 // Each of the five was sent all seven.
                 #expect(row.count == 35 && row.entries == 7 && row.delivery == nil)
                 continue
             }
+            #expect(cost > 0 && row.toolMicroseconds > 0 && !row.threads.isEmpty)
             guard row.kind != "login", row.kind != "storm" else {
                 #expect(row.count == 5 && row.delivery == nil)
                 continue
