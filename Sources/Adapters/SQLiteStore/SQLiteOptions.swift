@@ -13,9 +13,9 @@ public struct SQLiteOptions: Sendable {
     /// How long a statement waits for a lock that an outside process holds, in milliseconds;
     /// opening and closing the store wait as long for readers of the journal.
     public var busyTimeout: Milliseconds = 5_000
-    /// Page cache of the writing connection, in KiB. A small one: rows that are asked for again
-    /// stay in the working set, a page that is not here is the kernel's to give, and SQLite walks
-    /// through the whole cache at each commit for which a page of a table was divided.
+    /// Page cache of the writing connection, in KiB. It is small, because rows that are asked
+    /// for again stay in the working set and a page that is missing here comes from the kernel's
+    /// cache, while SQLite walks through all of this one at each commit that has divided a page.
     public var cacheSize = 16 * 1024
     /// Page cache of each reader, in KiB.
     public var readerCacheSize = 8 * 1024

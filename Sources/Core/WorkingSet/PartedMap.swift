@@ -4,8 +4,9 @@ import Model
 /// that it holds at once, which for the rows that a busy server keeps took 20 milliseconds of one
 /// transaction.
 ///
-/// They stand under the hashes of their places, which are drawn anew by each process: a place is
-/// five times as large as a word, and stands in the object already.
+/// They stand under the hashes of their places, which differ from process to process, so that
+/// nobody can choose places with equal ones. The places themselves, each as large as ten words, are
+/// kept in the objects alone.
 struct PartedMap<Value: Placed> {
     /// As one dictionary it holds so many; then it is divided, once.
     static var wholeCount: Int { 1_024 }

@@ -30,20 +30,21 @@ final class Slot: Passable, Placed {
 
     var isGone: Bool { current == nil }
 
-    /// Of a row they are its first columns, and stand nowhere else.
+    /// The values of the key. While there is a row they are its first columns, and are not kept a
+    /// second time.
     var key: [ColumnValue] {
         guard let current, let row = current else { return rowlessKey }
         return Array(row[..<table.table.keyCount])
     }
 
-    /// A read gives this from now on.
+    /// From now on a read gives this row, or that there is none.
     func become(_ row: Row) {
         let key = row == nil ? key : []
         current = .some(row)
         rowlessKey = key
     }
 
-    /// A read is the engine's again.
+    /// From now on nothing is known of the row: a read asks the engine.
     func becomeUnknown() {
         rowlessKey = key
         current = nil

@@ -8,7 +8,9 @@ public import Model
 /// - A scan that is not known is the engine's: changes that it may show are written before.
 /// - Where the engine's only writer is the one this set belongs to (`Store.isSoleWriter`), what
 ///   is known stays known from one transaction to the next, up to a bound of bytes: every write
-///   passes through here. What was asked for least recently goes first.
+///   passes through here. What was asked for least recently goes first. Rows of tables that are
+///   seldom read (`Table.isSeldomRead`) have an eighth of the bound to themselves once it is
+///   reached.
 /// - Where there are other writers, a row is known only while the transaction holds it, no range
 ///   is, and nothing outlives the transaction.
 /// - A transaction that fails leaves nothing known.
@@ -58,8 +60,8 @@ public final class WorkingSet {
     /// The same in the order in which they were first asked for: writes have one order.
     private var inOrder: [TableRows] = []
     private var slots = Clock<Slot>()
-    /// The slots of tables whose rows are seldom asked for again, which have a share of their own:
-    /// however many come, they do not drive out what is asked for by and by.
+    /// The slots of tables whose rows are seldom read. They have a share of their own, so that
+    /// however many come, they do not drive out the rows that will be asked for again.
     private var seldom = Clock<Slot>()
     private var seldomBytes = 0
     private var ranges = Clock<KnownRange>()

@@ -174,6 +174,7 @@ extension Work {
     private func collectDelivered(
         _ app: AppID, _ name: UserID, _ seen: inout SeenMessages
     ) throws(RuleFailure) -> Bool {
+        // A step that is tried again starts from nothing.
         seen = SeenMessages()
         guard
             var user = try record(UserRecord.self, [.app(app), .user(name)], lock: .wait)
@@ -362,8 +363,8 @@ extension Work {
     }
 }
 
-/// The messages of the entries that a turn has read, by their positions: those that it tells of are
-/// mostly these, and are looked for by their ids then, under which they are still known.
+/// The messages whose entries a turn has read, by their positions. The turn mostly tells of these:
+/// it reads them by their ids, under which the working set still knows them.
 private struct SeenMessages {
     private static let most: UInt64 = 8
     private var ids: [ConversationID: [UInt64: MessageID]] = [:]
