@@ -1,3 +1,4 @@
+import CSQLite
 import Model
 import Testing
 
@@ -71,6 +72,21 @@ import Testing
                 }
                 let seen = try reader.rows(heap, Scan(through: [.integer(count - 1)], limit: .max))
                 #expect(seen == (0..<count).map { row($0, round) })
+            }
+        }
+    }
+
+    /// In a process of its own: SQLite takes settings only before anything else is asked of it.
+    @Test("SQLite counts no memory in a process that opens a store: all threads wait for that")
+    func countsNoMemory() async {
+        await #expect(processExitsWith: .success) {
+            try withFolder { folder throws in
+                let store = try SQLiteStore(path: "\(folder)/store.db", tables: Sample.tables)
+                try store.put(Sample.heap, [.integer(1), .blob([1, 2, 3])])
+                precondition(JournalFiles.name != nil)
+                let counted = sqlite3_memory_used()
+                precondition(counted == 0, "\(counted) bytes are counted")
+                store.close()
             }
         }
     }

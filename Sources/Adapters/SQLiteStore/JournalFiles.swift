@@ -20,6 +20,8 @@ enum JournalFiles {
     static let name: String? = register()
 
     private static func register() -> String? {
+        // Looking for it initializes the library.
+        _ = Connection.isConfigured
         guard let system = sqlite3_vfs_find(nil) else { return nil }
         let name = "rouse-journal"
         let own = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
