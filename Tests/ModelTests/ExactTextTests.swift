@@ -55,4 +55,26 @@ import Testing
         #expect(names.count == 24)
         #expect(Set(names.map(\.hashValue)).count == 24)
     }
+
+    /// Eight bytes are looked at together, and what is left alone.
+    @Test func eachByteOfEachLengthCounts() {
+        for count in 0...20 {
+            let bytes = (0..<count).map { UInt8(0x61 + $0) }
+            let name = String(decoding: bytes, as: UTF8.self)
+            // Not the same object: what is compared is the content.
+            let same = String(decoding: bytes + [0x7a], as: UTF8.self).dropLast()
+            #expect(name.isExactly(String(same)))
+            #expect(ExactText(name).hashValue == ExactText(String(same)).hashValue)
+            var others = [name + "\0", "\0" + name]
+            for place in 0..<count {
+                var changed = bytes
+                changed[place] = 0x7a
+                others.append(String(decoding: changed, as: UTF8.self))
+            }
+            for other in others {
+                #expect(!name.isExactly(other) && !other.isExactly(name))
+                #expect(ExactText(name).hashValue != ExactText(other).hashValue)
+            }
+        }
+    }
 }

@@ -16,10 +16,30 @@ import Testing
                 #expect((left < right) == Self.precedes(one, other), "\(one) \(other)")
                 #expect((left == right) == (one == other))
                 if one == other { #expect(left.hashValue == right.hashValue) }
+                // Two of a few thousand have the same in one of some trillion runs.
+                #expect((left.spread == right.spread) == (one == other))
             }
             // Above every key that begins with it.
             #expect(SortKey(one) < SortKey(one, end: .high))
             #expect(SortKey(one + [.blob([255])]) < SortKey(one, end: .high))
+        }
+    }
+
+    @Test("each byte of a long text counts, wherever it ends in a word")
+    func everyByte() {
+        for length in 1...90 {
+            for before in 0..<8 {
+                let bytes = (0..<length).map { UInt8(0x41 + $0 % 50) }
+                let blob = ColumnValue.blob(Array(repeating: 1, count: before))
+                let key = SortKey([blob, .text(String(decoding: bytes, as: UTF8.self))])
+                // The first, the last and some between.
+                for place in [0, length / 2, max(0, length - 5), length - 1] {
+                    var higher = bytes
+                    higher[place] = 0x7a
+                    let other = SortKey([blob, .text(String(decoding: higher, as: UTF8.self))])
+                    #expect(key < other && key != other && key.spread != other.spread)
+                }
+            }
         }
     }
 
@@ -29,7 +49,10 @@ import Testing
         (0..<chance.next() % 6).map { _ in
             switch chance.next() % 5 {
             case 0: .integer(Int64(chance.next() % 3) - 1)
-            case 1: .text(String(repeating: "a", count: Int(chance.next() % 24)))
+            case 1:
+                .text(
+                    String(repeating: "a", count: Int(chance.next() % 24))
+                        + ["", "b", "ab"][Int(chance.next() % 3)])
             case 2:
                 .blob(Array(repeating: UInt8(chance.next() % 2), count: Int(chance.next() % 20)))
             // A zero anywhere, behind whole words and within the last one.

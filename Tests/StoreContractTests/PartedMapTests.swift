@@ -8,12 +8,12 @@ import Testing
     private class Thing: Placed {
         let place: SortKey
         required init(_ place: SortKey) { self.place = place }
-        class func hash(of place: SortKey) -> Int { place.hashValue }
+        class func spread(of place: SortKey) -> Int { place.spread }
     }
 
     /// One of few hashes for all places.
     private final class Crowded: Thing {
-        override class func hash(of place: SortKey) -> Int { place.hashValue & 0x3ff << 54 }
+        override class func spread(of place: SortKey) -> Int { place.spread & 0x3ff << 54 }
     }
 
     private func key(_ number: UInt64) -> SortKey {
@@ -28,7 +28,7 @@ import Testing
 
     private func isADictionary<Value: Thing>(of type: Value.Type) {
         var random = SplitMix64(seed: 7)
-        var map = PartedMap<Value>()
+        let map = PartedMap<Value>()
         var model: [SortKey: Value] = [:]
         var most = 0
         for round in 0..<30_000 {

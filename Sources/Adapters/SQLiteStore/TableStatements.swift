@@ -41,7 +41,7 @@ final class TableStatements {
     }
 
     private func compiled(_ table: Table) -> Compiled {
-        guard let compiled = tables[table] else {
+        guard let compiled = tables.known(table) ?? tables[table] else {
             preconditionFailure("the store has no table \(table.name)")
         }
         return compiled

@@ -23,18 +23,16 @@ public struct ExactText: Hashable, Comparable, Sendable, CustomStringConvertible
     /// The bytes, not `String`'s hash: equivalent names all share that one, and there are so many
     /// of them that a peer could fill one bucket of a table.
     public func hash(into hasher: inout Hasher) {
-        var word: UInt64 = 0
-        var count = 0
-        for byte in text.utf8 {
-            word = word << 8 | UInt64(byte)
-            count += 1
-            if count % 8 == 0 {
-                hasher.combine(word)
-                word = 0
-            }
+        let bytes = text.utf8.span
+        var position = 0
+        while position + 8 <= bytes.count {
+            hasher.combine(bytes.word(at: position))
+            position += 8
         }
+        var word: UInt64 = 0
+        for offset in position..<bytes.count { word = word << 8 | UInt64(bytes[offset]) }
         hasher.combine(word)
-        hasher.combine(count)
+        hasher.combine(bytes.count)
     }
 
     @inlinable
@@ -57,8 +55,23 @@ extension String {
     public func isExactly(_ other: String) -> Bool {
         let (one, two) = (utf8.span, other.utf8.span)
         guard one.count == two.count else { return false }
-        for position in one.indices where one[position] != two[position] { return false }
+        var position = 0
+        while position + 8 <= one.count {
+            if one.word(at: position) != two.word(at: position) { return false }
+            position += 8
+        }
+        for offset in position..<one.count where one[offset] != two[offset] { return false }
         return true
+    }
+}
+
+extension Span<UInt8> {
+    /// Eight bytes at once, the first of them highest; they lie within the span.
+    @inline(__always)
+    func word(at position: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for offset in position..<(position + 8) { word = word << 8 | UInt64(self[offset]) }
+        return word
     }
 }
 

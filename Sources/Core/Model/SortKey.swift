@@ -21,15 +21,20 @@ public struct SortKey: Hashable, Comparable, Sendable {
     public init(_ values: ArraySlice<ColumnValue>, end: End = .low) {
         var packer = WordPacker()
         for value in values { packer.append(value) }
-        words = packer.finish(with: end == .low ? 0x00 : 0xff)
+        words = packer.finish(with: end == .low ? 0 : .max)
     }
 
     /// The values that these columns of a row have, in this order.
     public init(_ columns: ArraySlice<Int>, of row: [ColumnValue]) {
         var packer = WordPacker()
         for column in columns { packer.append(row[column]) }
-        words = packer.finish(with: 0x00)
+        words = packer.finish(with: 0)
     }
+
+    /// Equal for equal keys, and spread evenly over all numbers: quicker than `hashValue`, for maps
+    /// of which every request asks for dozens of keys. It differs from process to process, so that
+    /// nobody can choose keys that have the same.
+    public var spread: Int { words.spread }
 
     public static func < (left: SortKey, right: SortKey) -> Bool { left.words < right.words }
 }
@@ -80,6 +85,36 @@ private struct Words: Hashable, Comparable {
         for word in rest { hasher.combine(word) }
     }
 
+    /// Chance, from where the process has it for all its hashes.
+    private static let secret = UInt64(bitPattern: Int64(Hasher().finalize()))
+
+    /// Both halves of a product: each bit of a word changes about half of the bits of the sum.
+    @inline(__always)
+    private static func fold(_ sum: UInt64, _ word: UInt64) -> UInt64 {
+        let product = (sum ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+        return product.high ^ product.low
+    }
+
+    var spread: Int {
+        var sum = Self.secret
+        sum = Self.fold(sum, w0)
+        sum = Self.fold(sum, w1)
+        sum = Self.fold(sum, w2)
+        sum = Self.fold(sum, w3)
+        if count > 4 {
+            sum = Self.fold(sum, w4)
+            sum = Self.fold(sum, w5)
+        }
+        if count > 6 {
+            sum = Self.fold(sum, w6)
+            sum = Self.fold(sum, w7)
+            for word in rest { sum = Self.fold(sum, word) }
+        }
+        // Once more, so that what the last word changes reaches all bits.
+        sum = Self.fold(sum, Self.secret)
+        return Int(bitPattern: UInt(sum))
+    }
+
     static func == (left: Words, right: Words) -> Bool {
         left.w0 == right.w0 && left.w1 == right.w1 && left.w2 == right.w2 && left.w3 == right.w3
             && left.w4 == right.w4 && left.w5 == right.w5 && left.w6 == right.w6
@@ -109,61 +144,81 @@ private struct WordPacker {
     mutating func append(_ value: ColumnValue) {
         switch value {
         case .null:
-            append(byte: 0x01)
+            append(0x01, 1)
         case .integer(let number):
-            append(byte: 0x02)
-            append(word: UInt64(bitPattern: number) ^ (1 << 63))
+            append(0x02, 1)
+            append(UInt64(bitPattern: number) ^ (1 << 63), 8)
         case .text(let text):
-            append(byte: 0x03)
+            append(0x03, 1)
             append(escaped: text.utf8.span)
         case .blob(let blob):
-            append(byte: 0x04)
+            append(0x04, 1)
             append(escaped: blob.span)
         }
     }
 
-    /// Eight bytes at once as long as none of them is zero.
+    /// Eight bytes at once, and those that are left at once, as long as none of them is zero.
     private mutating func append(escaped bytes: Span<UInt8>) {
         var position = 0
         while position + 8 <= bytes.count {
-            var word: UInt64 = 0
-            for offset in position..<(position + 8) { word = word << 8 | UInt64(bytes[offset]) }
-            // A byte of zero borrows from the one above it.
-            let lowest: UInt64 = 0x0101_0101_0101_0101
-            guard (word &- lowest) & ~word & (lowest << 7) == 0 else { break }
-            append(word: word)
+            let word = bytes.word(at: position)
+            guard !Self.holdsZero(word) else { break }
+            append(word, 8)
             position += 8
         }
+        let left = bytes.count - position
+        if left > 0, left < 8 {
+            // Those before it fill the word where there are some: a load in place of a loop.
+            var word: UInt64 = 0
+            if bytes.count >= 8 {
+                word = bytes.word(at: bytes.count - 8)
+            } else {
+                for offset in position..<bytes.count { word = word << 8 | UInt64(bytes[offset]) }
+            }
+            let others = UInt64.max << UInt64(8 * left)
+            if !Self.holdsZero(word | others) {
+                append(word & ~others, left)
+                position = bytes.count
+            }
+        }
         while position < bytes.count {
-            append(byte: bytes[position])
-            if bytes[position] == 0 { append(byte: 0xff) }
+            append(UInt64(bytes[position]), 1)
+            if bytes[position] == 0 { append(0xff, 1) }
             position += 1
         }
-        append(byte: 0)
-        append(byte: 0)
+        append(0, 2)
     }
 
-    /// Eight bytes, the highest first.
-    private mutating func append(word: UInt64) {
-        let free = 64 - 8 * UInt64(pendingCount)
-        words.append(pending << free | word >> (64 - free))
-        pending = word
+    /// A byte of zero borrows from the one above it; without one nothing does.
+    @inline(__always)
+    private static func holdsZero(_ word: UInt64) -> Bool {
+        let lowest: UInt64 = 0x0101_0101_0101_0101
+        return (word &- lowest) & ~word & (lowest << 7) != 0
     }
 
-    private mutating func append(byte: UInt8) {
-        pending = pending << 8 | UInt64(byte)
-        pendingCount += 1
-        if pendingCount == 8 {
-            words.append(pending)
-            pending = 0
-            pendingCount = 0
+    /// The lowest bytes of a word, the highest of them first: `count` of them, 1 to 8. The others
+    /// are zero.
+    @inline(__always)
+    private mutating func append(_ bytes: UInt64, _ count: Int) {
+        let free = 8 - pendingCount
+        if count < free {
+            pending = pending << UInt64(8 * count) | bytes
+            pendingCount += count
+        } else {
+            pendingCount = count - free
+            words.append(pending << UInt64(8 * free) | bytes >> UInt64(8 * pendingCount))
+            // What of it is in the word by now is shifted out of the next one.
+            pending = bytes
         }
     }
 
     /// At least one filling byte follows, so that a high end is above what begins with the
     /// values even where these end with a word.
-    mutating func finish(with filling: UInt8) -> Words {
-        repeat { append(byte: filling) } while pendingCount != 0
+    ///
+    /// - Parameter filling: eight times the byte.
+    mutating func finish(with filling: UInt64) -> Words {
+        let free = UInt64(8 * (8 - pendingCount))
+        words.append(pending << free | filling >> (64 - free))
         return words
     }
 }

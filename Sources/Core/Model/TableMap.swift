@@ -17,33 +17,41 @@ public struct TableMap<Value> {
     }
 
     @usableFromInline var byName: [ExactText: Value] = [:]
-    @usableFromInline var byIdentity: [ObjectIdentifier: Known] = [:]
-    /// A program has a handful of tables. A caller that makes a new object for each call could fill
-    /// the map: beyond this number all are found by their names again.
-    @usableFromInline static var identitiesMax: Int { 1_024 }
+    /// In a program with a handful of tables looking at each is quicker than finding one by a hash.
+    @usableFromInline var byIdentity: [Known] = []
+    /// A caller that makes a new object for each call could fill the list: beyond this number all
+    /// are found by their names again.
+    @usableFromInline static var identitiesMax: Int { 128 }
 
     @inlinable
     public init() {}
+
+    /// The value of a table whose object was asked for before; `nil`: ask by the subscript.
+    @inlinable
+    public func known(_ table: Table) -> Value? {
+        for known in byIdentity where known.table === table { return known.value }
+        return nil
+    }
 
     /// The value of the table; `nil`: it has none yet.
     @inlinable
     public subscript(table: Table) -> Value? {
         mutating get {
-            if let known = byIdentity[ObjectIdentifier(table)] { return known.value }
+            if let known = known(table) { return known }
             guard let value = byName[ExactText(table.name)] else { return nil }
             remember(value, of: table)
             return value
         }
         set {
             byName[ExactText(table.name)] = newValue
-            byIdentity = [:]
+            byIdentity = []
             if let newValue { remember(newValue, of: table) }
         }
     }
 
     @inlinable
     mutating func remember(_ value: Value, of table: Table) {
-        if byIdentity.count >= Self.identitiesMax { byIdentity = [:] }
-        byIdentity[ObjectIdentifier(table)] = Known(table, value)
+        if byIdentity.count >= Self.identitiesMax { byIdentity = [] }
+        byIdentity.append(Known(table, value))
     }
 }

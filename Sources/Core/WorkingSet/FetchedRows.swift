@@ -211,7 +211,7 @@ public final class FetchedRows {
     // MARK: What is known
 
     private func rows(of table: Table) -> FetchedTable {
-        if let known = tables[table] { return known }
+        if let known = tables.known(table) ?? tables[table] { return known }
         var guardFloor = floor
         var isShared = false
         let rowGuard = guardOf(table)

@@ -4,37 +4,39 @@ import Model
 /// that it holds at once, which for the rows that a busy server keeps took 20 milliseconds of one
 /// transaction.
 ///
-/// They stand under the hashes of their places, which differ from process to process, so that
-/// nobody can choose places with equal ones. The places themselves, each as large as ten words, are
-/// kept in the objects alone.
-struct PartedMap<Value: Placed> {
+/// They stand under numbers that spread their places (`SortKey.spread`), here called hashes. The
+/// places themselves, each as large as ten words, are kept in the objects alone.
+///
+/// An object, so that those who hold it need not be guarded against changing it while they look.
+final class PartedMap<Value: Placed> {
     /// As one dictionary it holds so many; then it is divided, once.
     static var wholeCount: Int { 1_024 }
     private static var partBits: Int { 6 }
 
     /// One, or 64 by the high bits of the hashes.
-    private var parts: [[Int: Value]] = [[:]]
+    private var parts: [[Spread: Value]] = [[:]]
     /// Those whose hash another one has already.
     private var others: [SortKey: Value] = [:]
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    private func part(of hash: Int) -> Int {
-        parts.count == 1 ? 0 : Int(UInt(bitPattern: hash) >> UInt(Int.bitWidth - Self.partBits))
+    private func part(of hash: Spread) -> Int {
+        parts.count == 1
+            ? 0 : Int(UInt(bitPattern: hash.number) >> UInt(Int.bitWidth - Self.partBits))
     }
 
     subscript(place: SortKey) -> Value? {
-        let hash = Value.hash(of: place)
+        let hash = Spread(number: Value.spread(of: place))
         if let found = parts[part(of: hash)][hash], found.place == place { return found }
         return others.isEmpty ? nil : others[place]
     }
 
     /// - Returns: what stood there.
     @discardableResult
-    mutating func set(_ value: Value) -> Value? {
+    func set(_ value: Value) -> Value? {
         let place = value.place
-        let hash = Value.hash(of: place)
+        let hash = Spread(number: Value.spread(of: place))
         let part = part(of: hash)
         let before: Value?
         if let found = parts[part][hash], found.place != place {
@@ -53,8 +55,8 @@ struct PartedMap<Value: Placed> {
 
     /// - Returns: what stood there.
     @discardableResult
-    mutating func remove(_ place: SortKey) -> Value? {
-        let hash = Value.hash(of: place)
+    func remove(_ place: SortKey) -> Value? {
+        let hash = Spread(number: Value.spread(of: place))
         let part = part(of: hash)
         let before: Value?
         if let found = parts[part][hash], found.place == place {
@@ -66,20 +68,29 @@ struct PartedMap<Value: Placed> {
         return before
     }
 
-    private mutating func divide() {
+    private func divide() {
         let whole = parts[0]
         parts = Array(repeating: [:], count: 1 << Self.partBits)
         for (hash, value) in whole { parts[part(of: hash)][hash] = value }
     }
 }
 
+/// A number that is spread evenly already: a dictionary need not spread it once more.
+private struct Spread: Hashable {
+    let number: Int
+
+    // What a dictionary asks for, and would make of `hash(into:)`.
+    func _rawHashValue(seed: Int) -> Int { number ^ seed }
+    func hash(into hasher: inout Hasher) { hasher.combine(number) }
+}
+
 /// What stands at a place that it never leaves.
 protocol Placed: AnyObject {
     var place: SortKey { get }
-    /// Places that differ may have the same.
-    static func hash(of place: SortKey) -> Int
+    /// Evenly spread; places that differ may have the same.
+    static func spread(of place: SortKey) -> Int
 }
 
 extension Placed {
-    static func hash(of place: SortKey) -> Int { place.hashValue }
+    static func spread(of place: SortKey) -> Int { place.spread }
 }

@@ -152,7 +152,7 @@ final class RangeOrder {
     let columns: [Int]
     /// Rows without a value here are not in the index.
     let presentColumn: Int?
-    private(set) var ranges = PartedMap<KnownRange>()
+    let ranges = PartedMap<KnownRange>()
     /// Numbers of columns that prefixes of `ranges` have, and how many have that number.
     private(set) var lengths: [Int: Int] = [:]
 

@@ -6,7 +6,7 @@ import Model
 /// it that holds its row. So a key without a slot has no row in any known range.
 final class TableRows {
     let table: Table
-    var slots = PartedMap<Slot>()
+    let slots = PartedMap<Slot>()
     /// Slots to be written, in the order in which they were first changed.
     var dirty: [Slot] = []
     /// Rows that a known range may have: one that grows past it is not kept.

@@ -33,9 +33,9 @@ public final class WorkingSet {
         public init() {}
     }
 
-    public private(set) var effort = Effort()
+    public var effort: Effort { counted }
     /// An estimate of the bytes of what is known.
-    public private(set) var bytes = 0
+    public var bytes: Int { weight }
 
     /// Rows of one scan that become known: more come in turns of background work, which nobody
     /// asks for again.
@@ -54,6 +54,10 @@ public final class WorkingSet {
         var before: Slot.Row?
     }
 
+    // What is counted for each row is private: what other modules could reach would be guarded
+    // against their access each time.
+    private var counted = Effort()
+    private var weight = 0
     private let bound: Int
     private let verifiedEvery: UInt64?
     private var tables = TableMap<TableRows>()
@@ -123,13 +127,13 @@ public final class WorkingSet {
         depth = 0
         came = 0
         failure = nil
-        bytes = 0
+        weight = 0
     }
 
     // MARK: What is known
 
     private func rows(of table: Table) -> TableRows {
-        if let known = tables[table] { return known }
+        if let known = tables.known(table) ?? tables[table] { return known }
         let made = TableRows(table)
         tables[table] = made
         inOrder.append(made)
@@ -161,7 +165,7 @@ public final class WorkingSet {
     }
 
     private func count(_ change: Int, of slot: Slot) {
-        bytes += change
+        weight += change
         if slot.table.table.isSeldomRead { seldomBytes += change }
     }
 
@@ -170,7 +174,7 @@ public final class WorkingSet {
     private func trim() {
         var steps = 4 * came + 64
         came = 0
-        while bytes + ranges.count * Self.rangeBytes > bound, steps > 0 {
+        while weight + ranges.count * Self.rangeBytes > bound, steps > 0 {
             steps -= 1
             if ranges.count * Self.rangeBytes * 4 > bound, let range = ranges.passOver() {
                 range.order.remove(range.place)
@@ -179,7 +183,7 @@ public final class WorkingSet {
             guard let slot = isSeldom ? seldom.passOver() : slots.passOver() else { continue }
             count(-slot.weight, of: slot)
             slot.table.forget(slot)
-            effort.evicted += 1
+            counted.evicted += 1
         }
     }
 
@@ -198,12 +202,12 @@ public final class WorkingSet {
         markDirty(slot)
     }
 
+    /// What the row takes is counted when it is written: until then nothing has to go for it.
     private func markDirty(_ slot: Slot) {
         if !slot.isDirty {
             slot.isDirty = true
             slot.table.dirty.append(slot)
         }
-        weigh(slot)
     }
 
     private func undo(to mark: Int) {
@@ -240,7 +244,7 @@ public final class WorkingSet {
                 let (freed, columns) = rows.table.givingUpUnique(stored, for: current)
             else { continue }
             try engine.update(rows.table, freed, columns: columns)
-            effort.writes += 1
+            counted.writes += 1
             slot.stored = .some(freed)
         }
     }
@@ -255,7 +259,7 @@ public final class WorkingSet {
         }
         if slot.stored == nil, depth > 0 {
             // A savepoint may take it back: what was there before has to be known.
-            effort.reads += 1
+            counted.reads += 1
             let found = try engine.row(table, key: slot.key, lock: .none)
             slot.stored = .some(found)
             if let first = log.firstIndex(where: { $0.slot === slot && $0.before == nil }) {
@@ -269,7 +273,7 @@ public final class WorkingSet {
             if isSole, case .conflict = error { failure = error }
             throw error
         }
-        effort.writes += 1
+        counted.writes += 1
         slot.stored = .some(row)
         slot.isDirty = false
         weigh(slot)
@@ -313,11 +317,11 @@ extension WorkingSet: StoreTransaction {
         let place = SortKey(key)
         guard let slot = rows.slots[place], let current = slot.current else {
             if isSole, rows.isKnownAbsent(key) {
-                effort.answered += 1
+                counted.answered += 1
                 if isVerified(lock) { try verify(rows, key, nil, lock) }
                 return nil
             }
-            effort.reads += 1
+            counted.reads += 1
             let found = try engine.row(table, key: key, lock: lock)
             if isSole || lock != .skip {
                 learn(found, key, at: place, in: rows).isHeld = lock == .wait
@@ -326,11 +330,11 @@ extension WorkingSet: StoreTransaction {
         }
         slot.isRecent = true
         if isSole || slot.isHeld || slot.isDirty && lock == .none {
-            effort.answered += 1
+            counted.answered += 1
             if isVerified(lock) { try verify(rows, key, current, lock) }
             return current
         }
-        effort.reads += 1
+        counted.reads += 1
         let found = try engine.row(table, key: key, lock: lock)
         if lock == .wait { slot.isHeld = true }
         if slot.isDirty { return current }
@@ -345,12 +349,12 @@ extension WorkingSet: StoreTransaction {
         let engine = try open()
         let rows = rows(of: table)
         if isSole, let answer = rows.answer(scan) ?? rows.consecutive(scan) {
-            effort.answered += 1
+            counted.answered += 1
             if isVerified(scan.lock) { try verify(rows, scan, answer) }
             return answer
         }
         try flush(rows, before: scan)
-        effort.scans += 1
+        counted.scans += 1
         let found = try engine.rows(table, scan)
         guard isSole, found.count <= Self.scanRows else { return found }
         let slots = found.map { row in
