@@ -61,7 +61,8 @@ public struct Entry: WireMessage {
         // 0 is left out.
         seq = 0
         shared.bytes = nil
-        var writer = BodyWriter()
+        // Most messages are short.
+        var writer = BodyWriter(room: 256)
         fields(&writer)
         seq = own
         shared.bytes = writer.bytes

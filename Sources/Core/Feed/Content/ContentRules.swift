@@ -63,13 +63,17 @@ extension Work {
     /// What has passed is no mistake: it is shown at once, or not any more.
     private func checkTiming(_ timing: AlertTiming) throws(RuleFailure) {
         let latest = now + limits.scheduleHorizon
-        let days = limits.scheduleHorizon / 86_400_000
-        let far = RuleFailure.refused(.malformed, "an alert more than \(days) days ahead")
-        switch timing.moment {
-        case nil: break
-        case .at(let time): guard time <= latest else { throw far }
-        case .local(let local):
-            guard local.isDaily || local.wall <= latest.milliseconds else { throw far }
+        let isNear =
+            switch timing.moment {
+            case nil: true
+            case .at(let time): time <= latest
+            case .local(let local): local.isDaily || local.wall <= latest.milliseconds
+            }
+        guard isNear else {
+            let days = limits.scheduleHorizon / 86_400_000
+            throw .refused(.malformed, "an alert more than \(days) days ahead")
+        }
+        if case .local(let local) = timing.moment {
             guard local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil else {
                 throw .refused(.malformed, "no such time zone")
             }

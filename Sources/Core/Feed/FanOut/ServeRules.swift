@@ -70,6 +70,7 @@ extension Work {
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
+        let object = FeedObject.present(message)
         let tellsReceipts = try tellsReceipts(conversation)
         return try forEachRecipient(of: &job, in: conversation, budget: &budget) {
             recipient throws(RuleFailure) in
@@ -92,7 +93,7 @@ extension Work {
             }
             let attention = try self.receive(message, by: &recipient, feed.user)
             try self.append(
-                .present(message), to: &feed, attention: attention,
+                object, to: &feed, attention: attention,
                 tellsReceipts: tellsReceipts && message.deletedAt == nil)
             self.moveToFront(&recipient, in: &feed)
             if recipient != before { try self.put(recipient) }
@@ -219,6 +220,7 @@ extension Work {
         _ job: inout FanOutRecord, _ conversation: ConversationRecord, budget: inout Int
     ) throws(RuleFailure) -> Bool {
         let message = try message(of: job)
+        let object = FeedObject.present(message)
         let revision = job.revision
         let audience = try audience(of: job, in: conversation)
         return try forEach(audience, of: &job, budget: &budget) { recipient throws(RuleFailure) in
@@ -238,7 +240,6 @@ extension Work {
             // MSG-27: what came before the block stays, and changes; nobody is called to it.
             let isUnwanted = try self.isUnwanted(message, by: feed.user)
             guard recipient.clearedPosition < message.position else { return 0 }
-            let object = FeedObject.present(message)
             guard let older = try self.entry(of: .message, like: object, in: feed.user),
                 older.version < message.version
             else { return 0 }

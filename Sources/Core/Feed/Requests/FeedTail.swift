@@ -153,12 +153,17 @@ public struct FeedChanges: Equatable, Sendable {
     private var states: Set<ObjectIdentifier> = []
     /// Messages that were changed, and to which version.
     private var changed: [MessageID: UInt64] = [:]
+    /// Where the change of each feed stands, once there are more than `fewMax`.
     private var places: [UserKey: Int] = [:]
+    /// Those of one request are mostly two: looking at them is quicker than finding one by a hash.
+    private static let fewMax = 8
     private let limits: TailLimits
 
     private struct UserKey: Hashable {
         var app: AppID
         var user: UserID
+
+        init(_ change: FeedChange) { (app, user) = (change.app, change.user) }
     }
 
     public init(limits: TailLimits = TailLimits()) { self.limits = limits }
@@ -183,13 +188,18 @@ public struct FeedChanges: Equatable, Sendable {
     public mutating func note(_ change: FeedChange) {
         var change = change
         if let tail = change.tail, !hasRoom(for: tail) { change.tail = nil }
-        let key = UserKey(app: change.app, user: change.user)
-        guard let known = places[key] else {
-            places[key] = all.count
-            all.append(change)
-            return
+        if let known = place(of: change) { return all[known].join(change, limits) }
+        all.append(change)
+        if all.count == Self.fewMax + 1 {
+            for (place, change) in all.enumerated() { places[UserKey(change)] = place }
+        } else if all.count > Self.fewMax {
+            places[UserKey(change)] = all.count - 1
         }
-        all[known].join(change, limits)
+    }
+
+    private func place(of change: FeedChange) -> Int? {
+        guard all.count <= Self.fewMax else { return places[UserKey(change)] }
+        return all.firstIndex { $0.user == change.user && $0.app == change.app }
     }
 
     private mutating func hasRoom(for tail: FeedTail) -> Bool {
