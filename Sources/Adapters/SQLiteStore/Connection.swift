@@ -32,9 +32,9 @@ final class Connection {
     var statementsRun: UInt64 = 0
 
     /// The library's settings for the whole process, made once before anything else is asked of
-    /// it: nobody reads its counts of memory, and each allocation would take a mutex for them, which
-    /// all threads share. Where something else in the process has used the library before, it goes
-    /// on counting.
+    /// it: nobody reads its counts of memory, and each allocation would take a mutex for them that
+    /// all threads share. Where something else in the process has used the library before, it
+    /// goes on counting.
     static let isConfigured = rouse_sqlite_count_no_memory() == SQLITE_OK
 
     /// - Parameter files: how SQLite comes to the files (`JournalFiles.name`); `nil`: as it does.
