@@ -77,7 +77,7 @@ import Testing
     }
 
     /// In a process of its own: SQLite takes settings only before anything else is asked of it.
-    @Test("SQLite counts no memory in a process that opens a store: all threads wait for that")
+    @Test("SQLite does not count memory, for which threads would wait, once a store is opened")
     func countsNoMemory() async {
         await #expect(processExitsWith: .success) {
             try withFolder { folder throws in

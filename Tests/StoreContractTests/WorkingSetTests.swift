@@ -83,6 +83,25 @@ import WorkingSet
         #expect(try memory.rows(thing) == before)
     }
 
+    @Test("rows that are taken back before they were written or read do not heap up")
+    func takenBack() throws {
+        let small = WorkingSet(carrying: 16 << 10)
+        for number in UInt64(0)..<1_000 {
+            try small.write(in: memory) { transaction throws(StoreError) in
+                do throws(StoreError) {
+                    try transaction.savepoint { () throws(StoreError) in
+                        let id = MessageID(high: 7, low: number).bytes
+                        try transaction.put(thing, Sample.row("a", id, number: 1))
+                        throw .conflict("on purpose")
+                    }
+                } catch {}
+            }
+        }
+        // More than 800 of them do not fit.
+        #expect(small.effort.evicted > 800)
+        #expect(small.bytes <= 16 << 10)
+    }
+
     @Test("a scan that was whole is answered from memory, and follows every change")
     func knownRange() throws {
         let scan = Scan(index: "thing_by_number", prefix: [.text("a")], limit: 9)

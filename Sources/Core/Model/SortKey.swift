@@ -31,9 +31,9 @@ public struct SortKey: Hashable, Comparable, Sendable {
         words = packer.finish(with: 0)
     }
 
-    /// Equal for equal keys, and spread evenly over all numbers: quicker than `hashValue`, for maps
-    /// of which every request asks for dozens of keys. It differs from process to process, so that
-    /// nobody can choose keys that have the same.
+    /// A hash: equal for equal keys, and spread evenly over all numbers. It is quicker than
+    /// `hashValue`, for maps in which every request looks for dozens of keys, and not as strong:
+    /// whoever knew the process's secret could choose keys that have the same.
     public var spread: Int { words.spread }
 
     public static func < (left: SortKey, right: SortKey) -> Bool { left.words < right.words }
@@ -85,10 +85,11 @@ private struct Words: Hashable, Comparable {
         for word in rest { hasher.combine(word) }
     }
 
-    /// Chance, from where the process has it for all its hashes.
+    /// Drawn by each process, as Swift draws it for all hashes: without it nobody can tell which
+    /// keys have the same `spread`.
     private static let secret = UInt64(bitPattern: Int64(Hasher().finalize()))
 
-    /// Both halves of a product: each bit of a word changes about half of the bits of the sum.
+    /// Both halves of a product, so that each bit of the word reaches the whole sum.
     @inline(__always)
     private static func fold(_ sum: UInt64, _ word: UInt64) -> UInt64 {
         let product = (sum ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)

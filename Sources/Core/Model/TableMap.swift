@@ -17,7 +17,7 @@ public struct TableMap<Value> {
     }
 
     @usableFromInline var byName: [ExactText: Value] = [:]
-    /// In a program with a handful of tables looking at each is quicker than finding one by a hash.
+    /// A program has a handful of tables: looking at each is quicker than finding one by a hash.
     @usableFromInline var byIdentity: [Known] = []
     /// A caller that makes a new object for each call could fill the list: beyond this number all
     /// are found by their names again.

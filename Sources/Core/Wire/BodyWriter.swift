@@ -5,9 +5,6 @@ public import Model
 public struct BodyWriter {
     var bytes: [UInt8] = []
 
-    /// - Parameter room: the bytes that it has room for at once.
-    init(room: Int = 0) { bytes.reserveCapacity(room) }
-
     private mutating func varint(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {

@@ -61,8 +61,9 @@ public struct Entry: WireMessage {
         // 0 is left out.
         seq = 0
         shared.bytes = nil
-        // Most messages are short.
-        var writer = BodyWriter(room: 256)
+        var writer = BodyWriter()
+        // Most messages are short: their bytes need not be moved while they are written.
+        writer.bytes.reserveCapacity(256)
         fields(&writer)
         seq = own
         shared.bytes = writer.bytes

@@ -15,7 +15,8 @@ final class PartedMap<Value: Placed> {
 
     /// One, or 64 by the high bits of the hashes.
     private var parts: [[Spread: Value]] = [[:]]
-    /// Those whose hash another one has already.
+    /// Those whose hash another one has already: found by Swift's own hash, so that even places
+    /// with equal numbers, however many, are found as quickly.
     private var others: [SortKey: Value] = [:]
     private(set) var count = 0
 
@@ -79,7 +80,7 @@ final class PartedMap<Value: Placed> {
 private struct Spread: Hashable {
     let number: Int
 
-    // What a dictionary asks for, and would make of `hash(into:)`.
+    // A dictionary asks for this one; Swift makes it of `hash(into:)` where a type has none.
     func _rawHashValue(seed: Int) -> Int { number ^ seed }
     func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }

@@ -253,8 +253,10 @@ public final class WorkingSet {
         _ slot: Slot, of table: Table, to engine: any StoreTransaction
     ) throws(StoreError) {
         guard let row = slot.current else {
-            // Taken back before it was ever written.
+            // Taken back before it was ever written. It stands in the ring until the hand comes by,
+            // so it counts: else many of them would never make the hand move.
             slot.isDirty = false
+            weigh(slot)
             return
         }
         if slot.stored == nil, depth > 0 {

@@ -155,7 +155,8 @@ public struct FeedChanges: Equatable, Sendable {
     private var changed: [MessageID: UInt64] = [:]
     /// Where the change of each feed stands, once there are more than `fewMax`.
     private var places: [UserKey: Int] = [:]
-    /// Those of one request are mostly two: looking at them is quicker than finding one by a hash.
+    /// Of a few changes each is looked at, which is quicker than finding one by a hash: a request
+    /// mostly makes two.
     private static let fewMax = 8
     private let limits: TailLimits
 
