@@ -253,8 +253,8 @@ let package = Package(
         tool(
             "Bench",
             [
-                "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
-                "WorkingSet", "Wire", "Model",
+                "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "EventLoop", "Feed",
+                "Wake", "WorkingSet", "Wire", "Model",
             ], settings: []),
         .executableTarget(
             name: "rouse",
@@ -292,14 +292,14 @@ let package = Package(
             "StoreContractTests",
             [
                 "SQLiteStore", "PostgresStore", "PostgresPeer", "MemoryStore", "StoreCrashWriter",
-                "Feed", "WorkingSet", "Wire", "Model", "SyncClient",
+                "EventLoop", "Feed", "WorkingSet", "Wire", "Model", "SyncClient",
             ]),
         // A PostgreSQL server for tests; no product.
         .target(
             name: "PostgresPeer", path: "Tests/PostgresPeer", swiftSettings: common),
         // A process for StoreContractTests to kill; no product.
         .executableTarget(
-            name: "StoreCrashWriter", dependencies: ["SQLiteStore", "Model"],
+            name: "StoreCrashWriter", dependencies: ["SQLiteStore", "EventLoop", "Model"],
             path: "Tests/StoreCrashWriter", swiftSettings: common),
         test("EventLoopTests", ["EventLoop"]),
         test("CryptoTests", ["Crypto"]),

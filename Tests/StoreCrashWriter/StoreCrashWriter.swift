@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Model
 import SQLiteStore
@@ -28,14 +29,42 @@ struct StoreCrashWriter {
             let store = try SQLiteStore(
                 path: CommandLine.arguments[1], tables: [piece, counter], options: options)
             let first = try last(in: store) + 1
+            var moved: Latch?
             for number in first..<first + count {
                 say("\(outcome(of: number, in: store)) \(number)")
-                if number % 7 == 0 { try? store.checkpoint() }
+                if number % 17 == 0 { try? store.checkpoint() }
+                moved = try? moveJournal(of: store, moved)
             }
+            moved?.wait()
             store.close()
         } catch {
             say("closed \(error)")
             exit(3)
+        }
+    }
+
+    /// Moves the journal on another thread, as the server does.
+    ///
+    /// - Parameter moved: opens when the move has been run that is on its way.
+    private static func moveJournal(
+        of store: SQLiteStore, _ moved: Latch?
+    ) throws(StoreError) -> Latch? {
+        if let moved {
+            guard moved.wait(seconds: 0) else { return moved }
+            try store.journalMoved()
+        }
+        switch try store.journalTurn() {
+        case .nothing: return nil
+        case .checkpoint:
+            try store.checkpoint()
+            return nil
+        case .move(let move):
+            let moved = Latch()
+            WorkThread.start("move") {
+                move.run()
+                moved.arrive()
+            }
+            return moved
         }
     }
 

@@ -7,6 +7,8 @@ final class GatedStore: Store {
         /// Where a write, and a reader's snapshot, waits once it is armed.
         let write = Gate()
         let read = Gate()
+        /// Where a move of the journal waits.
+        let move = Gate()
         /// While set, reads of the writer's own fail.
         let failing = Flag()
         /// Checkpoints that were asked for.
@@ -69,6 +71,14 @@ final class GatedStore: Store {
 
     var isCheckpointDue: Bool { inner.isCheckpointDue }
     var isJournalFull: Bool { inner.isJournalFull }
+
+    func journalTurn() throws(StoreError) -> JournalTurn {
+        let turn = try inner.journalTurn()
+        guard case .move(let move) = turn else { return turn }
+        return .move(GatedMove(inner: move, gate: gates.move))
+    }
+
+    func journalMoved() throws(StoreError) { try inner.journalMoved() }
     func close() { inner.close() }
 }
 
@@ -77,6 +87,21 @@ extension GatedStore.Gate {
         guard isArmed.value else { return }
         reached.arrive()
         opened.wait()
+    }
+}
+
+private final class GatedMove: JournalMove {
+    private let inner: any JournalMove
+    private let gate: GatedStore.Gate
+
+    init(inner: any JournalMove, gate: GatedStore.Gate) {
+        self.inner = inner
+        self.gate = gate
+    }
+
+    func run() {
+        gate.pass()
+        inner.run()
     }
 }
 

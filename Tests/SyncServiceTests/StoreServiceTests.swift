@@ -128,6 +128,69 @@ import Wire
         #expect(bench.service.health.counts.failure == nil)
     }
 
+    @Test("requests are answered while the journal is moved, and then it begins anew")
+    func movedBeside() throws {
+        var options = SQLiteOptions()
+        options.journalStep = 64 << 10
+        let bench = try Bench(options: options)
+        defer { bench.stop() }
+        bench.gates.move.isArmed.value = true
+        bench.ask {
+            $0.commit(
+                .administer(
+                    .putApp(AppRecord(app: Self.app, createdAt: Timestamp(milliseconds: 1)))))
+        }
+        func create(_ numbers: ClosedRange<UInt64>) {
+            for number in numbers {
+                bench.ask { client in
+                    client.commit(
+                        .createConversation(
+                            app: Self.app,
+                            CreateConversation(
+                                conversation: ConversationID(high: 1, low: number),
+                                participants: ["anna", "ben"]),
+                            idempotency: nil))
+                }
+                _ = bench.answers(Int(number) + 1)
+            }
+        }
+        create(1...20)
+        bench.gates.move.reached.wait()
+        // The move stands still, and the journal goes on growing.
+        let before = bench.journal()
+        create(21...40)
+        #expect(bench.journal() > before + 64 << 10)
+        bench.gates.move.opened.arrive()
+        bench.gates.move.isArmed.value = false
+        // Its size on the disk stays; what is written over no longer makes it grow.
+        create(41...60)
+        let most = bench.journal()
+        create(61...160)
+        #expect(bench.journal() <= most + 64 << 10, "\(bench.journal()), \(most)")
+        #expect(bench.service.health.counts.failure == nil)
+    }
+
+    @Test("the service ends while the journal is moved")
+    func stoppedBeside() throws {
+        var options = SQLiteOptions()
+        options.journalStep = 16 << 10
+        let bench = try Bench(options: options)
+        bench.gates.move.isArmed.value = true
+        for count in 1...20 {
+            bench.ask { $0.commit(.keepAlive) }
+            _ = bench.answers(count)
+        }
+        bench.gates.move.reached.wait()
+        let ended = Latch()
+        WorkThread.start("stop") {
+            bench.stop()
+            ended.arrive()
+        }
+        #expect(!ended.wait(seconds: 1), "it did not wait for the move")
+        bench.gates.move.opened.arrive()
+        ended.wait()
+    }
+
     @Test("single commits share a checkpoint: none follows each of them")
     func sharedCheckpoint() throws {
         let bench = try Bench()

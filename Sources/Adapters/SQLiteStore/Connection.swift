@@ -15,6 +15,9 @@ final class Connection {
         /// Reads only, and never moves the journal: closing it last must not checkpoint, because
         /// SQLite before 3.51.3 can corrupt the file when two connections do.
         case reader
+        /// Moves parts of the journal beside the writer, as `SideCheckpoint` has it, and nothing
+        /// when it is closed.
+        case mover
     }
 
     let path: String
@@ -46,7 +49,11 @@ final class Connection {
         lockWait = .allocate(capacity: 1)
         lockWait.initialize(to: LockWait(timeout: UInt64(max(0, busyTimeout))))
         let flags =
-            mode == .writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
+            switch mode {
+            case .writer: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            case .reader: SQLITE_OPEN_READONLY
+            case .mover: SQLITE_OPEN_READWRITE
+            }
         let code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_NOMUTEX, files)
         guard code == SQLITE_OK, let handle else {
             let failure = failure(code)
@@ -57,7 +64,7 @@ final class Connection {
         sqlite3_busy_handler(handle, lockIsHeld, lockWait)
         _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        if mode == .reader {
+        if mode != .writer {
             _ = rouse_sqlite_set(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         }
     }
@@ -175,16 +182,37 @@ final class Connection {
     /// Moves what the journal holds into the database.
     /// - Returns: whether everything was moved; a reader in the way leaves some.
     func checkpoint(_ mode: Checkpoint) throws(StoreError) -> Bool {
+        let moved = try movePages(mode)
+        return moved.map { $0.pages == $0.moved } ?? false
+    }
+
+    /// The same.
+    /// - Returns: pages in the journal, and how many of them, from the first, are in the database
+    ///   now; `nil`: somebody was in the way, and nothing was moved.
+    func movePages(_ mode: Checkpoint) throws(StoreError) -> (pages: Int, moved: Int)? {
         guard let handle else { throw .unavailable("\(path) is closed") }
         var (pages, moved): (Int32, Int32) = (0, 0)
         let raw: Int32 = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
         lockWait.pointee.isPatient = mode == .truncateWaiting
         defer { lockWait.pointee.isPatient = true }
         let code = sqlite3_wal_checkpoint_v2(handle, nil, raw, &pages, &moved)
-        if code & 0xff == SQLITE_BUSY { return false }
+        if code & 0xff == SQLITE_BUSY { return nil }
         if code != SQLITE_OK { throw note(code) }
         if mode != .passive { journal.pointee.pages = 0 }
-        return pages == moved
+        return (Int(pages), Int(moved))
+    }
+
+    /// Has the disk take what checkpoints have written into the database. SQLite itself asks for it
+    /// only when the whole journal is moved.
+    func syncDatabase() throws(StoreError) {
+        guard let handle else { throw .unavailable("\(path) is closed") }
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods else {
+            throw note(code == SQLITE_OK ? SQLITE_MISUSE : code)
+        }
+        let synced = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+        if synced != SQLITE_OK { throw note(synced) }
     }
 
     enum Checkpoint {

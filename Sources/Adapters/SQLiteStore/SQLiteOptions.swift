@@ -26,6 +26,9 @@ public struct SQLiteOptions: Sendable {
     /// write and no checkpoint ever waits for a reader. Readers are short: one that holds its
     /// snapshot lets the journal grow, and the checkpoint after it takes it back.
     public var journalLimit = 64 << 20
+    /// What a move beside the store may leave for it to move itself, in bytes of journal: little
+    /// enough for some milliseconds. Then the journal can begin anew.
+    public var journalRest = 3 << 20
     public var check = Check.afterUncleanStop
     /// Every commit is on disk before it returns. Off: nothing is ever synced, neither commits nor
     /// checkpoints; a commit survives the end of its process, but a loss of power may take it or

@@ -8,7 +8,8 @@ public import Model
 #endif
 
 /// The `Store` contract in one SQLite file: write-ahead journal, synced at every commit, one
-/// connection for all writes and checkpoints, readers beside it.
+/// connection for all writes, readers beside it, and where there is a thread for it, one more that
+/// moves the journal meanwhile.
 ///
 /// Files: `path` (mode 0600), `path-wal`, `path-shm`, and `path.lock`. One process holds a lock on
 /// that and on the database while it has the store open. No other program writes the file
@@ -16,24 +17,29 @@ public import Model
 public final class SQLiteStore: Store {
     public let path: String
     private let tables: [Table]
-    private let options: SQLiteOptions
+    let options: SQLiteOptions
     private var lock: FileLock?
     private var databaseLock: FileLock?
     private var files: StoreFiles
-    private var current: (connection: Connection, statements: TableStatements)?
+    private(set) var current: (connection: Connection, statements: TableStatements)?
     /// Why nothing but a restore helps.
     private var damage: StoreError?
     private var isClosed = false
-    private var isBusy = false
+    private(set) var isBusy = false
     private let pageSize: Int
     /// Pages of the journal that a checkpoint has seen since the journal was last empty.
-    private var checkpointedPages = 0
+    var checkpointedPages = 0
     /// Whether the last checkpoint left pages behind that a later one can move.
-    private var isJournalUnmoved = false
+    var isJournalUnmoved = false
+    /// What moves parts of the journal on another thread; `nil`: nobody has asked for it, or the
+    /// next turn makes a new one.
+    var side: SideCheckpoint?
+    /// The last part was not moved as a whole, for somebody held an older snapshot.
+    var isMoveHindered = false
 
     /// What went wrong when a write moved the journal after its commit, which is no fault of the
     /// write; `nil` once it went well. The journal grows until it does.
-    public private(set) var checkpointError: StoreError?
+    public internal(set) var checkpointError: StoreError?
 
     /// Opens the file, or creates it, and brings it to the newest schema.
     ///
@@ -160,7 +166,7 @@ public final class SQLiteStore: Store {
     }
 
     /// The connection; a new one if the last cannot be trusted.
-    private func usable() throws(StoreError) -> (Connection, TableStatements) {
+    func usable() throws(StoreError) -> (Connection, TableStatements) {
         if isClosed { throw .unavailable("\(path) is closed") }
         if let damage { throw damage }
         if let current, current.connection.distrust == nil { return current }
@@ -173,7 +179,9 @@ public final class SQLiteStore: Store {
         return opened
     }
 
-    private func drop(_ connection: Connection) {
+    func drop(_ connection: Connection) {
+        // One that was taken goes on: opening anew waits until it has ended.
+        if side?.isTaken == false { closeSide() }
         connection.leaveJournal()
         connection.close()
         current = nil
@@ -182,7 +190,11 @@ public final class SQLiteStore: Store {
     }
 
     private func noteDamage(_ connection: Connection) {
-        if let distrust = connection.distrust, distrust.isDamage { damage = distrust.error }
+        if let distrust = connection.distrust { noteDamage(distrust) }
+    }
+
+    func noteDamage(_ failure: Failure) {
+        if failure.isDamage { damage = failure.error }
     }
 
     public func reader() throws(StoreError) -> any StoreReader {
@@ -195,6 +207,9 @@ public final class SQLiteStore: Store {
     public func checkpoint() throws(StoreError) {
         precondition(!isBusy, "checkpoint inside a body of the same store")
         let (connection, _) = try usable()
+        // Two connections must not; and what is being moved need not be moved twice.
+        if side?.isTaken == true { return }
+        side?.release()
         let isDone = connection.journalPages == checkpointedPages && !isJournalUnmoved
         // The next write starts a journal anew that was moved, but not one that is still read.
         if isJournalFull {
@@ -210,7 +225,7 @@ public final class SQLiteStore: Store {
     public var isJournalFull: Bool { journalSize > options.journalLimit }
 
     /// Bytes that the journal grew by since the last checkpoint.
-    private var unmovedBytes: Int {
+    var unmovedBytes: Int {
         let pages = current?.connection.journalPages ?? 0
         // The journal starts anew at the write after everything was moved.
         return (pages < checkpointedPages ? pages : pages - checkpointedPages) * pageSize
@@ -238,7 +253,7 @@ public final class SQLiteStore: Store {
     /// stays. The transaction is committed: an error here is kept, not thrown.
     private func trimJournal(_ connection: Connection) {
         if connection.journalPages < checkpointedPages { checkpointedPages = 0 }
-        guard unmovedBytes > 2 * options.journalStep else { return }
+        guard unmovedBytes > 2 * options.journalStep, side == nil else { return }
         do throws(StoreError) {
             try move(connection, .passive)
             checkpointError = nil
@@ -268,6 +283,7 @@ public final class SQLiteStore: Store {
             databaseLock = nil
             lock = nil
         }
+        closeSide()
         guard let (connection, _) = current else { return }
         Failpoint.hit(.storeClosing)
         if connection.distrust == nil { _ = try? connection.checkpoint(.truncateWaiting) }

@@ -7,7 +7,8 @@ import Model
     import Glibc
 #endif
 
-/// Opens the one connection for all writes and all checkpoints.
+/// Opens the one connection for all writes, and for each checkpoint after which the journal may
+/// begin anew; what moves parts of it meanwhile is `SideCheckpoint`.
 ///
 /// One, because SQLite 3.7.0 to 3.51.2 can corrupt the file when a checkpoint of one connection
 /// meets the journal's restart by another (sqlite.org/wal.html, "WAL-reset bug").

@@ -157,6 +157,12 @@ public protocol Store: AnyObject {
     /// The journal is larger than it should be. A checkpoint empties it unless somebody holds a
     /// snapshot at that moment.
     var isJournalFull: Bool { get }
+    /// What is to be done about the journal now, by whoever has another thread to do it on. Asked
+    /// after each transaction.
+    func journalTurn() throws(StoreError) -> JournalTurn
+    /// The move that `journalTurn` gave has been run, successfully or not.
+    func journalMoved() throws(StoreError)
+    /// A move that `journalTurn` gave has ended by then, or never begins.
     func close()
 }
 
@@ -165,6 +171,26 @@ extension Store {
     public var effort: StoreEffort { StoreEffort() }
     public var isCheckpointDue: Bool { false }
     public var isJournalFull: Bool { false }
+    public func journalTurn() throws(StoreError) -> JournalTurn {
+        isCheckpointDue ? .checkpoint : .nothing
+    }
+    public func journalMoved() throws(StoreError) {}
+}
+
+/// What is to be done about a store's journal.
+public enum JournalTurn {
+    /// Nothing, or not yet.
+    case nothing
+    /// A checkpoint, which holds the store's thread.
+    case checkpoint
+    /// This, on another thread; then `Store.journalMoved`. Until then there is no other turn.
+    case move(any JournalMove)
+}
+
+/// A part of the journal that can be moved into the database while the store writes on.
+public protocol JournalMove: AnyObject, Sendable {
+    /// Moves it. On any thread, once.
+    func run()
 }
 
 /// What an engine's writes have cost it since it was opened; 0 where it does not count.

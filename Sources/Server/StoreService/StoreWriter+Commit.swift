@@ -157,7 +157,7 @@ extension StoreWriter {
             return !outcome.effects.changes.all.isEmpty
         }
         guard hasWritten, case .full = failure else { return hasWritten }
-        return (try? store.checkpoint()) != nil
+        return !isJournalMoving && (try? store.checkpoint()) != nil
     }
 
     private func tell(_ outcomes: [Result<StoreOutcome, StoreError>]) {

@@ -6,8 +6,8 @@ import Model
 import Wake
 import WorkingSet
 
-/// The writer: everything that changes the store, and every checkpoint, happens on its thread
-/// and its connection. Loop-confined.
+/// The writer: everything that changes the store happens on its thread and its connection.
+/// Loop-confined.
 final class StoreWriter {
     let loop: Loop
     let store: any Store
@@ -28,7 +28,14 @@ final class StoreWriter {
     /// What is written down last; `nil`: nothing.
     private let farewell: StoreRequest?
     /// When the reader last held no snapshot because it was asked.
-    private var restedAt: UInt64?
+    var restedAt: UInt64?
+    /// The thread that moves the journal, from the first time on.
+    var mover: JournalMover?
+    /// A part of the journal is being moved there.
+    var isJournalMoving = false
+    /// Readers that hold no snapshot and wait for the checkpoint that follows.
+    var restingReaders: [ReaderRest] = []
+    private var movedInbox: Mailbox<Void>?
     /// An administration is committed that the directory does not show yet.
     var areAppsStale = false
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
@@ -44,7 +51,7 @@ final class StoreWriter {
     /// Requests whose commit was not waited for and failed. They are carried out once more, with a
     /// commit that is waited for.
     var undone: [WriteJob] = []
-    private var rest = StoreRest(aliveAt: SystemClock.monotonicMilliseconds())
+    private(set) var rest = StoreRest(aliveAt: SystemClock.monotonicMilliseconds())
     /// The most requests that the next transaction may find room for.
     private var expected = Int.max
 
@@ -69,7 +76,7 @@ final class StoreWriter {
     private static let meetingPauseMax: UInt64 = 50
 
     /// Milliseconds from one rest of the reader to the next, at least.
-    private static let restInterval: UInt64 = 1_000
+    static let restInterval: UInt64 = 1_000
 
     /// Milliseconds from the start to the first turn of a duty, at most.
     private static let firstTurn: UInt64 = 1_000
@@ -95,6 +102,7 @@ final class StoreWriter {
         inbox = Mailbox(loop: loop, limit: limits.waitingRequests) { jobs in self.received(jobs) }
         rests = Mailbox(loop: loop, limit: nil) { rests in self.readerRests(rests) }
         nudges = Mailbox(loop: loop, limit: Self.nudgesMax) { self.nudged($0) }
+        movedInbox = Mailbox(loop: loop, limit: 1) { _ in self.journalMoved() }
         timer = loop.timer { [unowned self] in self.turn() }
         metTimer = loop.timer { [unowned self] in self.meetAgain() }
         if role.number == 0 { try refreshApps() }
@@ -118,6 +126,12 @@ final class StoreWriter {
         return nudges
     }
 
+    /// Where the mover says that it is done.
+    var movedMailbox: Mailbox<Void> {
+        guard let movedInbox else { preconditionFailure("the mailbox is made in init") }
+        return movedInbox
+    }
+
     /// A nudge that finds no room is none too few: the duties have their turns all the same.
     private func nudged(_ nudges: [WriterNudge]) {
         for nudge in nudges {
@@ -139,6 +153,7 @@ final class StoreWriter {
     }
 
     deinit {
+        mover?.stop()
         settleLast()
         // The next start finds that the process was there.
         wakeUp()
@@ -257,7 +272,7 @@ final class StoreWriter {
         if !isServiceAsked { serve() }
     }
 
-    private func askTurn() {
+    func askTurn() {
         guard !isTurnAsked else { return }
         isTurnAsked = true
         loop.nextTurn { [weak self] in
@@ -313,6 +328,7 @@ final class StoreWriter {
     /// Rests if nobody has anything to do.
     private func lieDown() {
         guard store.isSoleWriter, health.isWritable, !areAppsStale, queue.isEmpty,
+            !isJournalMoving,
             mailbox.count == 0, aloneAt == nil, !isTurnAsked,
             loop.now >= rest.askedAt + StoreRest.patience,
             // Only where somebody says that the process is there can it be known afterwards.
@@ -341,7 +357,7 @@ final class StoreWriter {
     }
 
     /// The first transaction after a rest says that the process was there.
-    private func wakeUp() {
+    func wakeUp() {
         guard rest.until != nil else { return }
         rest.end()
         let elapsed = SystemClock.monotonicMilliseconds() - rest.aliveAt
@@ -363,38 +379,6 @@ final class StoreWriter {
         guard hasChanged else { return }
         rest.changed()
         health.record(lane: role.number) { $0.changes += 1 }
-    }
-
-    // MARK: The journal
-
-    /// After the answers, where a transaction left the journal large.
-    private func moveJournal() {
-        if store.isCheckpointDue { checkpoint() }
-    }
-
-    private func readerRests(_ rests: [ReaderRest]) {
-        restedAt = loop.now
-        checkpoint()
-        health.record(lane: role.number) { $0.readerRests += 1 }
-        for rest in rests { rest.goesOn.post(rest) }
-        if !health.isWritable, rest.until != nil {
-            wakeUp()
-            askTurn()
-        }
-    }
-
-    /// A reader that takes one snapshot after the other could keep a full journal from ever being
-    /// emptied: it is asked for a moment without one, and nobody waits for it. Where that does not
-    /// help, for a backup holds a snapshot, it is not asked again at once.
-    private func checkpoint() {
-        checkpointDue = nil
-        do throws(StoreError) {
-            try store.checkpoint()
-        } catch {
-            health.record(lane: role.number) { $0.failure = error }
-        }
-        let hasRested = restedAt.map { loop.now < $0 + Self.restInterval } ?? false
-        shared.pause.ask(store.isJournalFull && !hasRested)
     }
 
     private func armTimer() {

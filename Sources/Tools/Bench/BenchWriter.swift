@@ -1,3 +1,4 @@
+import EventLoop
 import Feed
 import MemoryStore
 import Model
@@ -29,6 +30,8 @@ final class ClockedStore: Store {
     func checkpoint() throws(StoreError) { try engine.checkpoint() }
     var isCheckpointDue: Bool { engine.isCheckpointDue }
     var isJournalFull: Bool { engine.isJournalFull }
+    func journalTurn() throws(StoreError) -> JournalTurn { try engine.journalTurn() }
+    func journalMoved() throws(StoreError) { try engine.journalMoved() }
     func close() { engine.close() }
 }
 
@@ -48,17 +51,21 @@ struct BenchSample {
 }
 
 /// The writer's own way to the store: a group of requests is one transaction, on disk when it
-/// returns, and after it the journal is moved where it has grown by its step.
+/// returns, and where the journal has grown by its step it is moved on a thread beside.
 final class BenchWriter {
     let store: ClockedStore
     /// What is known of the store from one transaction to the next, as the server's writer does.
     private let known = WorkingSet(carrying: StoreServiceLimits().carriedBytes)
     private let file: SQLiteStore?
     private let distant: DistantEngine?
-    /// What the checkpoints between transactions cost.
+    private let mover: JournalMover
+    /// Opens when the move has been run that is on its way; `nil`: none is.
+    private var moved: Latch?
+    /// What moving the journal cost between transactions.
     private(set) var checkpoints: [BenchSample] = []
 
     init(_ engine: BenchEngine) throws {
+        mover = try JournalMover()
         switch engine {
         case .file(let path):
             let made = try SQLiteStore(path: path, tables: Schema.tables)
@@ -101,21 +108,41 @@ final class BenchWriter {
     }
 
     private func moveJournal() throws {
-        guard store.isCheckpointDue else { return }
+        if let moved {
+            guard moved.wait(seconds: 0) else { return }
+            self.moved = nil
+            try checkpoint { () throws(StoreError) in try store.journalMoved() }
+        }
+        switch try store.journalTurn() {
+        case .nothing: break
+        case .checkpoint: try checkpoint { () throws(StoreError) in try store.checkpoint() }
+        case .move(let move):
+            let moved = Latch()
+            self.moved = moved
+            mover.run(move) { moved.arrive() }
+        }
+    }
+
+    private func checkpoint(_ body: () throws(StoreError) -> Void) throws {
         var sample = BenchSample()
         let processor = BenchClock.processor()
         let begun = BenchClock.monotonic()
-        try store.checkpoint()
+        try body()
         sample.held = BenchClock.monotonic() - begun
         sample.processor = BenchClock.processor() - processor
         checkpoints.append(sample)
+    }
+
+    func close() {
+        mover.stop()
+        store.close()
     }
 
     /// Writes many rows at once, which nobody measures.
     func fill(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
         try store.write(body)
         known.forgetAll()
-        if store.isCheckpointDue { try store.checkpoint() }
+        if moved == nil, store.isCheckpointDue { try store.checkpoint() }
     }
 
     func read<Value>(

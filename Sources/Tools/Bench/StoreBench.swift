@@ -69,7 +69,7 @@ public final class StoreBench {
     /// not carried out would be none.
     public static func run(_ options: StoreBenchOptions) throws -> BenchReport {
         let bench = try StoreBench(options)
-        defer { bench.writer.store.close() }
+        defer { bench.writer.close() }
         try bench.fill()
         for kind in BenchKind.allCases where options.kinds.contains(kind) {
             do {

@@ -1,0 +1,79 @@
+public import Model
+
+// Moving ten megabytes of journal takes tens of milliseconds, most of them waiting for the disk.
+// Where there is another thread for it, the store writes on meanwhile, and moves itself only the
+// little that came at last: nothing may be appended between that and the journal's new beginning.
+extension SQLiteStore {
+    public func journalTurn() throws(StoreError) -> JournalTurn {
+        precondition(!isBusy, "a turn of the journal inside a body of the same store")
+        let (connection, _) = try usable()
+        if let side, side.isTaken { return .nothing }
+        if isJournalFull {
+            // Only a checkpoint takes back the space that it has on the disk.
+            side?.release()
+            return isCheckpointDue ? .checkpoint : .nothing
+        }
+        if let side, side.isHeld {
+            guard connection.journalPages > side.pages else { return .nothing }
+            side.taken()
+            return .move(side)
+        }
+        if wantsMove {
+            do throws(StoreError) {
+                try madeSide(connection).hold()
+            } catch {
+                closeSide()
+                throw error
+            }
+        }
+        return .nothing
+    }
+
+    /// Once a part has been moved, others follow at once, each smaller than the one before, until so
+    /// little is left that the journal can begin anew: written over and over, a short one stays in
+    /// the processor's caches.
+    private var wantsMove: Bool {
+        if isCheckpointDue { return true }
+        let isLong = journalSize > options.journalStep
+        return isLong && !isMoveHindered && unmovedBytes > options.journalRest
+    }
+
+    private func madeSide(_ connection: Connection) throws(StoreError) -> SideCheckpoint {
+        if let side { return side }
+        let made = try SideCheckpoint(beside: connection, options: options)
+        side = made
+        return made
+    }
+
+    public func journalMoved() throws(StoreError) {
+        guard let side else { preconditionFailure("a move of no journal has ended") }
+        let moved: Int
+        do throws(StoreError) {
+            moved = try side.ended()
+        } catch {
+            checkpointError = error
+            if let distrust = side.distrust {
+                closeSide()
+                // A sync that failed there may have lost what this connection thinks is on disk.
+                if let current { drop(current.connection) }
+                noteDamage(distrust)
+            }
+            throw error
+        }
+        guard let current, current.connection === side.writer else {
+            // Opened anew meanwhile, which moves everything.
+            return closeSide()
+        }
+        checkpointedPages = side.pages
+        isJournalUnmoved = true
+        isMoveHindered = moved < side.pages
+        checkpointError = nil
+        if !isMoveHindered, unmovedBytes <= options.journalRest { try checkpoint() }
+    }
+
+    func closeSide() {
+        side?.release()
+        side?.close()
+        side = nil
+    }
+}
