@@ -135,8 +135,8 @@ import Testing
         (
             "Tools/Bench",
             [
-                "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "Feed", "Wake",
-                "WorkingSet", "Wire", "Model", "FoundationEssentials", "Glibc",
+                "RouseServer", "StoreService", "SQLiteStore", "MemoryStore", "EventLoop", "Feed",
+                "Wake", "WorkingSet", "Wire", "Model", "FoundationEssentials", "Glibc",
             ]
         ),
         (

@@ -40,8 +40,8 @@ extension Rouse {
                 notes: """
                     It fills a store of its own and drives its writer as the server's thread does,
                     without sockets: groups of requests, carried out by the rules in one transaction
-                    which is on disk when it returns. A journal that has grown by 10 MiB is moved by a
-                    thread beside; what that leaves the writer moves between transactions
+                    which is on disk when it returns. A journal that has grown by 10 MiB is moved
+                    by a thread beside; what that leaves, the writer moves between transactions
                     (`checkpoint`). Few rows are made by the rules, the many are copies of these.
 
                     A row is a kind of request, or the turns of a duty that follow it. `held` is how
