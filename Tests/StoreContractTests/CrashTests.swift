@@ -8,15 +8,17 @@ import Testing
 ///
 /// Serialized: each test runs other processes and waits for them.
 @Suite(.serialized) struct CrashTests {
-    @Test("kill -9 in the middle of commits, again and again on one file")
-    func kill() throws {
+    @Test(
+        "kill -9 in the middle of commits, again and again on one file",
+        arguments: [false, true])
+    func kill(moves: Bool) throws {
         try withFolder { folder throws in
             let path = "\(folder)/store.db"
             var random = SeededRandom(UInt64(Date().timeIntervalSince1970))
             var log = CrashLog()
             for round in 0..<12 {
                 let output = try CrashWriter.run(
-                    path, count: 1_000_000, killAfter: 1 + random.below(120))
+                    path, count: 1_000_000, moves: moves, killAfter: 1 + random.below(120))
                 log.add(output)
                 try log.check(path, "round \(round)")
             }
@@ -77,6 +79,32 @@ import Testing
             }
         }
         #expect(isSeen)
+    }
+
+    @Test(
+        "after a sync that failed beside the store nothing is written, and the journal is kept",
+        .enabled(if: Strace.works, "strace cannot trace here"))
+    func failedMove() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            var log = CrashLog()
+            for file in ["\(path)-wal", path] {
+                // Each thread counts its own syncs, and the mover has most of the database's.
+                let output = try CrashWriter.run(
+                    path, count: 600, moves: true,
+                    under: Strace.inject("fdatasync:error=EIO:when=5", file: file))
+                log.add(output)
+                let failed = output.filter { !$0.hasPrefix("ack") }
+                if file != path {
+                    #expect(output.count == 600 && failed.count < 4, "\(failed)")
+                } else {
+                    #expect(failed.count > 100, "\(failed)")
+                    let journal = try FileManager.default.attributesOfItem(atPath: "\(path)-wal")
+                    #expect(journal[.size] as? Int ?? 0 > 64 << 10, "the journal is gone")
+                }
+                try log.check(path, file)
+            }
+        }
     }
 
     @Test(

@@ -13,13 +13,15 @@ enum CrashWriter {
     }
 
     /// - Parameters:
+    ///   - moves: another thread moves the journal.
     ///   - killAfter: kills it at the latest when it has said so many lines.
     ///   - wrapper: a command with its arguments that runs it.
     /// - Returns: the whole lines it said.
     static func run(
-        _ store: String, count: Int, killAfter: Int? = nil, under wrapper: [String] = []
+        _ store: String, count: Int, moves: Bool = false, killAfter: Int? = nil,
+        under wrapper: [String] = []
     ) throws -> [String] {
-        let command = wrapper + [path, store, String(count)]
+        let command = wrapper + [path, store, String(count)] + (moves ? ["moves"] : [])
         let process = Process()
         process.executableURL = URL(fileURLWithPath: command[0])
         process.arguments = Array(command.dropFirst())
@@ -116,11 +118,14 @@ enum Strace {
     static let works =
         (try? Shell.run(path, ["-o", "/dev/null", "-e", "inject=sync:error=EIO", "true"])) == 0
 
-    static func inject(_ fault: String, log: String = "/dev/null") -> [String] {
+    /// - Parameter file: calls that concern other files are left alone.
+    static func inject(
+        _ fault: String, log: String = "/dev/null", file: String? = nil
+    ) -> [String] {
         [
             path, "-f", "-qq", "-o", log, "-e", "trace=openat,pwrite64,fdatasync",
             "-e", "inject=\(fault)",
-        ]
+        ] + (file.map { ["-P", $0] } ?? [])
     }
 }
 

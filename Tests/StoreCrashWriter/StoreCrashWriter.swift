@@ -6,8 +6,9 @@ import SQLiteStore
 /// A process for tests to kill: writes numbered transactions into a store and says after each
 /// what became of it.
 ///
-/// `StoreCrashWriter <path> <count>` prints `ack n`, `full n`, `unavailable n` or `other n`, each
-/// with one write; transaction n puts `pieces` rows of number n and sets the counter to n.
+/// `StoreCrashWriter <path> <count> [moves]` prints `ack n`, `full n`, `unavailable n` or
+/// `other n`, each with one write; transaction n puts `pieces` rows of number n and sets the
+/// counter to n. With `moves` another thread moves the journal meanwhile, as the server has it.
 @main
 struct StoreCrashWriter {
     static let pieces: Int64 = 5
@@ -18,8 +19,11 @@ struct StoreCrashWriter {
         "counter", key: [Column("name", .text)], values: [Column("number", .integer)])
 
     static func main() {
-        guard CommandLine.arguments.count == 3, let count = Int64(CommandLine.arguments[2]) else {
-            say("usage: StoreCrashWriter <path> <count>")
+        let words = CommandLine.arguments
+        guard 3...4 ~= words.count, let count = Int64(words[2]),
+            words.count == 3 || words[3] == "moves"
+        else {
+            say("usage: StoreCrashWriter <path> <count> [moves]")
             exit(2)
         }
         do {
@@ -27,44 +31,19 @@ struct StoreCrashWriter {
             options.journalStep = 64 << 10
             options.journalLimit = 256 << 10
             let store = try SQLiteStore(
-                path: CommandLine.arguments[1], tables: [piece, counter], options: options)
+                path: words[1], tables: [piece, counter], options: options)
             let first = try last(in: store) + 1
-            var moved: Latch?
+            let mover = words.count == 4 ? try Mover() : nil
             for number in first..<first + count {
                 say("\(outcome(of: number, in: store)) \(number)")
-                if number % 17 == 0 { try? store.checkpoint() }
-                moved = try? moveJournal(of: store, moved)
+                if number % (mover == nil ? 7 : 61) == 0 { try? store.checkpoint() }
+                try? mover?.turn(of: store)
             }
-            moved?.wait()
+            mover?.stop()
             store.close()
         } catch {
             say("closed \(error)")
             exit(3)
-        }
-    }
-
-    /// Moves the journal on another thread, as the server does.
-    ///
-    /// - Parameter moved: opens when the move has been run that is on its way.
-    private static func moveJournal(
-        of store: SQLiteStore, _ moved: Latch?
-    ) throws(StoreError) -> Latch? {
-        if let moved {
-            guard moved.wait(seconds: 0) else { return moved }
-            try store.journalMoved()
-        }
-        switch try store.journalTurn() {
-        case .nothing: return nil
-        case .checkpoint:
-            try store.checkpoint()
-            return nil
-        case .move(let move):
-            let moved = Latch()
-            WorkThread.start("move") {
-                move.run()
-                moved.arrive()
-            }
-            return moved
         }
     }
 
@@ -107,5 +86,38 @@ struct StoreCrashWriter {
     private static func say(_ line: String) {
         let bytes = Array("\(line)\n".utf8)
         _ = bytes.withUnsafeBytes { Glibc.write(1, $0.baseAddress, $0.count) }
+    }
+}
+
+/// Moves the journal on a thread of its own.
+private final class Mover {
+    private let thread: LoopThread
+    /// Opens when the move has been run that is on its way.
+    private var moved: Latch?
+
+    init() throws { thread = try LoopThread.start(name: "mover") { _ in } }
+
+    func turn(of store: SQLiteStore) throws(StoreError) {
+        if let moved {
+            guard moved.wait(seconds: 0) else { return }
+            self.moved = nil
+            try store.journalMoved()
+        }
+        switch try store.journalTurn() {
+        case .nothing: break
+        case .checkpoint: try store.checkpoint()
+        case .move(let move):
+            let latch = Latch()
+            moved = latch
+            thread.perform { _ in
+                move.run()
+                latch.arrive()
+            }
+        }
+    }
+
+    func stop() {
+        thread.stop()
+        thread.join()
     }
 }

@@ -203,7 +203,9 @@ final class Connection {
     }
 
     /// Has the disk take what checkpoints have written into the database. SQLite itself asks for it
-    /// only when the whole journal is moved.
+    /// only when the whole journal is moved, and what it has moved before it never moves again as
+    /// long as anybody in the process has the file open. So if this fails, the disk may lack pages
+    /// that only the next opening of all takes from the journal again.
     func syncDatabase() throws(StoreError) {
         guard let handle else { throw .unavailable("\(path) is closed") }
         var file: UnsafeMutablePointer<sqlite3_file>?

@@ -29,9 +29,9 @@ extension SQLiteStore {
         return .nothing
     }
 
-    /// Once a part has been moved, others follow at once, each smaller than the one before, until so
-    /// little is left that the journal can begin anew: written over and over, a short one stays in
-    /// the processor's caches.
+    /// Once a part has been moved, others follow at once, each smaller than the one before, until
+    /// so little is left that the journal can begin anew: written over and over, a short one stays
+    /// in the processor's caches.
     private var wantsMove: Bool {
         if isCheckpointDue { return true }
         let isLong = journalSize > options.journalStep
@@ -52,6 +52,7 @@ extension SQLiteStore {
             moved = try side.ended()
         } catch {
             checkpointError = error
+            if side.isUnsynced { throw noteUnsynced(error) }
             if let distrust = side.distrust {
                 closeSide()
                 // A sync that failed there may have lost what this connection thinks is on disk.
@@ -69,6 +70,18 @@ extension SQLiteStore {
         isMoveHindered = moved < side.pages
         checkpointError = nil
         if !isMoveHindered, unmovedBytes <= options.journalRest { try checkpoint() }
+    }
+
+    /// After a sync of the database has failed, behind a checkpoint that did not move everything.
+    /// The journal still has it all, and must keep it.
+    func noteUnsynced(_ error: StoreError) -> StoreError {
+        if let current { drop(current.connection) }
+        closeSide()
+        let lasting = StoreError.unavailable(
+            "the disk did not take what was moved into the database: see to it and start the "
+                + "server anew, which moves everything once more; nothing is lost. \(error)")
+        noteDamage(lasting)
+        return lasting
     }
 
     func closeSide() {

@@ -22,7 +22,7 @@ public final class SQLiteStore: Store {
     private var databaseLock: FileLock?
     private var files: StoreFiles
     private(set) var current: (connection: Connection, statements: TableStatements)?
-    /// Why nothing but a restore helps.
+    /// Why nothing helps but a restore, or a new start of the process.
     private var damage: StoreError?
     private var isClosed = false
     private(set) var isBusy = false
@@ -197,6 +197,8 @@ public final class SQLiteStore: Store {
         if failure.isDamage { damage = failure.error }
     }
 
+    func noteDamage(_ error: StoreError) { damage = error }
+
     public func reader() throws(StoreError) -> any StoreReader {
         _ = try usable()
         return try SQLiteReader(path: path, tables: tables, options: options)
@@ -240,6 +242,13 @@ public final class SQLiteStore: Store {
         Failpoint.hit(.checkpointBegun)
         do throws(StoreError) {
             isJournalUnmoved = try !connection.checkpoint(mode)
+            if isJournalUnmoved, options.syncs {
+                do throws(StoreError) {
+                    try connection.syncDatabase()
+                } catch {
+                    throw noteUnsynced(error)
+                }
+            }
             Failpoint.hit(.checkpointDone)
             checkpointedPages = connection.journalPages
         } catch {

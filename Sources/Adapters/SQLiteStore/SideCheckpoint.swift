@@ -31,6 +31,8 @@ final class SideCheckpoint: JournalMove, @unchecked Sendable {
     /// Pages in the journal when the snapshot was taken.
     private(set) var pages = 0
     private var outcome: Result<Int, StoreError>?
+    /// Pages are in the database that the disk did not take.
+    private(set) var isUnsynced = false
 
     init(beside writer: Connection, options: SQLiteOptions) throws(StoreError) {
         self.writer = writer
@@ -88,7 +90,11 @@ final class SideCheckpoint: JournalMove, @unchecked Sendable {
         do throws(StoreError) {
             let moved = try mover.movePages(.passive)?.moved ?? 0
             // So that little is left to wait for when the store moves the rest.
-            if syncs { try mover.syncDatabase() }
+            if syncs {
+                isUnsynced = true
+                try mover.syncDatabase()
+                isUnsynced = false
+            }
             outcome = .success(moved)
         } catch {
             outcome = .failure(error)
