@@ -203,4 +203,26 @@ import Testing
             try check(again, rounds: 1)
         }
     }
+
+    @Test("a store that can have no connection beside moves its journal itself")
+    func noConnection() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            defer { store.close() }
+            // The connection that the store has goes on, and there is no other.
+            try FileManager.default.moveItem(atPath: path, toPath: "\(path).away")
+            defer { try? FileManager.default.moveItem(atPath: "\(path).away", toPath: path) }
+            var turns = 0
+            for round in 0..<20 {
+                try FileManager.default.moveItem(atPath: "\(path).away", toPath: path)
+                try fill(store, round)
+                try FileManager.default.moveItem(atPath: path, toPath: "\(path).away")
+                guard case .checkpoint = try store.journalTurn() else { continue }
+                turns += 1
+                try store.checkpoint()
+            }
+            #expect(turns > 0 && store.journalSize < 1 << 20, "\(turns), \(store.journalSize)")
+        }
+    }
 }

@@ -18,15 +18,15 @@ extension SQLiteStore {
             side.taken()
             return .move(side)
         }
-        if wantsMove {
-            do throws(StoreError) {
-                try madeSide(connection).hold()
-            } catch {
-                closeSide()
-                throw error
-            }
+        guard wantsMove else { return .nothing }
+        do throws(StoreError) {
+            try madeSide(connection).hold()
+            return .nothing
+        } catch {
+            // The process may open no more files, say. The store's own connection is there.
+            closeSide()
+            return isCheckpointDue ? .checkpoint : .nothing
         }
-        return .nothing
     }
 
     /// Once a part has been moved, others follow at once, each smaller than the one before, until
