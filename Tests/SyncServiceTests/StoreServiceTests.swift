@@ -48,6 +48,22 @@ import Wire
 
         func answers(_ count: Int) -> [StoreReply] { asker.answers(count) }
 
+        /// Conversations, each in a transaction of its own; before them one other request was made.
+        func create(_ numbers: ClosedRange<UInt64>) {
+            for number in numbers {
+                ask { client in
+                    client.commit(
+                        .createConversation(
+                            app: StoreServiceTests.app,
+                            CreateConversation(
+                                conversation: ConversationID(high: 1, low: number),
+                                participants: ["anna", "ben"]),
+                            idempotency: nil))
+                }
+                _ = answers(Int(number) + 1)
+            }
+        }
+
         func journal() -> Int {
             let path = folder.appendingPathComponent("rouse.db-wal").path
             let attributes = try? FileManager.default.attributesOfItem(atPath: path)
@@ -103,23 +119,8 @@ import Wire
         bench.ask { client in for _ in 0..<20 { client.read(Self.digest("anna")) } }
         bench.gates.read.reached.wait()
         // Each is a transaction of its own, and done while the reader holds its snapshot.
-        bench.ask {
-            $0.commit(
-                .administer(
-                    .putApp(AppRecord(app: Self.app, createdAt: Timestamp(milliseconds: 1)))))
-        }
-        for number in UInt64(1)...40 {
-            bench.ask { client in
-                client.commit(
-                    .createConversation(
-                        app: Self.app,
-                        CreateConversation(
-                            conversation: ConversationID(high: 1, low: number),
-                            participants: ["anna", "ben"]),
-                        idempotency: nil))
-            }
-            _ = bench.answers(Int(number) + 1)
-        }
+        bench.ask { $0.commit(.makeApp("chat")) }
+        bench.create(1...40)
         #expect(bench.journal() > 128 << 10, "the load is too small to prove anything")
         bench.gates.read.opened.arrive()
         _ = bench.answers(61)
@@ -135,37 +136,19 @@ import Wire
         let bench = try Bench(options: options)
         defer { bench.stop() }
         bench.gates.move.isArmed.value = true
-        bench.ask {
-            $0.commit(
-                .administer(
-                    .putApp(AppRecord(app: Self.app, createdAt: Timestamp(milliseconds: 1)))))
-        }
-        func create(_ numbers: ClosedRange<UInt64>) {
-            for number in numbers {
-                bench.ask { client in
-                    client.commit(
-                        .createConversation(
-                            app: Self.app,
-                            CreateConversation(
-                                conversation: ConversationID(high: 1, low: number),
-                                participants: ["anna", "ben"]),
-                            idempotency: nil))
-                }
-                _ = bench.answers(Int(number) + 1)
-            }
-        }
-        create(1...20)
+        bench.ask { $0.commit(.makeApp("chat")) }
+        bench.create(1...20)
         bench.gates.move.reached.wait()
         // The move stands still, and the journal goes on growing.
         let before = bench.journal()
-        create(21...40)
+        bench.create(21...40)
         #expect(bench.journal() > before + 64 << 10)
         bench.gates.move.opened.arrive()
         bench.gates.move.isArmed.value = false
         // Its size on the disk stays; what is written over no longer makes it grow.
-        create(41...60)
+        bench.create(41...60)
         let most = bench.journal()
-        create(61...160)
+        bench.create(61...160)
         #expect(bench.journal() <= most + 64 << 10, "\(bench.journal()), \(most)")
         #expect(bench.service.health.counts.failure == nil)
     }
