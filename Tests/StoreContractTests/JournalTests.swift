@@ -21,17 +21,6 @@ import Testing
         return options
     }
 
-    /// About 40 KiB of journal.
-    private func fill(_ store: SQLiteStore, _ round: Int) throws(StoreError) {
-        try store.write { transaction throws(StoreError) in
-            for part in UInt8(0)..<8 {
-                let id = [UInt8(truncatingIfNeeded: round), part]
-                let data = [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 2000)
-                try transaction.put(thing, Sample.row("a", id, due: 1, data: data))
-            }
-        }
-    }
-
     @Test("under load the journal keeps its limit, though nobody calls checkpoint")
     func limit() throws {
         try withFolder { folder throws in
@@ -43,7 +32,7 @@ import Testing
             defer { reader.close() }
             var most = 0
             for round in 0..<200 {
-                try fill(store, round)
+                try Sample.fill(store, round)
                 _ = try reader.rows(thing, Scan(limit: 5))
                 most = max(most, size("\(path)-wal"))
             }
@@ -60,7 +49,7 @@ import Testing
             let store = try SQLiteStore(path: path, tables: Sample.tables)
             defer { store.close() }
             let before = store.effort
-            try fill(store, 0)
+            try Sample.fill(store, 0)
             let filled = store.effort
             // The file begins with a header of 32 bytes; the schema is in it, too.
             #expect(before.journalBytes > 0)
@@ -94,13 +83,13 @@ import Testing
             defer { reader.close() }
             try store.put(thing, Sample.row("b", [1]))
             try reader.read { snapshot throws(StoreError) in
-                for round in 0..<40 { try fill(store, round) }
+                for round in 0..<40 { try Sample.fill(store, round) }
                 let rows = try snapshot.rows(thing, Scan(limit: .max))
                 #expect(rows == [Sample.row("b", [1])])
             }
             #expect(size("\(path)-wal") > 512 << 10)
             // Not later than two steps further.
-            for round in 41..<52 { try fill(store, round) }
+            for round in 41..<52 { try Sample.fill(store, round) }
             #expect(size("\(path)-wal") <= 512 << 10, "not trimmed after the reader")
             #expect(store.journalSize <= 512 << 10)
             #expect(store.lockWaits == 0, "a commit waited for the reader")
@@ -123,7 +112,7 @@ import Testing
             try SQLiteBackup.copy(store: path, to: "\(folder)/copy", replaces: false) { _ in
                 steps += 1
                 for _ in 0..<20 {
-                    #expect(throws: Never.self) { try fill(store, rounds) }
+                    #expect(throws: Never.self) { try Sample.fill(store, rounds) }
                     if store.isCheckpointDue {
                         #expect(throws: Never.self) { try store.checkpoint() }
                     }
@@ -154,7 +143,7 @@ import Testing
                     store: path, to: "\(folder)/copy", replaces: false, journalMax: 100_000
                 ) { _ in
                     for round in 0..<20 {
-                        #expect(throws: Never.self) { try fill(store, round) }
+                        #expect(throws: Never.self) { try Sample.fill(store, round) }
                     }
                 } check: { _ in
                 }
@@ -172,7 +161,7 @@ import Testing
             let store = try SQLiteStore(path: path, tables: Sample.tables)
             defer { store.close() }
             let before = size(path)
-            try fill(store, 1)
+            try Sample.fill(store, 1)
             #expect(size(path) == before)
             try store.checkpoint()
             #expect(size(path) > before)
@@ -189,7 +178,7 @@ import Testing
         try withFolder { folder throws in
             let store = try SQLiteStore(path: "\(folder)/store.db", tables: Sample.tables)
             defer { store.close() }
-            try fill(store, 1)
+            try Sample.fill(store, 1)
             // As a killed process leaves it.
             try FileManager.default.copyItem(
                 atPath: "\(folder)/store.db", toPath: "\(folder)/copy.db")

@@ -32,6 +32,20 @@ enum Sample {
 
     static let tables = [thing, order, heap]
 
+    /// Writes eight rows that no other of 256 rounds writes: some 70 KiB of journal, or less.
+    static func fill(_ store: any Store, _ round: Int) throws(StoreError) {
+        try store.write { transaction throws(StoreError) in
+            for part in UInt8(0)..<8 {
+                let id = [UInt8(truncatingIfNeeded: round), part]
+                try transaction.put(thing, row("a", id, due: 1, data: data(round)))
+            }
+        }
+    }
+
+    static func data(_ round: Int) -> [UInt8] {
+        [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 2000)
+    }
+
     static func row(
         _ app: String, _ id: [UInt8], number: Int64 = 0, note: String? = nil, due: Int64? = nil,
         data: [UInt8]? = nil

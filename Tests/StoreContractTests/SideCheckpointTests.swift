@@ -1,3 +1,4 @@
+import CSQLite
 import EventLoop
 import Foundation
 import Model
@@ -18,24 +19,10 @@ import Testing
         return options
     }
 
-    /// About 70 KiB of journal.
-    private func fill(_ store: SQLiteStore, _ round: Int) throws(StoreError) {
-        try store.write { transaction throws(StoreError) in
-            for part in UInt8(0)..<8 {
-                let id = [UInt8(truncatingIfNeeded: round), part]
-                try transaction.put(thing, Sample.row("a", id, due: 1, data: data(round)))
-            }
-        }
-    }
-
-    private func data(_ round: Int) -> [UInt8] {
-        [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 2000)
-    }
-
     /// Writes until a move can be taken.
     private func move(of store: SQLiteStore, from round: Int = 0) throws -> any JournalMove {
         for round in round..<round + 40 {
-            try fill(store, round)
+            try Sample.fill(store, round)
             if case .move(let move) = try store.journalTurn() { return move }
         }
         throw StoreError.unavailable("the load is too small to prove anything")
@@ -50,7 +37,7 @@ import Testing
         for round in max(0, rounds - 256)..<rounds {
             let id = [UInt8(truncatingIfNeeded: round), 7]
             let row = try store.row(thing, [.text("a"), .blob(id)])
-            #expect(row == Sample.row("a", id, due: 1, data: data(round)), "round \(round)")
+            #expect(row == Sample.row("a", id, due: 1, data: Sample.data(round)), "\(round)")
         }
     }
 
@@ -64,7 +51,7 @@ import Testing
             var moved: Latch?
             var (moves, beginnings, checkpoints, most, last) = (0, 0, 0, 0, 0)
             for round in 0..<1500 {
-                try fill(store, round)
+                try Sample.fill(store, round)
                 _ = try reader.rows(thing, Scan(limit: 5))
                 if store.journalSize < last { beginnings += 1 }
                 last = store.journalSize
@@ -112,19 +99,19 @@ import Testing
             let path = "\(folder)/store.db"
             let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
             defer { store.close() }
-            try fill(store, 0)
+            try Sample.fill(store, 0)
             let (connection, _) = try store.usable()
             let side = try SideCheckpoint(beside: connection, options: options())
             defer { side.close() }
             try side.hold()
             let held = connection.journalPages
-            try fill(store, 1)
+            try Sample.fill(store, 1)
             side.taken()
             let most = connection.journalPages
             side.run()
             #expect(try side.ended() == held)
             // Not all is moved: the next write does not begin the journal anew.
-            try fill(store, 2)
+            try Sample.fill(store, 2)
             #expect(connection.journalPages > most && most > held)
             try check(store, rounds: 3)
         }
@@ -139,7 +126,7 @@ import Testing
             let move = try move(of: store)
             let before = size(path)
             // Two steps and more: without a move a write would see to it.
-            for round in 0..<40 { try fill(store, round) }
+            for round in 0..<40 { try Sample.fill(store, round) }
             try store.checkpoint()
             #expect(store.journalSize > 1 << 20 && size(path) == before)
             guard case .nothing = try store.journalTurn() else {
@@ -151,7 +138,7 @@ import Testing
             // It is the store's again: the rest is moved, and the journal begins anew.
             try store.journalMoved()
             try store.checkpoint()
-            try fill(store, 40)
+            try Sample.fill(store, 40)
             #expect(store.journalSize < 256 << 10)
             try check(store, rounds: 41)
         }
@@ -170,7 +157,7 @@ import Testing
             try reader.read { snapshot throws(StoreError) in
                 _ = try snapshot.rows(thing, Scan(limit: 1))
                 for round in 0..<30 {
-                    try fill(store, round)
+                    try Sample.fill(store, round)
                     guard case .move(let move) = try store.journalTurn() else { continue }
                     moves += 1
                     move.run()
@@ -184,7 +171,7 @@ import Testing
             move.run()
             try store.journalMoved()
             try store.checkpoint()
-            try fill(store, 0)
+            try Sample.fill(store, 0)
             #expect(store.journalSize < 256 << 10, "not moved after the reader")
         }
     }
@@ -195,7 +182,7 @@ import Testing
             let path = "\(folder)/store.db"
             let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
             _ = try move(of: store)
-            try fill(store, 0)
+            try Sample.fill(store, 0)
             store.close()
             #expect(size("\(path)-wal") <= 0, "the snapshot was still held")
             let again = try SQLiteStore(path: path, tables: Sample.tables, options: options())
@@ -204,25 +191,184 @@ import Testing
         }
     }
 
-    @Test("a store that can have no connection beside moves its journal itself")
-    func noConnection() throws {
+    @Test(
+        "a store that can have no connection beside moves its journal itself",
+        arguments: [false, true])
+    func noConnection(isReplaced: Bool) throws {
         try withFolder { folder throws in
             let path = "\(folder)/store.db"
             let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
             defer { store.close() }
-            // The connection that the store has goes on, and there is no other.
-            try FileManager.default.moveItem(atPath: path, toPath: "\(path).away")
-            defer { try? FileManager.default.moveItem(atPath: "\(path).away", toPath: path) }
             var turns = 0
             for round in 0..<20 {
-                try FileManager.default.moveItem(atPath: "\(path).away", toPath: path)
-                try fill(store, round)
+                try Sample.fill(store, round)
+                // The connection that the store has goes on; another one would find no file, or
+                // one that is not the store's.
                 try FileManager.default.moveItem(atPath: path, toPath: "\(path).away")
-                guard case .checkpoint = try store.journalTurn() else { continue }
-                turns += 1
-                try store.checkpoint()
+                if isReplaced {
+                    try FileManager.default.copyItem(atPath: "\(path).away", toPath: path)
+                }
+                if case .checkpoint = try store.journalTurn() {
+                    turns += 1
+                    try store.checkpoint()
+                }
+                #expect(store.side == nil)
+                try? FileManager.default.removeItem(atPath: path)
+                try FileManager.default.moveItem(atPath: "\(path).away", toPath: path)
             }
             #expect(turns > 0 && store.journalSize < 1 << 20, "\(turns), \(store.journalSize)")
         }
+    }
+
+    // MARK: What fails
+
+    @Test("a file is not opened anew before it is known what became of the move")
+    func reopened() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            defer { store.close() }
+            let move = try move(of: store)
+            let journal = size("\(path)-wal")
+            store.drop(try store.usable().0)
+            #expect(throws: StoreError.self) { try Sample.fill(store, 50) }
+            move.run()
+            #expect(throws: StoreError.self) { try Sample.fill(store, 50) }
+            #expect(size("\(path)-wal") == journal, "the journal was emptied beside the move")
+            try store.journalMoved()
+            try Sample.fill(store, 0)
+            try check(store, rounds: 1)
+            // The next move is of the new connection's journal.
+            let next = try self.move(of: store, from: 1)
+            next.run()
+            try store.journalMoved()
+            #expect(store.side?.writer === (try store.usable().0))
+        }
+    }
+
+    @Test("a move that failed beside a connection that is gone is not used for the next one")
+    func failedBesideAnother() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            defer { store.close() }
+            let move = try move(of: store)
+            for round in 0..<4 { try Sample.fill(store, round) }
+            let side = try #require(store.side)
+            store.drop(try store.usable().0)
+            DatabaseFile.failsToWrite(side.mover)
+            move.run()
+            #expect(throws: StoreError.self) { try store.journalMoved() }
+            // More than the old journal had.
+            for round in 0..<60 {
+                try Sample.fill(store, round)
+                guard case .move(let move) = try store.journalTurn() else { continue }
+                move.run()
+                try store.journalMoved()
+            }
+            try check(store, rounds: 60)
+        }
+    }
+
+    @Test("where the disk does not take a move, nothing is written and the journal is kept")
+    func failedSync() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            let move = try move(of: store)
+            try Sample.fill(store, 0)
+            let journal = size("\(path)-wal")
+            DatabaseFile.failsToSync(try #require(store.side).mover)
+            move.run()
+            #expect(throws: StoreError.self) { try store.journalMoved() }
+            #expect(throws: StoreError.self) { try Sample.fill(store, 1) }
+            store.close()
+            #expect(size("\(path)-wal") == journal)
+            let again = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            defer { again.close() }
+            try check(again, rounds: 1)
+        }
+    }
+
+    @Test("the journal is kept at the end, too, where nobody told of the move that failed")
+    func failedAtEnd() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            let move = try move(of: store)
+            let journal = size("\(path)-wal")
+            DatabaseFile.failsToSync(try #require(store.side).mover)
+            move.run()
+            store.close()
+            #expect(size("\(path)-wal") == journal)
+        }
+    }
+
+    @Test("a part that the store moves itself is synced, and the journal kept where that fails")
+    func failedPart() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            let reader = try store.reader()
+            defer { reader.close() }
+            try Sample.fill(store, 0)
+            try reader.read { snapshot throws(StoreError) in
+                _ = try snapshot.rows(thing, Scan(limit: 1))
+                try Sample.fill(store, 1)
+                DatabaseFile.failsToSync(try store.usable().0)
+                #expect(throws: StoreError.self) { try store.checkpoint() }
+            }
+            let journal = size("\(path)-wal")
+            #expect(throws: StoreError.self) { try Sample.fill(store, 2) }
+            store.close()
+            #expect(size("\(path)-wal") == journal && journal > 0)
+        }
+    }
+
+    @Test("the same for a part that is moved when the store is closed")
+    func failedPartAtEnd() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            let reader = try store.reader()
+            defer { reader.close() }
+            try Sample.fill(store, 0)
+            var connection: Connection?
+            try reader.read { snapshot throws(StoreError) in
+                _ = try snapshot.rows(thing, Scan(limit: 1))
+                try Sample.fill(store, 1)
+                connection = try store.usable().0
+                if let connection { DatabaseFile.failsToSync(connection) }
+                store.close()
+            }
+            #expect(connection?.isUnsynced == true)
+            #expect(size("\(path)-wal") > 0)
+        }
+    }
+}
+
+/// Has what SQLite asks of a connection's database fail, as a sick disk would.
+private enum DatabaseFile {
+    static func failsToSync(_ connection: Connection) {
+        change(connection) { $0.xSync = { _, _ in SQLITE_IOERR | 4 << 8 } }
+    }
+
+    static func failsToWrite(_ connection: Connection) {
+        change(connection) { $0.xWrite = { _, _, _, _ in SQLITE_FULL } }
+    }
+
+    private static func change(
+        _ connection: Connection, _ body: (inout sqlite3_io_methods) -> Void
+    ) {
+        guard let file = connection.databaseFile, let methods = file.pointee.pMethods else {
+            Issue.record("the connection has no file")
+            return
+        }
+        var own = methods.pointee
+        body(&own)
+        // Never freed: SQLite may ask for it until the process ends.
+        let kept = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+        kept.initialize(to: own)
+        file.pointee.pMethods = UnsafePointer(kept)
     }
 }

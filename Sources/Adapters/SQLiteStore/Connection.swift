@@ -31,6 +31,8 @@ final class Connection {
     private let lockWait: UnsafeMutablePointer<LockWait>
     /// The failure after which the handle is not used again.
     private(set) var distrust: Failure?
+    /// A part of the journal is in the database that the disk may not have taken.
+    private(set) var isUnsynced = false
     /// Statements that were run.
     var statementsRun: UInt64 = 0
 
@@ -180,41 +182,51 @@ final class Connection {
     }
 
     /// Moves what the journal holds into the database.
-    /// - Returns: whether everything was moved; a reader in the way leaves some.
-    func checkpoint(_ mode: Checkpoint) throws(StoreError) -> Bool {
-        let moved = try movePages(mode)
-        return moved.map { $0.pages == $0.moved } ?? false
-    }
-
-    /// The same.
-    /// - Returns: pages in the journal, and how many of them, from the first, are in the database
-    ///   now; `nil`: somebody was in the way, and nothing was moved.
-    func movePages(_ mode: Checkpoint) throws(StoreError) -> (pages: Int, moved: Int)? {
+    ///
+    /// SQLite itself has the disk take what it has moved only when that is everything, and does
+    /// not move a page again as long as any process has the file open. Were a part not synced, and
+    /// the disk dropped it, a later sync could succeed, and the journal would begin anew without
+    /// it. So a part is synced here, and where that fails the journal must be kept (`isUnsynced`).
+    ///
+    /// - Returns: whether everything was moved, which somebody in the way prevents, and how many
+    ///   pages of the journal, from the first, are in the database now, as far as that is known.
+    func checkpoint(
+        _ mode: Checkpoint, syncs: Bool
+    ) throws(StoreError) -> (isWhole: Bool, pages: Int) {
         guard let handle else { throw .unavailable("\(path) is closed") }
         var (pages, moved): (Int32, Int32) = (0, 0)
         let raw: Int32 = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
         lockWait.pointee.isPatient = mode == .truncateWaiting
         defer { lockWait.pointee.isPatient = true }
         let code = sqlite3_wal_checkpoint_v2(handle, nil, raw, &pages, &moved)
-        if code & 0xff == SQLITE_BUSY { return nil }
-        if code != SQLITE_OK { throw note(code) }
-        if mode != .passive { journal.pointee.pages = 0 }
-        return (Int(pages), Int(moved))
+        // One that empties the journal is busy, too, when it has moved a part.
+        let isBusy = code & 0xff == SQLITE_BUSY
+        if code != SQLITE_OK, !isBusy { throw note(code) }
+        let isWhole = !isBusy && pages == moved
+        if !isWhole, syncs {
+            isUnsynced = true
+            try syncDatabase()
+            isUnsynced = false
+        }
+        if !isBusy, mode != .passive { journal.pointee.pages = 0 }
+        return (isWhole, isBusy ? 0 : Int(moved))
     }
 
-    /// Has the disk take what checkpoints have written into the database. SQLite itself asks for it
-    /// only when the whole journal is moved, and what it has moved before it never moves again as
-    /// long as anybody in the process has the file open. So if this fails, the disk may lack pages
-    /// that only the next opening of all takes from the journal again.
-    func syncDatabase() throws(StoreError) {
-        guard let handle else { throw .unavailable("\(path) is closed") }
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
-        guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods else {
-            throw note(code == SQLITE_OK ? SQLITE_MISUSE : code)
+    private func syncDatabase() throws(StoreError) {
+        guard let file = databaseFile, let methods = file.pointee.pMethods else {
+            throw note(SQLITE_MISUSE)
         }
-        let synced = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
-        if synced != SQLITE_OK { throw note(synced) }
+        let code = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+        if code != SQLITE_OK { throw note(code) }
+    }
+
+    /// How SQLite comes to the database; `nil`: the handle is closed.
+    var databaseFile: UnsafeMutablePointer<sqlite3_file>? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        guard let handle,
+            sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK
+        else { return nil }
+        return file
     }
 
     enum Checkpoint {

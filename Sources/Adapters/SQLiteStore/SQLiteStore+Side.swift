@@ -20,6 +20,8 @@ extension SQLiteStore {
         }
         guard wantsMove else { return .nothing }
         do throws(StoreError) {
+            // Both of its connections are opened by the path.
+            try files.check()
             try madeSide(connection).hold()
             return .nothing
         } catch {
@@ -39,7 +41,8 @@ extension SQLiteStore {
     }
 
     private func madeSide(_ connection: Connection) throws(StoreError) -> SideCheckpoint {
-        if let side { return side }
+        if let side, side.writer === connection { return side }
+        closeSide()
         let made = try SideCheckpoint(beside: connection, options: options)
         side = made
         return made
@@ -53,6 +56,7 @@ extension SQLiteStore {
         } catch {
             checkpointError = error
             if side.isUnsynced { throw noteUnsynced(error) }
+            if current?.connection !== side.writer { closeSide() }
             if let distrust = side.distrust {
                 closeSide()
                 // A sync that failed there may have lost what this connection thinks is on disk.
@@ -62,7 +66,7 @@ extension SQLiteStore {
             throw error
         }
         guard let current, current.connection === side.writer else {
-            // Opened anew meanwhile, which moves everything.
+            // Dropped meanwhile: opening it anew moves the rest.
             return closeSide()
         }
         checkpointedPages = side.pages
@@ -72,14 +76,15 @@ extension SQLiteStore {
         if !isMoveHindered, unmovedBytes <= options.journalRest { try checkpoint() }
     }
 
-    /// After a sync of the database has failed, behind a checkpoint that did not move everything.
-    /// The journal still has it all, and must keep it.
+    /// After a sync has failed of a checkpoint that did not move everything
+    /// (`Connection.isUnsynced`). The journal still has it all, and must keep it.
     func noteUnsynced(_ error: StoreError) -> StoreError {
         if let current { drop(current.connection) }
         closeSide()
         let lasting = StoreError.unavailable(
-            "the disk did not take what was moved into the database: see to it and start the "
-                + "server anew, which moves everything once more; nothing is lost. \(error)")
+            "the disk did not take what was moved into the database, and the journal must be "
+                + "moved once more: see to the disk, end the server and everything else that has "
+                + "the file open, such as a backup, and then start the server. \(error)")
         noteDamage(lasting)
         return lasting
     }

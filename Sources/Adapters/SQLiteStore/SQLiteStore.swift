@@ -20,7 +20,7 @@ public final class SQLiteStore: Store {
     let options: SQLiteOptions
     private var lock: FileLock?
     private var databaseLock: FileLock?
-    private var files: StoreFiles
+    var files: StoreFiles
     private(set) var current: (connection: Connection, statements: TableStatements)?
     /// Why nothing helps but a restore, or a new start of the process.
     private var damage: StoreError?
@@ -73,7 +73,10 @@ public final class SQLiteStore: Store {
         Failpoint.hit(.storeFileMade)
         databaseLock = try FileLock(database: path)
         files = StoreFiles(path)
-        let connection = try WriterConnection.open(path: path, options: options, check: check)
+        // There is no store yet that would have to keep it.
+        var isUnsynced = false
+        let connection = try WriterConnection.open(
+            path: path, options: options, check: check, isUnsynced: &isUnsynced)
         do throws(StoreError) {
             let migrator = Migrator(connection, tables, migrations)
             try migrator.run(now: Self.wallClock())
@@ -171,16 +174,26 @@ public final class SQLiteStore: Store {
         if let damage { throw damage }
         if let current, current.connection.distrust == nil { return current }
         if let current { drop(current.connection) }
+        // Opening empties the journal. Whether the disk takes what is being moved is not known yet.
+        if side?.isTaken == true {
+            throw .unavailable("\(path) is opened anew once a part of the journal is moved")
+        }
         files.reopened()
         try files.check()
-        let connection = try WriterConnection.open(path: path, options: options, check: false)
-        let opened = (connection, TableStatements(tables, on: connection))
-        current = opened
-        return opened
+        var isUnsynced = false
+        do throws(StoreError) {
+            let connection = try WriterConnection.open(
+                path: path, options: options, check: false, isUnsynced: &isUnsynced)
+            let opened = (connection, TableStatements(tables, on: connection))
+            current = opened
+            return opened
+        } catch {
+            throw isUnsynced ? noteUnsynced(error) : error
+        }
     }
 
     func drop(_ connection: Connection) {
-        // One that was taken goes on: opening anew waits until it has ended.
+        // One that was taken goes on, and is heard of before the file is opened anew.
         if side?.isTaken == false { closeSide() }
         connection.leaveJournal()
         connection.close()
@@ -241,20 +254,14 @@ public final class SQLiteStore: Store {
     {
         Failpoint.hit(.checkpointBegun)
         do throws(StoreError) {
-            isJournalUnmoved = try !connection.checkpoint(mode)
-            if isJournalUnmoved, options.syncs {
-                do throws(StoreError) {
-                    try connection.syncDatabase()
-                } catch {
-                    throw noteUnsynced(error)
-                }
-            }
+            isJournalUnmoved = try !connection.checkpoint(mode, syncs: options.syncs).isWhole
             Failpoint.hit(.checkpointDone)
             checkpointedPages = connection.journalPages
         } catch {
-            checkpointError = error
+            let failure = connection.isUnsynced ? noteUnsynced(error) : error
+            checkpointError = failure
             noteDamage(connection)
-            throw error
+            throw failure
         }
     }
 
@@ -292,11 +299,16 @@ public final class SQLiteStore: Store {
             databaseLock = nil
             lock = nil
         }
+        // A move may have been run whose end nobody told.
+        var keepsJournal = side?.isUnsynced == true
         closeSide()
         guard let (connection, _) = current else { return }
         Failpoint.hit(.storeClosing)
-        if connection.distrust == nil { _ = try? connection.checkpoint(.truncateWaiting) }
-        if connection.distrust != nil { connection.leaveJournal() }
+        keepsJournal = keepsJournal || connection.distrust != nil
+        if !keepsJournal {
+            _ = try? connection.checkpoint(.truncateWaiting, syncs: options.syncs)
+        }
+        if keepsJournal || connection.distrust != nil { connection.leaveJournal() }
         connection.close()
         current = nil
         Failpoint.hit(.storeClosed)

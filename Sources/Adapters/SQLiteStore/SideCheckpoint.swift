@@ -25,14 +25,12 @@ final class SideCheckpoint: JournalMove, @unchecked Sendable {
     let writer: Connection
     /// Moves nothing and holds the snapshot.
     private let holder: Connection
-    private let mover: Connection
+    let mover: Connection
     private let syncs: Bool
     private var state = State.idle
     /// Pages in the journal when the snapshot was taken.
     private(set) var pages = 0
     private var outcome: Result<Int, StoreError>?
-    /// Pages are in the database that the disk did not take.
-    private(set) var isUnsynced = false
 
     init(beside writer: Connection, options: SQLiteOptions) throws(StoreError) {
         self.writer = writer
@@ -51,6 +49,8 @@ final class SideCheckpoint: JournalMove, @unchecked Sendable {
     var isTaken: Bool { state == .taken }
     /// Why it is not used again.
     var distrust: Failure? { holder.distrust ?? mover.distrust }
+    /// What it moved may not be on the disk.
+    var isUnsynced: Bool { mover.isUnsynced }
 
     /// Fixes what can be moved: what the journal holds now.
     func hold() throws(StoreError) {
@@ -76,6 +76,9 @@ final class SideCheckpoint: JournalMove, @unchecked Sendable {
 
     private func letGo() {
         if holder.isInTransaction { try? holder.execute("ROLLBACK") }
+        // It must not be held on, whatever went wrong; then the next turn cannot hold one and
+        // makes a new object.
+        if holder.isInTransaction { holder.close() }
     }
 
     /// From here on it belongs to whoever runs it.
@@ -88,14 +91,7 @@ final class SideCheckpoint: JournalMove, @unchecked Sendable {
     func run() {
         Failpoint.hit(.checkpointBegun)
         do throws(StoreError) {
-            let moved = try mover.movePages(.passive)?.moved ?? 0
-            // So that little is left to wait for when the store moves the rest.
-            if syncs {
-                isUnsynced = true
-                try mover.syncDatabase()
-                isUnsynced = false
-            }
-            outcome = .success(moved)
+            outcome = .success(try mover.checkpoint(.passive, syncs: syncs).pages)
         } catch {
             outcome = .failure(error)
         }

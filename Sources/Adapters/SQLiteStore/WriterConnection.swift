@@ -13,9 +13,10 @@ import Model
 /// One, because SQLite 3.7.0 to 3.51.2 can corrupt the file when a checkpoint of one connection
 /// meets the journal's restart by another (sqlite.org/wal.html, "WAL-reset bug").
 enum WriterConnection {
-    static func open(path: String, options: SQLiteOptions, check: Bool) throws(StoreError)
-        -> Connection
-    {
+    /// - Parameter isUnsynced: set where it fails as `Connection.isUnsynced` says.
+    static func open(
+        path: String, options: SQLiteOptions, check: Bool, isUnsynced: inout Bool
+    ) throws(StoreError) -> Connection {
         let timeout = Int32(clamping: options.busyTimeout)
         let connection = try Connection(
             path: path, mode: .writer, busyTimeout: timeout,
@@ -24,6 +25,7 @@ enum WriterConnection {
             try prepare(connection, options)
             if check { try quickCheck(connection) }
         } catch {
+            isUnsynced = connection.isUnsynced
             connection.leaveJournal()
             connection.close()
             throw error
@@ -57,7 +59,7 @@ enum WriterConnection {
         // What the last owner left in the journal may be in the page cache alone, if its sync
         // failed: only copying it into the database and syncing that makes it durable. After
         // this the journal starts anew, so that nothing lost lies before what is appended.
-        if try !connection.checkpoint(.truncateWaiting) {
+        if try !connection.checkpoint(.truncateWaiting, syncs: options.syncs).isWhole {
             throw .unavailable("\(connection.path): a reader keeps the journal from being emptied")
         }
     }
