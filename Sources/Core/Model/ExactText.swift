@@ -53,8 +53,8 @@ extension StringProtocol {
 extension String {
     /// The same where both are whole strings, as names in rows are.
     public func isExactly(_ other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
         let (one, two) = (utf8.span, other.utf8.span)
-        guard one.count == two.count else { return false }
         var position = 0
         while position + 8 <= one.count {
             if one.word(at: position) != two.word(at: position) { return false }
@@ -66,12 +66,14 @@ extension String {
 }
 
 extension Span<UInt8> {
-    /// Eight bytes at once, the first of them highest; they lie within the span.
+    /// Eight bytes at once, the first of them highest; a position from which there are fewer stops
+    /// the process. Put together byte by byte, they cost ten times as much.
     @inline(__always)
     func word(at position: Int) -> UInt64 {
-        var word: UInt64 = 0
-        for offset in position..<(position + 8) { word = word << 8 | UInt64(self[offset]) }
-        return word
+        // Any eight bytes are a number, wherever they begin.
+        UInt64(
+            bigEndian: unsafe bytes.unsafeLoadUnaligned(
+                fromByteOffset: position, as: UInt64.self))
     }
 }
 

@@ -201,13 +201,15 @@ private struct WordPacker {
     /// are zero.
     @inline(__always)
     private mutating func append(_ bytes: UInt64, _ count: Int) {
-        let free = 8 - pendingCount
+        // Shifts by 64 are none at all to `&<<`: only a whole word on nothing would be one.
+        if count == 8, pendingCount == 0 { return words.append(bytes) }
+        let free = 8 &- pendingCount
         if count < free {
-            pending = pending << UInt64(8 * count) | bytes
-            pendingCount += count
+            pending = pending &<< (8 &* count) | bytes
+            pendingCount &+= count
         } else {
-            pendingCount = count - free
-            words.append(pending << UInt64(8 * free) | bytes >> UInt64(8 * pendingCount))
+            pendingCount = count &- free
+            words.append(pending &<< (8 &* free) | bytes &>> (8 &* pendingCount))
             // What of it is in the word by now is shifted out of the next one.
             pending = bytes
         }
