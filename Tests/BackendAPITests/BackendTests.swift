@@ -253,6 +253,21 @@ import Wire
         }
     }
 
+    @Test("the API key is one word behind the scheme, and nothing beside it")
+    func authorization() throws {
+        try withShop { server, key throws in
+            for (field, status) in [
+                ("Bearer \(key)", 200), ("bearer \(key)", 200), ("BEARER   \(key)", 200),
+                ("Bearer \(key) x", 401), ("Bearer x \(key)", 401), ("Bearer", 401),
+                ("Bearer \(key)x", 401), ("Basic \(key)", 401), (key, 401),
+            ] {
+                let answer = try server.send(
+                    "GET", "/v1/users/anna/devices", headers: ["authorization": field])
+                #expect(answer.status == status, "\(field.replacing(key, with: "KEY"))")
+            }
+        }
+    }
+
     @Test("a removed app's key is refused, also by a request that was under way")
     func removedApp() throws {
         try withShop { server, key throws in

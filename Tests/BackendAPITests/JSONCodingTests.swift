@@ -39,6 +39,40 @@ import Testing
         #expect(throws: (any Error).self) { try JSONWriter.write([Double.nan]) }
     }
 
+    @Test("each character that is escaped is, if it is the only one", arguments: 0...0x7F)
+    func escapes(byte: UInt8) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.withoutEscapingSlashes]
+        let texts = ["a" + String(UnicodeScalar(byte)), String(UnicodeScalar(byte)) + "é"]
+        #expect(try JSONWriter.write(texts) == Array(try encoder.encode(texts)))
+    }
+
+    /// More fields than are looked at one by one.
+    private struct Wide: Decodable, Equatable {
+        enum Key: String, CodingKey, CaseIterable { case a, b, c, d, e, f, g, h, i, j }
+
+        let values: [String?]
+
+        init(from decoder: any Decoder) throws {
+            let fields = try Fields<Key>(decoder)
+            values = try Key.allCases.map { try fields.optional($0) }
+        }
+    }
+
+    @Test("each field of an object is found, of few and of many", arguments: 0...10)
+    func fields(count: Int) throws {
+        let names = Wide.Key.allCases.prefix(count).map(\.rawValue)
+        let text = "{" + names.map { "\"\($0)\":\"\($0)\"" }.joined(separator: ",") + "}"
+        let wide = try StrictJSON.read(Wide.self, Array(text.utf8))
+        #expect(wide.values == names + [String?](repeating: nil, count: 10 - count))
+        let more = text.dropLast() + (count == 0 ? "" : ",") + "\"z\":\"\",\"y\":\"\"}"
+        #expect {
+            try StrictJSON.read(Wide.self, Array(more.utf8))
+        } throws: {
+            "\($0)".contains("y: is not known here")
+        }
+    }
+
     private struct Body: Decodable, Equatable {
         enum Kind: String, Decodable { case plain, urgent }
 

@@ -47,6 +47,9 @@ import Wake
         #expect(fault(#"{"a":1,"a":1}"#)?.contains("twice") == true)
         #expect(fault(#"{"a":1,"\u0061":2}"#)?.contains("twice") == true)
         #expect(fault("{\"caf\u{e9}\":1,\"cafe\u{301}\":2}")?.contains("twice") == true)
+        #expect(fault("{\"K\":1,\"\u{212a}\":2}")?.contains("twice") == true)
+        #expect(fault("{\"\u{212a}\":1,\"b\":3,\"K\":2}")?.contains("twice") == true)
+        #expect(fault("{\"\u{e9}\":1,\"e\":2}") == nil)
         #expect(fault(#"[{"a":1},{"a":1}]"#) == nil)
     }
 

@@ -68,6 +68,22 @@ struct RequestTests {
         #expect(fixture.requests.isEmpty)
     }
 
+    /// RFC 9110 5.6.2.
+    @Test func fieldNamesAreMadeOfTheirCharactersAlone() throws {
+        let names = Set(
+            "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
+        // A colon ends a name, and control characters are refused before they are looked at.
+        for byte in 0x21...0x7E as ClosedRange<UInt8> where byte != UInt8(ascii: ":") {
+            let fixture = try Fixture()
+            let name = "x" + String(UnicodeScalar(byte))
+            let answer = try fixture.exchange(
+                "GET / HTTP/1.1\r\nHost: h\r\n\(name): y\r\nConnection: close\r\n\r\n")
+            let expected = names.contains(byte) ? "HTTP/1.1 200 " : "HTTP/1.1 400 "
+            #expect(answer.hasPrefix(expected), "\(name)")
+            fixture.stop()
+        }
+    }
+
     /// The library ends a value at a NUL and forgets what a folded line says; another program in
     /// front of it reads on (RFC 9110 5.5, RFC 9112 5.2).
     @Test(arguments: [

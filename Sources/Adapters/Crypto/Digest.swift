@@ -2,11 +2,19 @@ import COpenSSL
 
 /// Hashes of byte strings.
 public enum Digest {
+    /// Looked up in the library's providers once: each digest would look for it again.
+    private nonisolated(unsafe) static let fetched: OpaquePointer = {
+        guard let algorithm = EVP_MD_fetch(nil, "SHA256", nil) else {
+            preconditionFailure("no SHA-256: \(ErrorQueue.takeText())")
+        }
+        return algorithm
+    }()
+
     /// SHA-256 (FIPS 180-4): 32 bytes.
     public static func sha256(_ bytes: [UInt8]) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 0
-        let result = EVP_Digest(bytes, bytes.count, &digest, &count, EVP_sha256(), nil)
+        let result = EVP_Digest(bytes, bytes.count, &digest, &count, fetched, nil)
         precondition(result == 1 && count == 32, "SHA-256 failed: \(ErrorQueue.takeText())")
         return digest
     }

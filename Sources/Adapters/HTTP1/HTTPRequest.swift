@@ -54,15 +54,19 @@ public struct HTTPHeaders: Sendable {
 
     /// Every value of `name`, in order.
     public func values(_ name: String) -> [String] {
-        fields.filter { equalWithoutCase($0.name, name) }.map(\.value)
+        var values: [String] = []
+        for field in fields where equalWithoutCase(field.name, name) { values.append(field.value) }
+        return values
     }
 }
 
-/// ASCII comparison, as header names and transfer codings are compared.
-func equalWithoutCase(_ first: String, _ second: String) -> Bool {
+/// ASCII comparison, as header names, transfer codings and authentication schemes are compared.
+public func equalWithoutCase(_ first: String, _ second: String) -> Bool {
     func lower(_ byte: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+        byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
     }
-    return first.utf8.count == second.utf8.count
-        && zip(first.utf8, second.utf8).allSatisfy { lower($0) == lower($1) }
+    guard first.utf8.count == second.utf8.count else { return false }
+    let (one, two) = (first.utf8.span, second.utf8.span)
+    for offset in one.indices where lower(one[offset]) != lower(two[offset]) { return false }
+    return true
 }

@@ -25,7 +25,7 @@ public struct HTTPResponse: Sendable {
                 equalWithoutCase(name, "content-length")
                 || equalWithoutCase(name, "transfer-encoding")
             if framing || !isToken(name) || value.isEmpty { return false }
-            if value.utf8.contains(where: isForbiddenInValue) { return false }
+            if !isFieldValue(value) { return false }
             bytes += name.utf8.count + value.utf8.count + 4
             if bytes > HTTPLimits.responseHeaderBytes { return false }
         }
@@ -82,19 +82,31 @@ public final class Responder {
 
 /// RFC 9110 5.6.2.
 func isToken(_ name: String) -> Bool {
-    !name.isEmpty
-        && name.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                true
-            default:
-                "!#$%&'*+-.^_`|~".utf8.contains(byte)
-            }
-        }
+    let bytes = name.utf8.span
+    for offset in bytes.indices where !isTokenByte(bytes[offset]) { return false }
+    return !bytes.isEmpty
 }
 
-/// Control characters other than the tab (RFC 9110 5.5).
-func isForbiddenInValue(_ byte: UInt8) -> Bool {
-    (byte < 0x20 && byte != 0x09) || byte == 0x7F
+private func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+    case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"),
+        UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"),
+        UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
+        UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+        true
+    default: false
+    }
+}
+
+/// No control characters other than the tab (RFC 9110 5.5).
+func isFieldValue(_ value: String) -> Bool {
+    let bytes = value.utf8.span
+    for offset in bytes.indices {
+        let byte = bytes[offset]
+        if byte < 0x20 && byte != 0x09 || byte == 0x7F { return false }
+    }
+    return true
 }

@@ -23,9 +23,9 @@ enum RequestHead {
             return .refused(HTTPRefusal(status: 400, reason: "invalid request line"))
         }
         let lines = lines(of: handle)
-        let headers = HTTPHeaders(lines.map { ($0.name, $0.value) })
+        let headers = HTTPHeaders(lines.map { (name: $0.name, value: $0.value) })
         let isReadable = headers.fields.allSatisfy { name, value in
-            isToken(name) && !value.utf8.contains(where: isForbiddenInValue)
+            isToken(name) && isFieldValue(value)
         }
         guard isReadable, isWhole(lines, of: handle, method: methodBytes) else {
             return .refused(HTTPRefusal(status: 400, reason: "invalid header line"))

@@ -7,17 +7,17 @@ struct RequestTarget {
     /// Nil when the target is no origin-form or absolute-form, has a byte outside visible ASCII, a
     /// wrong percent-encoding, or decodes to something that is not UTF-8.
     init?(_ target: [UInt8]) {
-        guard target.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }),
+        guard target.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }),
             let origin = Self.originForm(target[...])
         else { return nil }
-        let parts = origin.split(
-            separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
-        path = String(decoding: parts[0], as: UTF8.self)
-        guard let segments = Self.segments(parts[0]) else { return nil }
+        let mark = origin.firstIndex(of: UInt8(ascii: "?"))
+        let pathBytes = origin[..<(mark ?? origin.endIndex)]
+        path = String(decoding: pathBytes, as: UTF8.self)
+        guard let segments = Self.segments(pathBytes) else { return nil }
         pathSegments = segments
         query = []
-        guard parts.count == 2 else { return }
-        guard let parameters = Self.parameters(parts[1]) else { return nil }
+        guard let mark else { return }
+        guard let parameters = Self.parameters(origin[(mark + 1)...]) else { return nil }
         query = parameters
     }
 
@@ -43,13 +43,15 @@ struct RequestTarget {
     private static func segments(_ path: ArraySlice<UInt8>) -> [String]? {
         if path.count == 1 { return [] }
         var segments: [String] = []
-        let parts = path.dropFirst().split(
-            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        for part in parts {
-            guard let segment = decode(part, plusIsSpace: false) else { return nil }
+        var rest = path.dropFirst()
+        while true {
+            let end = rest.firstIndex(of: UInt8(ascii: "/"))
+            guard let segment = decode(rest[..<(end ?? rest.endIndex)], plusIsSpace: false)
+            else { return nil }
             segments.append(segment)
+            guard let end else { return segments }
+            rest = rest[(end + 1)...]
         }
-        return segments
     }
 
     private static func parameters(_ query: ArraySlice<UInt8>) -> [(name: String, value: String)]? {
@@ -66,6 +68,11 @@ struct RequestTarget {
     }
 
     private static func decode(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String? {
+        // Most are what they stand for, and visible ASCII as the whole target is.
+        let isPlain = bytes.allSatisfy {
+            $0 != UInt8(ascii: "%") && ($0 != UInt8(ascii: "+") || !plusIsSpace)
+        }
+        if isPlain { return String(decoding: bytes, as: UTF8.self) }
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
         var rest = bytes

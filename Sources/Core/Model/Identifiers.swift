@@ -75,17 +75,22 @@ public struct Identifier<Noun>: Hashable, Comparable, Sendable, CustomStringConv
     }
 
     public var description: String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        for (offset, byte) in bytes.enumerated() {
-            if offset == 4 || offset == 6 || offset == 8 || offset == 10 {
-                text.append(UInt8(ascii: "-"))
+        unsafe String(unsafeUninitializedCapacity: 36) { text in
+            var position = 0
+            for half in [high, low] {
+                for shift in stride(from: UInt64(60), through: 0, by: -4) {
+                    if position == 8 || position == 13 || position == 18 || position == 23 {
+                        unsafe text[position] = UInt8(ascii: "-")
+                        position += 1
+                    }
+                    let digit = UInt8(truncatingIfNeeded: half >> shift) & 15
+                    unsafe text[position] =
+                        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
+                    position += 1
+                }
             }
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
+            return position
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
     public static func < (left: Self, right: Self) -> Bool {

@@ -10,6 +10,8 @@ public import Model
 public final class AppDirectory: Sendable {
     private let lock = Lock()
     private nonisolated(unsafe) var configurations: [AppID: AppConfiguration] = [:]
+    /// By their hashes: each request of a backend looks for one.
+    private nonisolated(unsafe) var apiKeys: [[UInt8]: APIKeyRecord] = [:]
     private nonisolated(unsafe) var changeCount: UInt64 = 0
 
     public init() {}
@@ -28,19 +30,19 @@ public final class AppDirectory: Sendable {
 
     /// The app and the key with this SHA-256, if it is live.
     public func apiKey(hash: [UInt8]) -> APIKeyRecord? {
-        lock.withLock {
-            for configuration in configurations.values {
-                if let key = configuration.apiKeys.first(where: { $0.hash == hash }) { return key }
-            }
-            return nil
-        }
+        lock.withLock { apiKeys[hash] }
     }
 
     func replace(_ all: [AppConfiguration]) {
         var fresh: [AppID: AppConfiguration] = [:]
-        for configuration in all { fresh[configuration.app.app] = configuration }
+        var keys: [[UInt8]: APIKeyRecord] = [:]
+        for configuration in all {
+            fresh[configuration.app.app] = configuration
+            for key in configuration.apiKeys { keys[key.hash] = key }
+        }
         lock.withLock {
             configurations = fresh
+            apiKeys = keys
             changeCount += 1
         }
     }

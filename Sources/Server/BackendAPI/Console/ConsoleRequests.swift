@@ -15,7 +15,9 @@ extension HTTPRequest {
     }
 
     var isJSON: Bool {
-        let media = headers["content-type"]?.split(separator: ";").first ?? ""
+        guard let type = headers["content-type"] else { return false }
+        if type == "application/json" { return true }
+        let media = type.split(separator: ";").first ?? ""
         return media.withoutSpaces.lowercased() == "application/json"
     }
 

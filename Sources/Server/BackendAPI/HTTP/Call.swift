@@ -87,8 +87,53 @@ struct Call {
             throw .malformed(
                 "idempotency-key: must be one field of 1 to 255 visible ASCII characters")
         }
-        let head = Array("\(request.method)\n\(request.path)\n".utf8)
-        return Idempotency(key: key, requestHash: Digest.sha256(head + request.body))
+        return Idempotency(key: key, requestHash: Digest.sha256(request.hashed))
+    }
+}
+
+/// The random bits of identifiers, which are no secrets: drawn many at once, for the library's
+/// generator asks a lot for each call. From any thread.
+private enum IdentifierBits {
+    private static let lock = Lock()
+    private nonisolated(unsafe) static var drawn: [UInt8] = []  // guarded by `lock`
+
+    static func take() -> (UInt64, UInt64) {
+        lock.withLock {
+            if drawn.isEmpty { drawn = Random.bytes(1_024) }
+            return (word(), word())
+        }
+    }
+
+    private static func word() -> UInt64 {
+        var word: UInt64 = 0
+        for byte in drawn.suffix(8) { word = word << 8 | UInt64(byte) }
+        drawn.removeLast(8)
+        return word
+    }
+}
+
+extension HTTPRequest {
+    /// What a request with the same key must be equal in.
+    fileprivate var hashed: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(method.utf8.count + path.utf8.count + 2 + body.count)
+        bytes += method.utf8
+        bytes.append(UInt8(ascii: "\n"))
+        bytes += path.utf8
+        bytes.append(UInt8(ascii: "\n"))
+        bytes += body
+        return bytes
+    }
+
+    /// The token of its one `authorization` field (RFC 6750, 2.1); `nil`: there is none.
+    var bearer: [UInt8]? {
+        let fields = headers.values("authorization")
+        guard fields.count == 1, let field = fields.first?.utf8 else { return nil }
+        let space = UInt8(ascii: " ")
+        let words = field.split(separator: space, maxSplits: 2)
+        guard words.count == 2, let scheme = String(words[0]), equalWithoutCase(scheme, "bearer")
+        else { return nil }
+        return Array(words[1])
     }
 }
 
@@ -96,13 +141,11 @@ extension Identifier {
     static var example: Self { Self(high: 0x0190_A1B2_C3D4_7123, low: 0x8456_789A_BCDE_F012) }
 
     /// A new identifier (RFC 9562 5.7, UUIDv7): the time in its first 48 bits keeps those made
-    /// one after another close together in the store's indexes.
+    /// one after another close together in the store's indexes. It is no secret.
     static func fresh(at now: Timestamp) -> Self {
-        let random = Random.bytes(10)
-        let low = random[2...].reduce(0) { $0 << 8 | UInt64($1) }
-        let high = UInt64(random[0]) << 8 | UInt64(random[1])
+        let random = IdentifierBits.take()
         return Self(
-            high: now.milliseconds << 16 | 0x7000 | high & 0x0FFF,
-            low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+            high: now.milliseconds << 16 | 0x7000 | random.0 & 0x0FFF,
+            low: random.1 & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
     }
 }

@@ -171,15 +171,12 @@ final class CallDesk: Desk {
 
     /// The app whose API key the request carries.
     private func app(_ request: HTTPRequest) throws(Problem) -> AppID {
-        let fields = request.headers.values("authorization")
-        let words = fields.first?.split(separator: " ") ?? []
-        guard fields.count == 1, words.count == 2, words[0].lowercased() == "bearer" else {
+        guard let secret = request.bearer else {
             throw Problem(
                 .authRequired, "send the app's API key as authorization: Bearer rk_..."
             ).with("www-authenticate", "Bearer")
         }
-        let hash = Digest.sha256(Array(words[1].utf8))
-        guard let key = surroundings.apps.apiKey(hash: hash) else {
+        guard let key = surroundings.apps.apiKey(hash: Digest.sha256(secret)) else {
             throw .unknownKey
         }
         guard surroundings.apps[key.app]?.app.isSuspended != true else {

@@ -62,18 +62,22 @@ extension Timestamp {
         var time = tm()
         gmtime_r(&seconds, &time)
         var text: [UInt8] = []
-        func append(_ number: some BinaryInteger, _ digits: Int, _ mark: Unicode.Scalar) {
-            let number = String(number)
-            text += [UInt8](repeating: 0x30, count: digits - number.utf8.count) + number.utf8
+        text.reserveCapacity(24)
+        func append(_ number: Int, _ highest: Int, _ mark: Unicode.Scalar) {
+            var unit = highest
+            while unit > 0 {
+                text.append(0x30 + UInt8(number / unit % 10))
+                unit /= 10
+            }
             text.append(UInt8(ascii: mark))
         }
-        append(time.tm_year + 1900, 4, "-")
-        append(time.tm_mon + 1, 2, "-")
-        append(time.tm_mday, 2, "T")
-        append(time.tm_hour, 2, ":")
-        append(time.tm_min, 2, ":")
-        append(time.tm_sec, 2, ".")
-        append(milliseconds % 1000, 3, "Z")
+        append(Int(time.tm_year) + 1900, 1_000, "-")
+        append(Int(time.tm_mon) + 1, 10, "-")
+        append(Int(time.tm_mday), 10, "T")
+        append(Int(time.tm_hour), 10, ":")
+        append(Int(time.tm_min), 10, ":")
+        append(Int(time.tm_sec), 10, ".")
+        append(Int(milliseconds % 1000), 100, "Z")
         return String(decoding: text, as: UTF8.self)
     }
 }

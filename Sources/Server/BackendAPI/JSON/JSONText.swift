@@ -24,7 +24,7 @@ struct JSONText {
 
     /// The whole document.
     static func document(_ bytes: [UInt8]) throws(JSONFault) -> CustomValue {
-        guard String(validating: bytes, as: UTF8.self) != nil else {
+        guard (try? UTF8Span(validating: bytes.span)) != nil else {
             throw JSONFault(text: "is not UTF-8")
         }
         var text = JSONText(bytes)
@@ -73,24 +73,39 @@ struct JSONText {
 
     private mutating func members() throws(JSONFault) -> [ExactText: CustomValue] {
         var object: [ExactText: CustomValue] = [:]
-        // As `String` compares: decoders take equivalent names for one.
-        var names: Set<String> = []
+        var isASCII = true
         skipSpace()
         if take("}") { return object }
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw unexpected }
             let name = try string()
-            guard names.insert(name).inserted else {
-                throw JSONFault(text: "has the name \(name) twice in one object")
-            }
             skipSpace()
             guard take(":") else { throw unexpected }
-            object[ExactText(name)] = try value()
+            guard object.updateValue(try value(), forKey: ExactText(name)) == nil else {
+                throw Self.twice(name)
+            }
+            isASCII = isASCII && Self.isASCII(name)
             skipSpace()
         } while take(",")
         guard take("}") else { throw unexpected }
+        // As `String` compares: decoders take equivalent names for one, such as K and the sign for
+        // kelvins.
+        var names: Set<String> = []
+        for name in object.keys where !isASCII {
+            guard names.insert(name.text).inserted else { throw Self.twice(name.text) }
+        }
         return object
+    }
+
+    private static func isASCII(_ name: String) -> Bool {
+        let bytes = name.utf8.span
+        for offset in bytes.indices where bytes[offset] >= 0x80 { return false }
+        return true
+    }
+
+    private static func twice(_ name: String) -> JSONFault {
+        JSONFault(text: "has the name \(name) twice in one object")
     }
 
     private mutating func elements() throws(JSONFault) -> [CustomValue] {

@@ -70,6 +70,10 @@ struct JSONWriter: Encoder {
 
     private static func append(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
+        if isPlain(text) {
+            bytes += text.utf8
+            return bytes.append(UInt8(ascii: "\""))
+        }
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
@@ -87,11 +91,25 @@ struct JSONWriter: Encoder {
         bytes.append(UInt8(ascii: "\""))
     }
 
+    /// Whether nothing of it is escaped.
+    private static func isPlain(_ text: String) -> Bool {
+        let bytes = text.utf8.span
+        for offset in bytes.indices {
+            let byte = bytes[offset]
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+                return false
+            }
+        }
+        return true
+    }
+
     /// `messageId` as `message_id`, `droppedURL` as `dropped_url`.
     private static func snake(_ name: String) -> String {
         var words: [UInt8] = []
-        let bytes = Array(name.utf8)
-        for (index, byte) in bytes.enumerated() {
+        words.reserveCapacity(name.utf8.count + 4)
+        let bytes = name.utf8.span
+        for index in bytes.indices {
+            let byte = bytes[index]
             guard (0x41...0x5A).contains(byte) else {
                 words.append(byte)
                 continue

@@ -55,18 +55,34 @@ enum StrictJSON {
 struct Fields<Key: CodingKey & CaseIterable> {
     private let members: [ExactText: CustomValue]
     private let path: [any CodingKey]
+    /// The same where they are few: most keys that are looked for are absent, and lengths tell.
+    private var few: [(name: ExactText, value: CustomValue)] = []
+
+    private static var fewMax: Int { 8 }
 
     init(_ decoder: any Decoder, _ keys: Key.Type = Key.self) throws {
         guard let reader = decoder as? JSONReader else {
             throw FieldError(path: decoder.codingPath, text: "is of no document that was checked")
         }
         (members, path) = (try reader.members(), reader.codingPath)
-        let unknown = members.keys.filter { Key(stringValue: $0.text) == nil }
-            .min { $0.text < $1.text }
+        var unknown: String?
+        for (name, value) in members {
+            if Key(stringValue: name.text) == nil {
+                unknown = unknown.map { min($0, name.text) } ?? name.text
+            }
+            if members.count <= Self.fewMax { few.append((name, value)) }
+        }
         if let unknown {
             throw FieldError(
-                path: path + [UnknownKey(stringValue: unknown.text)], text: "is not known here")
+                path: path + [UnknownKey(stringValue: unknown)], text: "is not known here")
         }
+    }
+
+    private func value(_ key: Key) -> CustomValue? {
+        let name = ExactText(key.stringValue)
+        if few.isEmpty { return members.isEmpty ? nil : members[name] }
+        for field in few where field.name == name { return field.value }
+        return nil
     }
 
     func required<Value: Decodable>(_ key: Key, _ type: Value.Type = Value.self) throws -> Value {
@@ -76,7 +92,7 @@ struct Fields<Key: CodingKey & CaseIterable> {
 
     /// `nil`: absent. A null is an error: leaving out is the one way to say nothing.
     func optional<Value: Decodable>(_ key: Key, _ type: Value.Type = Value.self) throws -> Value? {
-        guard let value = members[ExactText(key.stringValue)] else { return nil }
+        guard let value = value(key) else { return nil }
         return try JSONReader.read(type, value, path + [key])
     }
 
