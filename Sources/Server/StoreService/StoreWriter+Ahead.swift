@@ -32,11 +32,11 @@ extension StoreWriter {
     /// - Returns: their number; `nil`: they are still to be carried out, with a commit that is
     ///   waited for, because they change apps, this writer is no lane, or the try has failed.
     func carryOutAhead(_ jobs: [WriteJob]) -> Int? {
-        let requests = jobs.map(\.request)
         // Apps are in force here before whoever changed them hears of it.
-        guard role.number > 0, let store = store as? any DistantStore, !areAppsStale,
-            !requests.contains(where: \.changesApps)
+        guard role.number > 0, let store = store as? any DistantStore, !areAppsStale
         else { return nil }
+        let requests = jobs.map(\.request)
+        if requests.contains(where: \.changesApps) { return nil }
         let next = AheadCommit(jobs)
         do throws(StoreError) {
             Failpoint.hit(.begun, requests)
