@@ -81,7 +81,9 @@ final class PostgresRelay: Sendable {
                 let count = read(both[from].fd, &buffer, buffer.count)
                 guard count > 0 else { return }
                 if from == 1, isSwallowed(buffer[..<count]) { return }
-                guard write(to, &buffer, count) == count else { return }
+                // Whoever has closed its end meanwhile must not end the process by SIGPIPE.
+                guard send(to, &buffer, count, Int32(MSG_NOSIGNAL)) == count
+                else { return }
             }
         }
     }
