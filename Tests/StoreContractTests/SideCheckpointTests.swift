@@ -19,6 +19,16 @@ import Testing
         return options
     }
 
+    /// A store of its own, closed when the body ends, and the path of its database.
+    private func withStore(_ body: (SQLiteStore, String) throws -> Void) throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            defer { store.close() }
+            try body(store, path)
+        }
+    }
+
     /// Writes until a move can be taken.
     private func move(of store: SQLiteStore, from round: Int = 0) throws -> any JournalMove {
         for round in round..<round + 40 {
@@ -43,9 +53,7 @@ import Testing
 
     @Test("under load the journal begins anew again and again, and nothing is lost")
     func load() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+        try withStore { store, path throws in
             let reader = try store.reader()
             defer { reader.close() }
             var moved: Latch?
@@ -95,10 +103,7 @@ import Testing
 
     @Test("a move ends below what the journal held before it began")
     func end() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
-            defer { store.close() }
+        try withStore { store, path throws in
             try Sample.fill(store, 0)
             let (connection, _) = try store.usable()
             let side = try SideCheckpoint(beside: connection, options: options())
@@ -119,10 +124,7 @@ import Testing
 
     @Test("while a move is under way the store moves nothing itself")
     func alone() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
-            defer { store.close() }
+        try withStore { store, path throws in
             let move = try move(of: store)
             let before = size(path)
             // Two steps and more: without a move a write would see to it.
@@ -146,10 +148,7 @@ import Testing
 
     @Test("what a reader keeps from being moved is not tried again at once")
     func hindered() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
-            defer { store.close() }
+        try withStore { store, path throws in
             let reader = try store.reader()
             defer { reader.close() }
             try store.put(thing, Sample.row("b", [1]))
@@ -178,9 +177,7 @@ import Testing
 
     @Test("a store is closed whose move was taken and never run, and opened with everything")
     func neverRun() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+        try withStore { store, path throws in
             _ = try move(of: store)
             try Sample.fill(store, 0)
             store.close()
@@ -195,10 +192,7 @@ import Testing
         "a store that can have no connection beside moves its journal itself",
         arguments: [false, true])
     func noConnection(isReplaced: Bool) throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
-            defer { store.close() }
+        try withStore { store, path throws in
             var turns = 0
             for round in 0..<20 {
                 try Sample.fill(store, round)
@@ -224,10 +218,7 @@ import Testing
 
     @Test("a file is not opened anew before it is known what became of the move")
     func reopened() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
-            defer { store.close() }
+        try withStore { store, path throws in
             let move = try move(of: store)
             let journal = size("\(path)-wal")
             store.drop(try store.usable().0)
@@ -248,10 +239,7 @@ import Testing
 
     @Test("a move that failed beside a connection that is gone is not used for the next one")
     func failedBesideAnother() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
-            defer { store.close() }
+        try withStore { store, path throws in
             let move = try move(of: store)
             for round in 0..<4 { try Sample.fill(store, round) }
             let side = try #require(store.side)
@@ -272,9 +260,7 @@ import Testing
 
     @Test("where the disk does not take a move, nothing is written and the journal is kept")
     func failedSync() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+        try withStore { store, path throws in
             let move = try move(of: store)
             try Sample.fill(store, 0)
             let journal = size("\(path)-wal")
@@ -292,9 +278,7 @@ import Testing
 
     @Test("the journal is kept at the end, too, where nobody told of the move that failed")
     func failedAtEnd() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+        try withStore { store, path throws in
             let move = try move(of: store)
             let journal = size("\(path)-wal")
             DatabaseFile.failsToSync(try #require(store.side).mover)
@@ -306,9 +290,7 @@ import Testing
 
     @Test("a part that the store moves itself is synced, and the journal kept where that fails")
     func failedPart() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+        try withStore { store, path throws in
             let reader = try store.reader()
             defer { reader.close() }
             try Sample.fill(store, 0)
@@ -327,9 +309,7 @@ import Testing
 
     @Test("the same for a part that is moved when the store is closed")
     func failedPartAtEnd() throws {
-        try withFolder { folder throws in
-            let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+        try withStore { store, path throws in
             let reader = try store.reader()
             defer { reader.close() }
             try Sample.fill(store, 0)
