@@ -2,7 +2,8 @@ import COpenSSL
 
 /// Hashes of byte strings.
 public enum Digest {
-    /// Looked up in the library's providers once: each digest would look for it again.
+    /// Looked up in the library's providers once: each digest would look for it again. It never
+    /// changes, and any thread may use it.
     private nonisolated(unsafe) static let fetched: OpaquePointer = {
         guard let algorithm = EVP_MD_fetch(nil, "SHA256", nil) else {
             preconditionFailure("no SHA-256: \(ErrorQueue.takeText())")

@@ -5,8 +5,8 @@ public import Wire
 /// What the shells ask of the store: one value, one savepoint, one answer. `Rules.execute`
 /// carries it out on an open transaction; it is the only writer of the server's tables.
 ///
-/// Its content is kept once, wherever it waits on its way: it is moved from queue to queue, and a
-/// copy of a message would be one of each text in it.
+/// It is indirect, because it is handed from queue to queue on its way to the writer: each step
+/// copies one reference, and not each text of a message.
 public indirect enum StoreRequest: Equatable, Sendable {
     case openSession(OpenSession)
     case sync(SyncWrite)

@@ -55,7 +55,8 @@ enum StrictJSON {
 struct Fields<Key: CodingKey & CaseIterable> {
     private let members: [ExactText: CustomValue]
     private let path: [any CodingKey]
-    /// The same where they are few: most keys that are looked for are absent, and lengths tell.
+    /// The members once more where they are few. Most keys that are looked for are absent, which
+    /// the lengths of a few names show with less work than a hash.
     private var few: [(name: ExactText, value: CustomValue)] = []
 
     private static var fewMax: Int { 8 }
