@@ -401,3 +401,50 @@ import Wire
         #expect(found == ids.reversed())
     }
 }
+
+/// Nodes of several versions count in the same rows while the newer one is brought in.
+@Suite struct CampaignCountTests {
+    private let campaigns: Campaigns
+    private var world: World { campaigns.world }
+
+    init() throws { campaigns = try Campaigns() }
+
+    /// Sends a campaign to one device after its counts were written anew with that many numbers.
+    private func sent(with numbers: Int) throws -> [UInt8] {
+        try campaigns.phones(1...1)
+        let id = try campaigns.create()
+        var bytes = try campaigns.counts(id).encoded.prefix(numbers * 8)
+        while bytes.count < numbers * 8 { bytes += [0, 0, 0, 0, 0, 0, 0, 5] }
+        let counts = try #require(CampaignCounts(encoded: Array(bytes)))
+        let key: [ColumnValue] = [.app(World.app), .identifier(id)]
+        try world.tamper { transaction throws(StoreError) in
+            let found = try transaction.record(CampaignProgressRecord.self, key, lock: .wait)
+            guard var progress = found else { return }
+            progress.counts = counts
+            try transaction.put(progress)
+        }
+        #expect(try campaigns.send() == ["u1"])
+        #expect(try campaigns.counts(id).accepted == 1)
+        return try campaigns.counts(id).encoded
+    }
+
+    @Test func whatALaterVersionCountsIsKept() throws {
+        let own = CampaignCounts().encoded.count
+        let sent = try sent(with: own / 8 + 2)
+        #expect(sent.count == own + 16)
+        #expect(sent.suffix(16) == [0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 5])
+    }
+
+    @Test func whatAnEarlierVersionDidNotCountIsNothing() throws {
+        let own = CampaignCounts().encoded.count
+        #expect(try sent(with: own / 8 - 1).count == own)
+    }
+
+    @Test func otherBytesAreNoCounts() {
+        let own = CampaignCounts().encoded
+        #expect(CampaignCounts(encoded: own) == CampaignCounts())
+        #expect(CampaignCounts(encoded: own.dropLast()) == nil)
+        #expect(CampaignCounts(encoded: Array(own.prefix(72))) == nil)
+        #expect(CampaignCounts(encoded: []) == nil)
+    }
+}

@@ -80,7 +80,8 @@ public struct CampaignCounts: StoredBytes, Equatable {
     public var canary: UInt64 = 0
     public var canaryAccepted: UInt64 = 0
     public var canaryRefused: UInt64 = 0
-    /// By `CampaignOmission.rawValue - 1`.
+    /// By `CampaignOmission.rawValue - 1`. A node of a later version may have counted reasons that
+    /// this one does not know: they stand behind its own, and are written back as they were read.
     private var leftOut = [UInt64](repeating: 0, count: CampaignOmission.allCases.count)
 
     public init() {}
@@ -97,6 +98,9 @@ public struct CampaignCounts: StoredBytes, Equatable {
         ] + leftOut
     }
 
+    /// The numbers before those by reason.
+    private static let ownCount = 10
+
     /// Eight bytes each.
     public var encoded: [UInt8] {
         numbers.flatMap { number in
@@ -104,16 +108,22 @@ public struct CampaignCounts: StoredBytes, Equatable {
         }
     }
 
+    /// Reasons that an earlier version did not know count nothing.
+    ///
     /// `nil`: the bytes are of something else.
     public init?(encoded: [UInt8]) {
-        guard encoded.count == numbers.count * 8 else { return nil }
+        guard encoded.count.isMultiple(of: 8), encoded.count >= Self.ownCount * 8 else {
+            return nil
+        }
         let found = stride(from: 0, to: encoded.count, by: 8).map { start in
             encoded[start..<start + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         }
         (seen, audience, waiting, flying) = (found[0], found[1], found[2], found[3])
         (accepted, refused, cancelled) = (found[4], found[5], found[6])
         (canary, canaryAccepted, canaryRefused) = (found[7], found[8], found[9])
-        leftOut = Array(found[10...])
+        let reasons = found[Self.ownCount...]
+        let unknown = max(0, leftOut.count - reasons.count)
+        leftOut = reasons + [UInt64](repeating: 0, count: unknown)
     }
 }
 
