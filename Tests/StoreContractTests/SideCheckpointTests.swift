@@ -20,10 +20,13 @@ import Testing
     }
 
     /// A store of its own, closed when the body ends, and the path of its database.
-    private func withStore(_ body: (SQLiteStore, String) throws -> Void) throws {
+    private func withStore(
+        _ options: SQLiteOptions? = nil, _ body: (SQLiteStore, String) throws -> Void
+    ) throws {
         try withFolder { folder throws in
             let path = "\(folder)/store.db"
-            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options())
+            let store = try SQLiteStore(
+                path: path, tables: Sample.tables, options: options ?? self.options())
             defer { store.close() }
             try body(store, path)
         }
@@ -211,6 +214,98 @@ import Testing
                 try FileManager.default.moveItem(atPath: "\(path).away", toPath: path)
             }
             #expect(turns > 0 && store.journalSize < 1 << 20, "\(turns), \(store.journalSize)")
+        }
+    }
+
+    // MARK: A journal that has grown long
+
+    /// A store whose journal a reader has kept from being moved for so many rounds.
+    private func withLongJournal(
+        rounds: Int, _ body: (SQLiteStore, String) throws -> Void
+    ) throws {
+        var short = options()
+        (short.journalLimit, short.journalCut) = (1 << 20, 128 << 10)
+        try withStore(short) { store, path throws in
+            let reader = try store.reader()
+            defer { reader.close() }
+            try Sample.fill(store, 0)
+            try reader.read { snapshot throws(StoreError) in
+                _ = try snapshot.rows(thing, Scan(limit: 1))
+                for round in 0..<rounds {
+                    try Sample.fill(store, round)
+                    guard case .move(let move) = try store.journalTurn() else { continue }
+                    move.run()
+                    try store.journalMoved()
+                }
+            }
+            #expect(size("\(path)-wal") > 3 << 20, "the load is too small to prove anything")
+            try body(store, path)
+        }
+    }
+
+    /// What a loss of power would leave of a store now is opened: all rounds are there.
+    private func checkCopy(of path: String, rounds: Int) throws {
+        for part in ["", "-wal"] {
+            try? FileManager.default.removeItem(atPath: "\(path).copy\(part)")
+            try FileManager.default.copyItem(
+                atPath: path + part, toPath: "\(path).copy\(part)")
+        }
+        var always = options()
+        always.check = .always
+        let copy = try SQLiteStore(
+            path: "\(path).copy", tables: Sample.tables, options: always)
+        defer { copy.close() }
+        try check(copy, rounds: rounds)
+    }
+
+    @Test("after a long reader the store goes on, and its journal is cut a piece at a time")
+    func longJournal() throws {
+        try withLongJournal(rounds: 80) { store, path throws in
+            var (checkpoints, cuts, largest) = (0, 0, 0)
+            var last = size("\(path)-wal")
+            for round in 80..<200 {
+                try Sample.fill(store, round)
+                let now = size("\(path)-wal")
+                if now < last {
+                    cuts += 1
+                    largest = max(largest, last - now)
+                    if cuts % 8 == 1 { try checkCopy(of: path, rounds: round + 1) }
+                }
+                last = now
+                switch try store.journalTurn() {
+                case .nothing: break
+                case .checkpoint:
+                    checkpoints += 1
+                    try store.checkpoint()
+                case .move(let move):
+                    move.run()
+                    try store.journalMoved()
+                }
+            }
+            #expect(checkpoints == 0, "the store moved the long journal itself")
+            #expect(cuts > 16 && largest == 128 << 10, "\(cuts), \(largest)")
+            #expect(last == 1 << 20 && !store.isJournalFull && store.lockWaits == 0)
+            try check(store, rounds: 200)
+        }
+    }
+
+    @Test("nothing is cut off a journal before a commit has begun the next one")
+    func uncut() throws {
+        try withLongJournal(rounds: 80) { store, path throws in
+            let long = size("\(path)-wal")
+            try store.checkpoint()
+            #expect(!store.isJournalFull)
+            // Neither by a transaction that writes nothing, nor by another checkpoint.
+            _ = try store.rows(thing, Scan(limit: 1))
+            try store.write { transaction throws(StoreError) in
+                _ = try transaction.rows(thing, Scan(limit: 1))
+            }
+            try store.checkpoint()
+            #expect(size("\(path)-wal") == long)
+            try checkCopy(of: path, rounds: 80)
+            try Sample.fill(store, 80)
+            #expect(size("\(path)-wal") == long - 128 << 10)
+            try checkCopy(of: path, rounds: 81)
         }
     }
 

@@ -195,7 +195,12 @@ final class Connection {
     ) throws(StoreError) -> (isWhole: Bool, pages: Int) {
         guard let handle else { throw .unavailable("\(path) is closed") }
         var (pages, moved): (Int32, Int32) = (0, 0)
-        let raw: Int32 = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
+        let raw: Int32 =
+            switch mode {
+            case .passive: SQLITE_CHECKPOINT_PASSIVE
+            case .restart: SQLITE_CHECKPOINT_RESTART
+            case .truncateWaiting: SQLITE_CHECKPOINT_TRUNCATE
+            }
         lockWait.pointee.isPatient = mode == .truncateWaiting
         defer { lockWait.pointee.isPatient = true }
         let code = sqlite3_wal_checkpoint_v2(handle, nil, raw, &pages, &moved)
@@ -220,11 +225,40 @@ final class Connection {
         if code != SQLITE_OK { throw note(code) }
     }
 
+    /// The journal's file may be longer than the journal: that has begun anew with a commit since
+    /// this was last asked.
+    func journalBeganAnew() -> Bool {
+        defer { journal.pointee.isAnew = false }
+        return journal.pointee.isAnew
+    }
+
+    /// Cuts a piece off the journal's file, of what lies behind the last commit there: pages of an
+    /// earlier journal, which are in the database. Only after a commit with which the journal began
+    /// anew: until then those pages are valid, and were a part of them found after a loss of power,
+    /// it would be taken for the newest.
+    ///
+    /// - Parameters:
+    ///   - size: nothing below is cut, in bytes.
+    ///   - step: the most to be cut, in bytes. The file system takes about a millisecond for three
+    ///     megabytes, and who writes to the file waits for it.
+    /// - Returns: whether there is more to cut. Where the file cannot be cut, it stays as it is.
+    func cutJournal(to size: Int64, step: Int64) -> Bool {
+        guard let file = file(SQLITE_FCNTL_JOURNAL_POINTER), let methods = file.pointee.pMethods
+        else { return false }
+        var length: Int64 = 0
+        guard methods.pointee.xFileSize(file, &length) == SQLITE_OK, length > size else {
+            return false
+        }
+        let rest = max(size, length - step)
+        return methods.pointee.xTruncate(file, rest) == SQLITE_OK && rest > size
+    }
+
     /// How SQLite comes to the database; `nil`: the handle is closed.
-    var databaseFile: UnsafeMutablePointer<sqlite3_file>? {
+    var databaseFile: UnsafeMutablePointer<sqlite3_file>? { file(SQLITE_FCNTL_FILE_POINTER) }
+
+    private func file(_ which: Int32) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
-        guard let handle,
-            sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK
+        guard let handle, sqlite3_file_control(handle, "main", which, &file) == SQLITE_OK
         else { return nil }
         return file
     }
@@ -233,10 +267,11 @@ final class Connection {
         /// Moves what no reader is in the way of; waits for nobody.
         case passive
         /// Moves what no reader is in the way of; if that is everything and nobody reads from
-        /// the journal, empties it. Waits for nobody.
-        case truncate
-        /// The same, but waits for readers up to the busy timeout: at opening and closing only,
-        /// when nothing waits for the writer.
+        /// the journal, the next commit begins it anew. Waits for nobody.
+        case restart
+        /// Moves everything and empties the journal, which takes long if that is large, and waits
+        /// for readers up to the busy timeout: at opening and closing only, when nothing waits
+        /// for the writer.
         case truncateWaiting
     }
 
@@ -270,11 +305,13 @@ private func journalGrew(
 private struct JournalCount {
     var pages: Int32 = 0
     var written: UInt64 = 0
+    var isAnew = false
 
     /// Called only for a commit that wrote something: one that leaves no more pages than there
     /// were has begun the journal anew.
     mutating func grew(to newest: Int32) {
         written += UInt64(max(0, newest > pages ? newest - pages : newest))
+        if newest <= pages || pages == 0 { isAnew = true }
         pages = newest
     }
 }

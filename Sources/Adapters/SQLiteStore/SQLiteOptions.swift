@@ -22,10 +22,13 @@ public struct SQLiteOptions: Sendable {
     /// The bytes of journal after which a checkpoint is due. A write that finds twice as many
     /// since the last checkpoint moves, itself, the pages that no reader still needs.
     public var journalStep = 10 << 20
-    /// Above this many bytes a checkpoint also empties the journal, if nobody reads from it: no
-    /// write and no checkpoint ever waits for a reader. Readers are short: one that holds its
-    /// snapshot lets the journal grow, and the checkpoint after it takes it back.
+    /// Above this many bytes readers are asked for a moment in which the journal can begin anew,
+    /// and its file is cut back to so many once it has: no write and no checkpoint ever waits for a
+    /// reader. Readers are short: one that holds its snapshot lets the journal grow.
     public var journalLimit = 64 << 20
+    /// Bytes that one write cuts off a journal's file that is longer, which holds it up for well
+    /// under a millisecond.
+    public var journalCut = 2 << 20
     /// What a move beside the store may leave for it to move itself, in bytes of journal: little
     /// enough for some milliseconds. Then the journal can begin anew.
     public var journalRest = 3 << 20

@@ -8,11 +8,6 @@ extension SQLiteStore {
         precondition(!isBusy, "a turn of the journal inside a body of the same store")
         let (connection, _) = try usable()
         if let side, side.isTaken { return .nothing }
-        if isJournalFull {
-            // Only a checkpoint takes back the space that it has on the disk.
-            side?.release()
-            return isCheckpointDue ? .checkpoint : .nothing
-        }
         if let side, side.isHeld {
             guard connection.journalPages > side.pages else { return .nothing }
             side.taken()

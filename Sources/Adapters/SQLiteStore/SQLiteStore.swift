@@ -31,6 +31,8 @@ public final class SQLiteStore: Store {
     var checkpointedPages = 0
     /// Whether the last checkpoint left pages behind that a later one can move.
     var isJournalUnmoved = false
+    /// The journal's file may hold more than the journal does, and that is to be cut off.
+    private var hasTail = false
     /// What moves parts of the journal on another thread; `nil`: nobody has asked for it, or the
     /// next turn makes a new one.
     var side: SideCheckpoint?
@@ -117,8 +119,14 @@ public final class SQLiteStore: Store {
                 * UInt64(pageSize + Self.frameHeader))
     }
 
-    /// Bytes before each page of the journal (sqlite.org/fileformat2.html, 4.1).
-    private static let frameHeader = 24
+    /// Bytes before each page of the journal, and before all (sqlite.org/fileformat2.html, 4.1).
+    private static let (frameHeader, journalHeader) = (24, 32)
+
+    /// Bytes of its file that the journal takes.
+    private var journalFileSize: Int {
+        let pages = current?.connection.journalPages ?? 0
+        return Self.journalHeader + pages * (pageSize + Self.frameHeader)
+    }
 
     // MARK: Transactions
 
@@ -228,7 +236,7 @@ public final class SQLiteStore: Store {
         let isDone = connection.journalPages == checkpointedPages && !isJournalUnmoved
         // The next write starts a journal anew that was moved, but not one that is still read.
         if isJournalFull {
-            try move(connection, .truncate)
+            try move(connection, .restart)
         } else if !isDone {
             try move(connection, .passive)
         }
@@ -268,6 +276,12 @@ public final class SQLiteStore: Store {
     /// Keeps the journal small where nobody calls `checkpoint`; what a reader is in the way of
     /// stays. The transaction is committed: an error here is kept, not thrown.
     private func trimJournal(_ connection: Connection) {
+        if connection.journalBeganAnew() { hasTail = true }
+        if hasTail {
+            hasTail = connection.cutJournal(
+                to: Int64(max(journalFileSize, options.journalLimit)),
+                step: Int64(options.journalCut))
+        }
         if connection.journalPages < checkpointedPages { checkpointedPages = 0 }
         guard unmovedBytes > 2 * options.journalStep, side == nil else { return }
         do throws(StoreError) {

@@ -51,7 +51,6 @@ enum WriterConnection {
             // What is deleted is overwritten: an erased name must not stay in free space.
             "secure_delete = ON",
             "cache_size = -\(options.cacheSize)",
-            "journal_size_limit = \(options.journalLimit)",
         ] {
             _ = try connection.texts("PRAGMA \(pragma)")
         }

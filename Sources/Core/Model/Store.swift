@@ -154,8 +154,8 @@ public protocol Store: AnyObject {
     /// The journal has grown by so much since the last checkpoint that the next one should not
     /// wait until the store is idle; between two transactions is soon enough.
     var isCheckpointDue: Bool { get }
-    /// The journal is larger than it should be. A checkpoint empties it unless somebody holds a
-    /// snapshot at that moment.
+    /// The journal is larger than it should be. After a checkpoint it begins anew, unless somebody
+    /// holds a snapshot at that moment.
     var isJournalFull: Bool { get }
     /// What is to be done about the journal now, by whoever has another thread to do it on. Asked
     /// after each transaction.

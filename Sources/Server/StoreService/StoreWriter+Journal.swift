@@ -35,7 +35,7 @@ extension StoreWriter {
         }
         let resting = restingReaders
         restingReaders = []
-        if !resting.isEmpty { readerRests(resting) }
+        if resting.isEmpty { askForRest() } else { readerRests(resting) }
     }
 
     /// The reader holds no snapshot now. While a part of the journal is being moved there can be no
@@ -55,9 +55,6 @@ extension StoreWriter {
         }
     }
 
-    /// A reader that takes one snapshot after the other could keep a full journal from ever being
-    /// emptied: it is asked for a moment without one, and nobody waits for it. Where that does not
-    /// help, for a backup holds a snapshot, it is not asked again at once.
     func checkpoint() {
         guard !isJournalMoving else {
             checkpointDue = loop.now + Self.checkpointDelay
@@ -69,6 +66,13 @@ extension StoreWriter {
         } catch {
             health.record(lane: role.number) { $0.failure = error }
         }
+        askForRest()
+    }
+
+    /// A reader that takes one snapshot after the other could keep a full journal from ever
+    /// beginning anew: it is asked for a moment without one, and nobody waits for it. Where that
+    /// does not help, for a backup holds a snapshot, it is not asked again at once.
+    private func askForRest() {
         let hasRested = restedAt.map { loop.now < $0 + Self.restInterval } ?? false
         shared.pause.ask(store.isJournalFull && !hasRested)
     }
