@@ -123,7 +123,7 @@ extension WakeRules {
     private static func claimWake(
         _ step: inout WakeStep, _ claim: Claim, _ subjects: WakeSubjects
     ) throws(StoreError) -> ClaimedRequest? {
-        let pending = try step.transaction.pending(step.device, atMost: 1)
+        let pending = try step.transaction.pending(step.device, atMost: 1, now: step.now)
         try step.perform(
             step.machine.claimWake(
                 isBehind: !pending.isEmpty, isSure: !pending.entries.isEmpty, claim: claim,
@@ -296,14 +296,17 @@ extension WakeStep {
     /// The newest alert the device was sent has been read elsewhere: replacing it is the wish.
     fileprivate func isNewestAlertRead() throws(StoreError) -> Bool {
         let sent = try newestAlerts().first { $0.sentAt != nil }
-        return try sent.map { alert throws(StoreError) in try transaction.isRead(alert) } ?? false
+        return try sent.map { alert throws(StoreError) in
+            try transaction.isSettled(alert, now: now)
+        } ?? false
     }
 
     fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
-        guard let alert = try newestAlerts().first(where: { $0.phase.isOpen }),
-            let content = try content(of: alert)
-        else { return nil }
-        return (alert, content)
+        for alert in try newestAlerts() where alert.phase.isOpen {
+            if try transaction.isSettled(alert, now: now) { continue }
+            return try content(of: alert).map { (alert, $0) }
+        }
+        return nil
     }
 
     /// In the device's language, else in the app's.

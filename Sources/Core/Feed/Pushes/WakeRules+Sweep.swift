@@ -253,7 +253,7 @@ extension WakeRules {
         try transaction.put(device)
         var step = try WakeStep(device, in: transaction, now: now)
         let unread = try transaction.unread(device.app, device.user, now: now)
-        let change = try newestPending(of: device, in: transaction)
+        let change = try newestPending(of: device, in: transaction, now: now)
         try step.perform(
             step.machine.sessionExpired(behind: change, unread: unread, now: now))
         // A badge push wakes the app as well.
@@ -279,9 +279,9 @@ extension WakeRules {
     }
 
     private static func newestPending(
-        of device: DeviceRecord, in transaction: any StoreTransaction
+        of device: DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> VisibleChange? {
-        let pending = try transaction.pending(device, atMost: pendingLook)
+        let pending = try transaction.pending(device, atMost: pendingLook, now: now)
         for entry in pending.entries {
             guard let message = MessageID(entry.object) else { continue }
             // An urgent one was alerted beside the session.
@@ -315,7 +315,7 @@ extension WakeRules {
                     return try step.perform(step.machine.serviceWasAway(now: now))
                 }
                 // Only what was found: nobody is given up for what may be there.
-                let pending = try transaction.pending(step.device, atMost: 1)
+                let pending = try transaction.pending(step.device, atMost: 1, now: now)
                 try step.perform(
                     step.machine.graceEnded(isBehind: !pending.entries.isEmpty, now: now))
             }

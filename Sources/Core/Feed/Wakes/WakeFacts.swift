@@ -32,9 +32,11 @@ extension StoreSnapshot {
         return session?.counts(now: now) ?? false
     }
 
-    /// Visible entries the device has neither applied nor acknowledged in a range, that the user
-    /// has not read elsewhere, and whose conversation the user takes part in.
-    func pending(_ device: DeviceRecord, atMost most: Int) throws(StoreError) -> PendingEntries {
+    /// Visible entries the device has neither applied nor acknowledged in a range, and that still
+    /// count for the user's icon (`settledPositions`).
+    func pending(
+        _ device: DeviceRecord, atMost most: Int, now: Timestamp
+    ) throws(StoreError) -> PendingEntries {
         var found: [EntryRecord] = []
         let user = try record(UserRecord.self, [.app(device.app), .user(device.user)])
         guard let user, user.visibleHead > device.applied else {
@@ -68,7 +70,8 @@ extension StoreSnapshot {
                 if let known = marks[entry.conversation] {
                     mark = known
                 } else {
-                    mark = try settledPositions(entry.app, entry.user, entry.conversation)
+                    mark = try settledPositions(
+                        entry.app, entry.user, entry.conversation, now: now)
                     marks[entry.conversation] = mark
                 }
                 // A visible announcement is unread: reading it supersedes its entry.
@@ -93,27 +96,36 @@ extension StoreSnapshot {
     }
 
     /// Whether there is nothing to alert of any more.
-    func isRead(_ alert: AlertRecord) throws(StoreError) -> Bool {
+    ///
+    /// - Parameter now: `nil`: neither a mute nor an icon without a number is a reason.
+    func isSettled(_ alert: AlertRecord, now: Timestamp?) throws(StoreError) -> Bool {
         if alert.conversation == .none {
             let entry = try announcementEntry(alert.app, alert.user, alert.message)
             return entry.map { $0.version > 1 } ?? true
         }
-        return try settledPositions(alert.app, alert.user, alert.conversation)
+        return try settledPositions(alert.app, alert.user, alert.conversation, now: now)
             .contains(alert.position)
     }
 
-    /// The positions of a conversation that need no alert: what its user has read, and everything
-    /// once the user does not take part any more.
+    /// The positions of a conversation that need no alert, for they are not unread (SYN-27): what
+    /// the user has read, has deleted or cannot see since coming back, and everything while the
+    /// user does not take part or has muted the conversation, or once that has ended.
     private func settledPositions(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, now: Timestamp?
     ) throws(StoreError) -> PositionSet {
-        let key: [ColumnValue] = [.app(app), .identifier(conversation), .user(user)]
-        if conversation != .none, let member = try record(ParticipantRecord.self, key),
-            member.leftRevision != nil
-        {
-            return .everything
+        var settled = try readPositions(app, user, conversation)
+        guard conversation != .none else { return settled }
+        let key: [ColumnValue] = [.app(app), .identifier(conversation)]
+        guard let member = try record(ParticipantRecord.self, key + [.user(user)]) else {
+            return settled
         }
-        return try readPositions(app, user, conversation)
+        if member.leftRevision != nil { return .everything }
+        // Nothing of it is unread, also once it has ended.
+        if let now, member.unread == 0 || now < member.mutedUntil { return .everything }
+        settled.add(
+            through: max(member.joinedPosition, member.clearedPosition), ranges: [],
+            limit: .max, rangesMax: .max)
+        return settled
     }
 
     /// The newest message up to a position, at its place in a user's feed; `nil`: it has none.

@@ -85,7 +85,7 @@ extension WakeStep {
             // Its deletion may still be on its way into this feed.
             let content = try content(of: chosen)
             if let content, chosen.seq > device.applied || chosen.isTimed,
-                !(try transaction.isRead(chosen))
+                !(try transaction.isSettled(chosen, now: now))
             {
                 if content.expiry(of: chosen).map({ now < $0 }) ?? true {
                     let since = machine.isSessionCounted ? chosen.queuedAt : oldest.queuedAt

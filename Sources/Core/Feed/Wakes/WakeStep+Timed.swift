@@ -47,7 +47,7 @@ extension WakeStep {
             alert.phase == .delayed
         else { return false }
         guard machine.tokenGeneration != nil, let content = try content(of: alert),
-            !(try transaction.isRead(alert)), try isWanted(alert)
+            !(try transaction.isSettled(alert, now: nil)), try isWanted(alert)
         else {
             alert.phase = .cancelled
             alert.openPosition = nil

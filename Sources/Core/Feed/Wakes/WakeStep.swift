@@ -165,7 +165,8 @@ extension WakeStep {
 
     /// Those that are sent leave oldest first, so that the newest holds APNs' one slot.
     private mutating func alertPending(_ cause: AlertCause) throws(StoreError) {
-        let pending = try transaction.pending(device, atMost: WakePolicy.pendingAlertsMax)
+        let pending = try transaction.pending(
+            device, atMost: WakePolicy.pendingAlertsMax, now: now)
         var fresh: [(entry: EntryRecord, message: MessageID)] = []
         for entry in pending.entries {
             guard let message = MessageID(entry.object),
