@@ -34,6 +34,19 @@ import Wire
         #expect(try world.all(WakeHistoryRecord.self).isEmpty)
     }
 
+    /// The times of a message's push would be left out, and a lapsed offer reach everybody.
+    @Test func timesInItsPushAreRefused() throws {
+        let now = world.now
+        for timing in [
+            AlertTiming(moment: .at(now + 3_600_000)), AlertTiming(expires: now + 3_600_000),
+            AlertTiming(lifetime: 60_000),
+        ] {
+            let new = campaigns.new { $0.options.timing = timing }
+            let answer = try world.ask(.campaigns(.create(new, idempotency: nil)))
+            #expect(answer.refusal == .malformed)
+        }
+    }
+
     @Test func itsPushCarriesItsIdAndLeavesTheIconAlone() throws {
         try campaigns.phone(1)
         let id = try campaigns.create {

@@ -182,4 +182,53 @@ struct MembershipTests {
                 idempotency: nil))
         #expect(try world.remove(["b"], from: distinct).refusal == .conflict)
     }
+
+    private func distinct(
+        _ id: ConversationID, _ users: [String]
+    ) throws -> StoreAnswer {
+        try world.ask(
+            .createConversation(
+                app: World.app,
+                CreateConversation(conversation: id, participants: users, distinct: true),
+                idempotency: nil))
+    }
+
+    /// MSG-24: what comes under an id goes to one conversation for ever.
+    @Test func anAliasOfOneDistinctConversationIsNoneOfAnother() throws {
+        let (first, second, alias) = (
+            world.fresh() as ConversationID, world.fresh() as ConversationID,
+            world.fresh() as ConversationID
+        )
+        #expect(try distinct(first, ["a", "b"]).refusal == nil)
+        #expect(try distinct(second, ["a", "c"]).refusal == nil)
+        #expect(try distinct(alias, ["a", "b"]).refusal == nil)
+        #expect(try distinct(alias, ["a", "b"]).refusal == nil)
+        #expect(try distinct(alias, ["a", "c"]).refusal == .forbidden)
+        let message = try world.publish("x", to: alias, from: "a")
+        #expect(message.conversation == first)
+    }
+
+    @Test func aDistinctConversationHasParticipants() throws {
+        #expect(try distinct(world.fresh(), []).refusal == .missingField)
+        #expect(try distinct(world.fresh(), ["a"]).refusal == nil)
+    }
+
+    @Test func aRequestNamesAsManyUsersAsTheLimitSays() throws {
+        let most = RuleLimits().participantsPerRequest
+        let users = (0...most).map { "user\($0)" }
+        func create(_ users: [String]) throws -> StoreAnswer {
+            try world.ask(
+                .createConversation(
+                    app: World.app,
+                    CreateConversation(conversation: world.fresh(), participants: users),
+                    idempotency: nil))
+        }
+        #expect(try create(users).refusal == .limit)
+        #expect(try create(users.dropLast()).refusal == nil)
+        let room = try world.converse(["a"])
+        #expect(try world.add(users, to: room).refusal == .limit)
+        #expect(try world.add(users.dropLast(), to: room).refusal == nil)
+        #expect(try world.remove(users, from: room).refusal == .limit)
+        #expect(try world.remove(users.dropLast(), from: room).refusal == nil)
+    }
 }

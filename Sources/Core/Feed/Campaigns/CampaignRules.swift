@@ -167,6 +167,13 @@ extension NewCampaign {
         guard !title.isEmpty || !body.isEmpty || options.hasKeyText else {
             return (.missingField, "push: neither a title nor a body")
         }
+        guard options.timing == AlertTiming() else {
+            return (
+                .malformed,
+                "push: the times of a campaign stand beside it: start or local_start, and "
+                    + "expiration_seconds"
+            )
+        }
         guard title.utf8.count + body.utf8.count <= PushOptions.textBytesMax else {
             return (.tooLarge, "push: more than \(PushOptions.textBytesMax) bytes of text")
         }

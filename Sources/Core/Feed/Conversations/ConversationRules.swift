@@ -15,8 +15,11 @@ extension Work {
             names.append(user.name)
             creator = user.name
         }
-        let users = try validUsers(names)
+        let users = try validUsers(names, besides: names.count - request.participants.count)
         try refuseBlocked(users, by: actor, app)
+        if request.distinct, users.isEmpty {
+            throw .refused(.missingField, "a distinct conversation has participants")
+        }
         var distinctKey = ""
         if request.distinct {
             distinctKey = try self.distinctKey(users)
@@ -84,8 +87,12 @@ extension Work {
     }
 
     /// Sorted, each once.
-    private func validUsers(_ names: [String]) throws(RuleFailure) -> [UserID] {
-        guard names.count <= limits.participantsPerRequest + 1 else {
+    ///
+    /// - Parameter besides: how many of them the request does not name.
+    private func validUsers(
+        _ names: [String], besides own: Int = 0
+    ) throws(RuleFailure) -> [UserID] {
+        guard names.count <= limits.participantsPerRequest + own else {
             throw .refused(.limit, "more than \(limits.participantsPerRequest) users")
         }
         var users: [UserID] = []
