@@ -88,6 +88,10 @@ struct RequestTests {
     /// front of it reads on (RFC 9110 5.5, RFC 9112 5.2).
     @Test(arguments: [
         "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer KEY\0x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer KEY\0\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: y\0\r\nZ: z\r\n\r\n",
+        // A line of one NUL is an empty line to the library, and more of the head to others.
+        "GET / HTTP/1.1\r\nHost: h\r\nX: y\r\n\0\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer KEY\0x\r\nX: y\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: h\0.example\r\nX: y\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\0x\r\n\r\n0\r\n\r\n",
@@ -102,6 +106,19 @@ struct RequestTests {
         let answer = try fixture.exchange(text)
         #expect(answer.hasPrefix("HTTP/1.1 400 "))
         #expect(answer.hasSuffix("invalid header line\n"), "\(answer)")
+        #expect(fixture.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        "DELETE\0Q / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "DELETE /a\0/b HTTP/1.1\r\nHost: h\r\n\r\n",
+        "DELETE /a?b\0c HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET  / HTTP/1.1\r\nHost: h\r\n\r\n",
+    ])
+    func aRequestLineIsReadToItsEnd(text: String) throws {
+        let fixture = try Fixture()
+        let answer = try fixture.exchange(text)
+        #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer)")
         #expect(fixture.requests.isEmpty)
     }
 

@@ -19,10 +19,13 @@ enum RequestHead {
         if rouse_mhd_header_size(handle) > limits.headerBytes {
             return .refused(HTTPRefusal(status: 431, reason: "header lines too long"))
         }
-        guard isToken(method), let target = RequestTarget(target) else {
+        let lines = lines(of: handle)
+        let lineBytes = method.utf8.count + target.count + version.utf8.count + 4
+        guard isToken(method), isWhole(requestLine: methodBytes, lineBytes, before: lines.first),
+            let target = RequestTarget(target)
+        else {
             return .refused(HTTPRefusal(status: 400, reason: "invalid request line"))
         }
-        let lines = lines(of: handle)
         let headers = HTTPHeaders(lines.map { (name: $0.name, value: $0.value) })
         let isReadable = headers.fields.allSatisfy { name, value in
             isToken(name) && isFieldValue(value)
@@ -88,6 +91,17 @@ enum RequestHead {
         return lines
     }
 
+    /// Whether the request line holds nothing but method, target and version, with one space
+    /// between, and a line end: the library reads each of them up to a NUL.
+    private static func isWhole(
+        requestLine: UnsafePointer<CChar>?, _ bytes: Int, before line: Line?
+    ) -> Bool {
+        guard let start = UnsafeRawPointer(requestLine) else { return false }
+        // A request without header lines is refused, or is one of HTTP/1.0.
+        guard let next = line?.nameBytes.baseAddress else { return true }
+        return start + bytes == next
+    }
+
     /// Whether the head holds nothing that its lines do not say. The library cuts lines where they
     /// were received: a value ends for it at a NUL, and of a folded line it keeps only the first
     /// part. Another program in front of this one reads on (RFC 9110 5.5, RFC 9112 5.2).
@@ -103,9 +117,11 @@ enum RequestHead {
                 let next, next <= end, value + line.valueBytes.count < next
             else { return false }
             let valueEnd = value + line.valueBytes.count
-            // The ends of lines are zeros by now.
+            // The ends of lines are zeros by now, two bytes each; behind the last line comes an
+            // empty one. A line that holds a NUL alone ends the head for the library.
             let rest = UnsafeRawBufferPointer(start: valueEnd, count: next - valueEnd)
-            guard rest.allSatisfy({ $0 == 0 }) else { return false }
+            let ends = index + 1 < lines.count ? 2 : 4
+            guard rest.count == ends, rest.allSatisfy({ $0 == 0 }) else { return false }
         }
         return true
     }
