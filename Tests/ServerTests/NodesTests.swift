@@ -227,6 +227,11 @@ struct NodesTests {
         let served = try Program.run(["export", back] + named)
         #expect(served.status == 69 && served.errors.contains("stop the nodes first"))
         second.stop()
+        // The journal of a database that was there would be taken for the new one's.
+        #expect(FileManager.default.createFile(atPath: "\(back)-wal", contents: nil))
+        let beside = try Program.run(["export", back] + named)
+        #expect(beside.status == 69 && beside.errors.contains("move it away"), "\(beside)")
+        try FileManager.default.removeItem(atPath: "\(back)-wal")
         // A node that ended in order is not waited for.
         let exported = try Program.run(["export", back] + named)
         try #require(exported.status == 0, "\(exported.errors)")

@@ -41,6 +41,43 @@ import Testing
         }
     }
 
+    @Test("a backup is written over no file of its store, under whatever name")
+    func backupOntoStore() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try open(folder)
+            defer { store.close() }
+            try store.put(thing, Sample.row("a", [1]))
+            let files = FileManager.default
+            try files.createSymbolicLink(
+                atPath: "\(folder)/symbolic", withDestinationPath: path)
+            try files.linkItem(atPath: path, toPath: "\(folder)/hard")
+            let names = [
+                path, "\(folder)/./store.db", "\(path)-wal", "\(path)-shm", "\(path).lock",
+                "\(folder)/symbolic", "\(folder)/hard",
+            ]
+            for name in names {
+                let text = refusal { () throws(StoreError) in
+                    try SQLiteBackup.copy(store: path, to: name, replaces: true) { _ in }
+                }
+                #expect(text.contains("name another one"), "\(name): \(text)")
+            }
+            // A database of this name would take the copy for its journal.
+            for name in ["other.db-wal", "other.db-shm", "other.db-journal"] {
+                let text = refusal { () throws(StoreError) in
+                    try SQLiteBackup.copy(store: path, to: "\(folder)/\(name)", replaces: false) {
+                        _ in
+                    }
+                }
+                #expect(text.contains("name another one") && size("\(folder)/\(name)") == -1)
+            }
+            try store.put(thing, Sample.row("a", [2]))
+            #expect(try store.rows(thing).count == 2)
+            try SQLiteBackup.copy(store: path, to: "\(folder)/copy", replaces: false) { _ in }
+            try SQLiteBackup.copy(store: path, to: "\(folder)/copy", replaces: true) { _ in }
+        }
+    }
+
     @Test("a second opener is refused, and told by which file")
     func secondOpener() throws {
         try withFolder { folder throws in

@@ -54,6 +54,7 @@ public enum SQLiteBackup {
         guard !StagedStore.isWaiting(for: store) else {
             throw .unavailable("a restore of \(store) was broken off; open the store to end it")
         }
+        try refuseStore(store, as: path)
         if !replaces, FileSteps.exists(path) { throw .unavailable("\(path) exists") }
         let partial = "\(path).partial"
         let hold = try PartialFile(partial)
@@ -73,6 +74,18 @@ public enum SQLiteBackup {
         } catch {
             FileSteps.remove(partial)
             throw error
+        }
+    }
+
+    /// Neither a file of the store is written over, by whatever name, nor is a file made that
+    /// SQLite would take for what belongs to a database beside it.
+    private static func refuseStore(_ store: String, as path: String) throws(StoreError) {
+        for part in ["", "-wal", "-shm", ".lock"] where FileSteps.isSame(store + part, path) {
+            throw .unavailable("\(path) is a file of the store itself: name another one")
+        }
+        for ending in ["-wal", "-shm", "-journal"] where path.hasSuffix(ending) {
+            throw .unavailable(
+                "\(path): a file of this name belongs to a database beside it: name another one")
         }
     }
 

@@ -100,6 +100,13 @@ enum FileSteps {
         return lstat(path, &status) == 0
     }
 
+    /// Whether both names are there and lead to one file.
+    static func isSame(_ path: String, _ other: String) -> Bool {
+        var (first, second) = (stat(), stat())
+        return stat(path, &first) == 0 && stat(other, &second) == 0
+            && first.st_ino == second.st_ino && first.st_dev == second.st_dev
+    }
+
     static func holdsBytes(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_size > 0

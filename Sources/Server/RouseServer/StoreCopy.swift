@@ -44,6 +44,14 @@ public enum StoreCopy {
         if case .file(let path) = target, FileManager.default.fileExists(atPath: path) {
             throw Refusal("\(path) exists: it is not written over")
         }
+        if case .file(let path) = target {
+            for part in ["\(path)-wal", "\(path)-shm", "\(path)-journal"]
+            where FileManager.default.fileExists(atPath: part) {
+                throw Refusal(
+                    "\(part) belongs to a database that was at \(path), and would be taken for "
+                        + "a part of the new one: move it away, or name another file")
+            }
+        }
         guard case .file(let path) = target else {
             return try copy(from: source, to: target, progress)
         }
