@@ -599,7 +599,9 @@ class Canary(TypedDict):
 
 
 class CampaignInput(TypedDict):
-    """`CampaignInput` of the description."""
+    """Its `push` has no times of its own: with `at`, `local`, `expires_at` or `ttl_seconds` it is
+    refused. Those of the campaign are `start` or `local_start`, and `expiration_seconds`.
+    """
 
     id: NotRequired[Id]
     name: NotRequired[str]
