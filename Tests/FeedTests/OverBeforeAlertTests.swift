@@ -63,6 +63,19 @@ import Wire
         #expect(try !pushes.view(phone).device.isUnreachable)
     }
 
+    @Test(arguments: ["removed and added again", "deleted for oneself"])
+    func ofWhatComesAfterwardsAloneThePhoneIsAlerted(_ way: String) throws {
+        let conversation = try world.converse(["a", "b"])
+        try asleep("b")
+        try world.publish("secret", to: conversation, from: "a")
+        #expect(try pushes.run(0) == ["silent"])
+        try finish(conversation, way)
+        try world.publish("new", to: conversation, from: "a")
+        try world.finishFanOut()
+        let alerts = try pushes.run(90_000).filter { $0.hasPrefix("alert") }
+        #expect(alerts == [#"alert "new" badge 1 stored"#])
+    }
+
     @Test(arguments: ways)
     func anAlertThatWaitsDoesNotLeave(_ way: String) throws {
         let conversation = try world.converse(["a", "b"])

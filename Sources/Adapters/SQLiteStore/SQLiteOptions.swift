@@ -22,12 +22,12 @@ public struct SQLiteOptions: Sendable {
     /// The bytes of journal after which a checkpoint is due. A write that finds twice as many
     /// since the last checkpoint moves, itself, the pages that no reader still needs.
     public var journalStep = 10 << 20
-    /// Above this many bytes readers are asked for a moment in which the journal can begin anew,
-    /// and its file is cut back to so many once it has: no write and no checkpoint ever waits for a
-    /// reader. Readers are short: one that holds its snapshot lets the journal grow.
+    /// Above this many bytes of journal, the server's readers are asked to rest for a moment, so
+    /// that the journal can begin anew. Once it has, its file is cut back to this length. No write
+    /// and no checkpoint ever waits for a reader: one that holds its snapshot lets the journal grow.
     public var journalLimit = 64 << 20
-    /// Bytes that one write cuts off a journal's file that is longer, which holds it up for well
-    /// under a millisecond.
+    /// The most bytes that one write cuts off the file of a journal that was longer. Cutting two
+    /// megabytes holds the write up for less than a millisecond.
     public var journalCut = 2 << 20
     /// What a move beside the store may leave for it to move itself, in bytes of journal: little
     /// enough for some milliseconds. Then the journal can begin anew.

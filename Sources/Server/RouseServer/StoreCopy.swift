@@ -41,10 +41,10 @@ public enum StoreCopy {
         if case .file(let path) = source, !FileManager.default.fileExists(atPath: path) {
             throw Refusal("there is no store at \(path)")
         }
-        if case .file(let path) = target, FileManager.default.fileExists(atPath: path) {
-            throw Refusal("\(path) exists: it is not written over")
-        }
         if case .file(let path) = target {
+            if FileManager.default.fileExists(atPath: path) {
+                throw Refusal("\(path) exists: it is not written over")
+            }
             for part in ["\(path)-wal", "\(path)-shm", "\(path)-journal"]
             where FileManager.default.fileExists(atPath: part) {
                 throw Refusal(
