@@ -24,7 +24,7 @@ public struct SQLiteOptions: Sendable {
     public var journalStep = 10 << 20
     /// Above this many bytes of journal, the server's readers are asked to rest for a moment, so
     /// that the journal can begin anew. Once it has, its file is cut back to this length. No write
-    /// and no checkpoint ever waits for a reader: one that holds its snapshot lets the journal grow.
+    /// and no checkpoint ever waits for a reader: while one holds its snapshot, the journal grows.
     public var journalLimit = 64 << 20
     /// The most bytes that one write cuts off the file of a journal that was longer. Cutting two
     /// megabytes holds the write up for less than a millisecond.
