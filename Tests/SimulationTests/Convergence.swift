@@ -1,7 +1,8 @@
-import Feed
 import Model
 import Wake
 import Wire
+
+@testable import Feed
 
 // What must hold when it has been calm for a while.
 extension Simulation {
@@ -44,8 +45,10 @@ extension Simulation {
         let muted = Set(
             try rows(SettingsRecord.self).filter { $0.user == device.user && $0.isMuted }
                 .map(\.conversation))
+        // A woken app takes the newest first, and may have come no further.
+        let stored = try device.stored()
         return truth.unread(of: user).filter {
-            !muted.contains($0.conversation) && truth.seq(of: $0, user) > device.applied
+            !muted.contains($0.conversation) && !stored.contains(truth.seq(of: $0, user))
         }.max { truth.seq(of: $0, user) < truth.seq(of: $1, user) }?.message
     }
 

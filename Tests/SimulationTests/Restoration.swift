@@ -37,8 +37,12 @@ extension Simulation {
     private func restoreServer() throws {
         guard try server.restore() else { return }
         reached.count("the server restored")
-        // It takes a while: nothing of before is still on its way.
-        for device in devices { device.cutLink(silently: false) }
+        // It takes a while: nothing of before is still on its way. Of the numbers that icons were
+        // sent since the copy was made, it knows nothing.
+        for device in devices {
+            device.cutLink(silently: false)
+            device.doubtIcon()
+        }
         forget(allBut: Set(try rows(MessageRecord.self).map(\.message)))
         try server.start()
         for user in Set(devices.map(\.user)).subtracting(suspended).sorted() {

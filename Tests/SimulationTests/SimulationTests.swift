@@ -4,7 +4,8 @@ import Testing
 /// Runs of the simulation. One seed: ROUSE_SEED=N; a long night: ROUSE_SIMULATIONS=10000.
 struct SimulationTests {
     /// Seeds that are run each time: the first ones, and those that found something.
-    static let fixed: [UInt64] = Array(1...12) + [14, 32, 1_124_095_739]
+    static let fixed: [UInt64] =
+        Array(1...12) + [14, 32, 334_575_853, 1_115_160_758, 1_124_095_739]
 
     /// What the fixed and fresh seeds together must have come through.
     static let mustReach = [
