@@ -115,6 +115,20 @@ struct ChangeWakeTests {
         #expect(try world.unread().first?.unread == 1)
     }
 
+    /// It came without a text, so that no entry of it was ever visible; an edit gave it one.
+    @Test func aPushTextThatAnEditGaveAndAnEditTookLeavesTheIcon() throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        let quiet = try world.publish("quiet", to: id, from: "a", push: "").message
+        try world.edit(quiet, "loud")
+        try world.publish("one", to: id, from: "a")
+        let told = try pushes.run(70_000)
+        #expect(told.contains { $0.hasPrefix(#"alert "one" badge 2"#) }, "\(told)")
+        try world.edit(quiet, "quiet again", push: "")
+        #expect(try pushes.run(70_000).map { $0.prefix(11) } == ["badge badge"])
+        #expect(try world.unread().first?.unread == 1)
+    }
+
     /// An alert that waits shows the newest text, and is still covered when the phone has it.
     @Test func anAlertFollowsTheEdit() throws {
         let id = try world.converse(["a", "b"])

@@ -204,13 +204,13 @@ extension WakeModel {
         if phone.session == nil || phone.cutAt != nil { return try liveAsleep(index) }
         if let at = phone.syncAt, at <= time {
             phones[index].syncAt = nil
-            try synchronize(index, isComplete: chance(isBusy ? 0.4 : 0.9))
+            try synchronize(index, isComplete: chance(isSlow ? 0.05 : isBusy ? 0.4 : 0.9))
         } else if phone.sleepAt == nil, chance(0.15) {
-            try synchronize(index, isComplete: chance(isBusy ? 0.2 : 0.7))
+            try synchronize(index, isComplete: chance(isSlow ? 0.05 : isBusy ? 0.2 : 0.7))
         }
         if chance(0.05) { try read(index) }
         if let at = phone.sleepAt, at <= time { return try sleep(index, cut: chance(0.2)) }
-        if phone.sleepAt == nil, chance(0.03) { try sleep(index, cut: chance(0.4)) }
+        if phone.sleepAt == nil, chance(isSlow ? 0.01 : 0.03) { try sleep(index, cut: chance(0.4)) }
     }
 
     private func liveAsleep(_ index: Int) throws {

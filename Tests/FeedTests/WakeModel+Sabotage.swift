@@ -90,7 +90,8 @@ enum Sabotage: String, CaseIterable {
         case .oldTokensAlertCounts: 23
         // In busy lives.
         case .editIsForgotten: 1_000
-        case .iconIsTakenForKnown: 1_033
+        // In slow ones.
+        case .iconIsTakenForKnown: 2_000
         default: 1
         }
     }

@@ -148,6 +148,8 @@ final class WakeModel {
     let sabotage: Sabotage?
     /// Messages are changed often, and phones sync in parts.
     let isBusy: Bool
+    /// Phones stay connected for long, and hardly ever come to the end of a sync.
+    let isSlow: Bool
     /// Two that all are in, and one without the second user.
     let rooms: [ConversationID]
     let members: [ConversationID: [UserID]]
@@ -186,6 +188,8 @@ final class WakeModel {
 
     /// Lives from this one on are busy.
     static let firstBusySeed: UInt64 = 1_000
+    /// Lives from this one on are busy, and slow.
+    static let firstSlowSeed: UInt64 = 2_000
 
     static let people = ["anna", "bob", "carl"].map { UserID($0) }
     static let anna = people[0]
@@ -206,6 +210,7 @@ final class WakeModel {
         pushes = try Pushes()
         self.sabotage = sabotage
         isBusy = seed >= Self.firstBusySeed
+        isSlow = seed >= Self.firstSlowSeed
         random = SeededGenerator(seed: seed)
         let world = pushes.world
         // Long enough ago for any clock that is set back.

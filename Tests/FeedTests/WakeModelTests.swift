@@ -38,13 +38,14 @@ import Wake
                 + count("connect") + 4)
     }
 
-    /// `ROUSE_WAKE_LIVES` says how many more lives are led; half of them are busy. 160 take some
-    /// minutes.
+    /// `ROUSE_WAKE_LIVES` says how many more lives are led; a third of them are busy, and a third
+    /// slow. 160 take some minutes.
     @Test func moreSchedulesKeepThePromises() throws {
         let environment = ProcessInfo.processInfo.environment
-        let lives = environment["ROUSE_WAKE_LIVES"].flatMap(UInt64.init) ?? 4
+        let lives = environment["ROUSE_WAKE_LIVES"].flatMap(UInt64.init) ?? 6
         for number in 0..<lives {
-            let seed = number / 2 + (number % 2 == 0 ? 100 : WakeModel.firstBusySeed)
+            let kinds = [100, WakeModel.firstBusySeed, WakeModel.firstSlowSeed]
+            let seed = number / 3 + kinds[Int(number % 3)]
             let model = try WakeModel(seed: seed)
             try model.run(steps: 600)
             #expect(model.violations == [], "seed \(seed)")

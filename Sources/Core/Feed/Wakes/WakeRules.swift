@@ -188,7 +188,12 @@ public enum WakeRules {
         guard let message = MessageID(older.object), older.kind == .message else {
             return WakeEffects()
         }
-        guard entry.isVisible || entry.kind != .tombstone && !older.isVisible else {
+        // The message may have come without a push and been given one by an edit: unread since,
+        // though no entry of it was ever visible.
+        let isUnreadNoMore = older.unreadPosition != nil && entry.unreadPosition == nil
+        guard
+            entry.isVisible || entry.kind != .tombstone && !older.isVisible && !isUnreadNoMore
+        else {
             var effects = try takeBack(older.app, older.user, in: transaction, now: now) {
                 (step: inout WakeStep) throws(StoreError) in
                 try step.cancelAlert(of: message)
