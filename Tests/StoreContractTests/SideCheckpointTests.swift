@@ -421,29 +421,3 @@ import Testing
         }
     }
 }
-
-/// Has what SQLite asks of a connection's database fail, as a sick disk would.
-private enum DatabaseFile {
-    static func failsToSync(_ connection: Connection) {
-        change(connection) { $0.xSync = { _, _ in SQLITE_IOERR | 4 << 8 } }
-    }
-
-    static func failsToWrite(_ connection: Connection) {
-        change(connection) { $0.xWrite = { _, _, _, _ in SQLITE_FULL } }
-    }
-
-    private static func change(
-        _ connection: Connection, _ body: (inout sqlite3_io_methods) -> Void
-    ) {
-        guard let file = connection.databaseFile, let methods = file.pointee.pMethods else {
-            Issue.record("the connection has no file")
-            return
-        }
-        var own = methods.pointee
-        body(&own)
-        // Never freed: SQLite may ask for it until the process ends.
-        let kept = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
-        kept.initialize(to: own)
-        file.pointee.pMethods = UnsafePointer(kept)
-    }
-}

@@ -9,6 +9,9 @@ import SQLiteStore
 /// `StoreCrashWriter <path> <count> [moves]` prints `ack n`, `full n`, `unavailable n` or
 /// `other n`, each with one write; transaction n puts `pieces` rows of number n and sets the
 /// counter to n. With `moves` another thread moves the journal meanwhile, as the server has it.
+///
+/// `StoreCrashWriter <path> reads` holds a snapshot of any SQLite file, says `reads 0`, and ends
+/// when its standard input does.
 @main
 struct StoreCrashWriter {
     static let pieces: Int64 = 5
@@ -20,6 +23,7 @@ struct StoreCrashWriter {
 
     static func main() {
         let words = CommandLine.arguments
+        if words.count == 3, words[2] == "reads" { return reads(words[1]) }
         guard 3...4 ~= words.count, let count = Int64(words[2]),
             words.count == 3 || words[3] == "moves"
         else {
@@ -41,6 +45,18 @@ struct StoreCrashWriter {
             }
             mover?.stop()
             store.close()
+        } catch {
+            say("closed \(error)")
+            exit(3)
+        }
+    }
+
+    private static func reads(_ path: String) {
+        do {
+            try SQLiteStore.read(path: path, tables: []) { _ throws(StoreError) in
+                say("reads 0")
+                while readLine() != nil {}
+            }
         } catch {
             say("closed \(error)")
             exit(3)

@@ -199,7 +199,7 @@ final class Connection {
             switch mode {
             case .passive: SQLITE_CHECKPOINT_PASSIVE
             case .restart: SQLITE_CHECKPOINT_RESTART
-            case .truncateWaiting: SQLITE_CHECKPOINT_TRUNCATE
+            case .truncate, .truncateWaiting: SQLITE_CHECKPOINT_TRUNCATE
             }
         lockWait.pointee.isPatient = mode == .truncateWaiting
         defer { lockWait.pointee.isPatient = true }
@@ -225,6 +225,40 @@ final class Connection {
         if code != SQLITE_OK { throw note(code) }
     }
 
+    /// Has the disk take the whole journal, where it cannot be emptied.
+    ///
+    /// After a sync that failed the kernel may take pages for written that are in its cache alone,
+    /// and the next sync for a success. Each byte is written over itself, so that they are written
+    /// out again. Where the kernel has dropped them, what was on the disk is read and stays.
+    ///
+    /// - Precondition: no transaction is open. The lock on writing is held meanwhile, for a journal
+    ///   that somebody else began anew would be damaged.
+    func renewJournal() throws(StoreError) {
+        try execute("BEGIN IMMEDIATE")
+        var outcome = SQLITE_MISUSE
+        if let file = journalFile { outcome = writtenOver(file) }
+        try execute("ROLLBACK")
+        if outcome != SQLITE_OK { throw note(outcome) }
+    }
+
+    private func writtenOver(_ file: UnsafeMutablePointer<sqlite3_file>) -> Int32 {
+        guard let methods = file.pointee.pMethods?.pointee else { return SQLITE_MISUSE }
+        // SQLite's own file takes less than 128 KiB at once.
+        let piece = 64 << 10
+        let bytes = UnsafeMutableRawPointer.allocate(byteCount: piece, alignment: 16)
+        defer { bytes.deallocate() }
+        var length: Int64 = 0
+        var code = methods.xFileSize(file, &length)
+        var start: Int64 = 0
+        while code == SQLITE_OK, start < length {
+            let count = Int32(min(Int64(piece), length - start))
+            code = methods.xRead(file, bytes, count, start)
+            if code == SQLITE_OK { code = methods.xWrite(file, bytes, count, start) }
+            start += Int64(count)
+        }
+        return code == SQLITE_OK ? methods.xSync(file, SQLITE_SYNC_NORMAL) : code
+    }
+
     /// The journal's file may be longer than the journal: that has begun anew with a commit since
     /// this was last asked.
     func journalBeganAnew() -> Bool {
@@ -243,8 +277,7 @@ final class Connection {
     ///     megabytes, and who writes to the file waits for it.
     /// - Returns: whether there is more to cut. Where the file cannot be cut, it stays as it is.
     func cutJournal(to size: Int64, step: Int64) -> Bool {
-        guard let file = file(SQLITE_FCNTL_JOURNAL_POINTER), let methods = file.pointee.pMethods
-        else { return false }
+        guard let file = journalFile, let methods = file.pointee.pMethods else { return false }
         var length: Int64 = 0
         guard methods.pointee.xFileSize(file, &length) == SQLITE_OK, length > size else {
             return false
@@ -255,6 +288,9 @@ final class Connection {
 
     /// How SQLite comes to the database; `nil`: the handle is closed.
     var databaseFile: UnsafeMutablePointer<sqlite3_file>? { file(SQLITE_FCNTL_FILE_POINTER) }
+
+    /// How SQLite comes to the journal; `nil`: the handle is closed.
+    var journalFile: UnsafeMutablePointer<sqlite3_file>? { file(SQLITE_FCNTL_JOURNAL_POINTER) }
 
     private func file(_ which: Int32) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
@@ -269,9 +305,11 @@ final class Connection {
         /// Moves what no reader is in the way of; if that is everything and nobody reads from
         /// the journal, the next commit begins it anew. Waits for nobody.
         case restart
-        /// Moves everything and empties the journal, which takes long if that is large, and waits
-        /// for readers up to the busy timeout: at opening and closing only, when nothing waits
-        /// for the writer.
+        /// Moves what no reader is in the way of; if that is everything and nobody reads from
+        /// the journal, it is emptied, which takes long if it is large. Waits for nobody.
+        case truncate
+        /// The same, but waits for readers up to the busy timeout: at closing only, when nothing
+        /// waits for the writer.
         case truncateWaiting
     }
 

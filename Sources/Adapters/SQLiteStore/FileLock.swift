@@ -46,4 +46,37 @@ final class FileLock {
     }
 
     deinit { close(descriptor) }
+
+    /// The disk may not have taken what the last owner moved into the database
+    /// (`Connection.isUnsynced`). It stands in the lock file, for the next one: while another
+    /// process has the database open, SQLite would not move those pages again.
+    var saysUnsynced: Bool {
+        get {
+            var status = stat()
+            return fstat(descriptor, &status) == 0 && status.st_size > 0
+        }
+        set {
+            guard newValue else {
+                _ = ftruncate(descriptor, 0)
+                return
+            }
+            let word = "unsynced\n"
+            _ = pwrite(descriptor, word, word.utf8.count, 0)
+        }
+    }
+
+    /// Whether another process has the database open. Asked before this one opens it: its own locks
+    /// on the shared memory end when any of its descriptors of that file is closed.
+    static func isShared(database path: String) -> Bool {
+        let memory = open("\(path)-shm", O_RDWR | O_CLOEXEC)
+        guard memory >= 0 else { return false }
+        defer { close(memory) }
+        var asked = flock()
+        asked.l_type = Int16(F_WRLCK)
+        asked.l_whence = Int16(SEEK_SET)
+        // The byte that each holds a shared lock on (sqlite.org/src, os_unix.c, UNIX_SHM_DMS).
+        asked.l_start = 128
+        asked.l_len = 1
+        return fcntl(memory, F_GETLK, &asked) == 0 && asked.l_type != Int16(F_UNLCK)
+    }
 }

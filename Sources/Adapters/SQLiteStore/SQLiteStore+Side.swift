@@ -76,12 +76,17 @@ extension SQLiteStore {
     func noteUnsynced(_ error: StoreError) -> StoreError {
         if let current { drop(current.connection) }
         closeSide()
-        let lasting = StoreError.unavailable(
-            "the disk did not take what was moved into the database, and the journal must be "
-                + "moved once more: see to the disk, end the server and everything else that has "
-                + "the file open, such as a backup, and then start the server. \(error)")
+        lock?.saysUnsynced = true
+        let lasting = Self.unsynced("\(error)")
         noteDamage(lasting)
         return lasting
+    }
+
+    static func unsynced(_ reason: String) -> StoreError {
+        .unavailable(
+            "the disk did not take what was moved into the database, and the journal must be "
+                + "moved once more: see to the disk, end the server and everything else that has "
+                + "the file open, such as a backup, and then start the server. \(reason)")
     }
 
     func closeSide() {

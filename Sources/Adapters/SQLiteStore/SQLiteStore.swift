@@ -18,7 +18,7 @@ public final class SQLiteStore: Store {
     public let path: String
     private let tables: [Table]
     let options: SQLiteOptions
-    private var lock: FileLock?
+    var lock: FileLock?
     private var databaseLock: FileLock?
     var files: StoreFiles
     private(set) var current: (connection: Connection, statements: TableStatements)?
@@ -75,10 +75,19 @@ public final class SQLiteStore: Store {
         Failpoint.hit(.storeFileMade)
         databaseLock = try FileLock(database: path)
         files = StoreFiles(path)
-        // There is no store yet that would have to keep it.
+        if lock?.saysUnsynced == true, FileLock.isShared(database: path) {
+            throw Self.unsynced("another process has \(path) open")
+        }
         var isUnsynced = false
-        let connection = try WriterConnection.open(
-            path: path, options: options, check: check, isUnsynced: &isUnsynced)
+        let connection: Connection
+        do throws(StoreError) {
+            connection = try WriterConnection.open(
+                path: path, options: options, check: check, isUnsynced: &isUnsynced)
+        } catch {
+            if isUnsynced { lock?.saysUnsynced = true }
+            throw error
+        }
+        lock?.saysUnsynced = false
         do throws(StoreError) {
             let migrator = Migrator(connection, tables, migrations)
             try migrator.run(now: Self.wallClock())
@@ -315,6 +324,7 @@ public final class SQLiteStore: Store {
         }
         // A move may have been run whose end nobody told.
         var keepsJournal = side?.isUnsynced == true
+        if keepsJournal { lock?.saysUnsynced = true }
         closeSide()
         guard let (connection, _) = current else { return }
         Failpoint.hit(.storeClosing)
@@ -323,6 +333,7 @@ public final class SQLiteStore: Store {
             _ = try? connection.checkpoint(.truncateWaiting, syncs: options.syncs)
         }
         if keepsJournal || connection.distrust != nil { connection.leaveJournal() }
+        if connection.isUnsynced { lock?.saysUnsynced = true }
         connection.close()
         current = nil
         Failpoint.hit(.storeClosed)

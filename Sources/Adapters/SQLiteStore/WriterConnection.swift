@@ -56,10 +56,11 @@ enum WriterConnection {
         }
         connection.countJournal()
         // What the last owner left in the journal may be in the page cache alone, if its sync
-        // failed: only copying it into the database and syncing that makes it durable. After
-        // this the journal starts anew, so that nothing lost lies before what is appended.
-        if try !connection.checkpoint(.truncateWaiting, syncs: options.syncs).isWhole {
-            throw .unavailable("\(connection.path): a reader keeps the journal from being emptied")
+        // failed: copying it into the database and syncing that makes it durable. After this the
+        // journal starts anew, so that nothing lost lies before what is appended. Beside a reader
+        // that holds its snapshot, as a backup does, the journal itself is made durable.
+        if try !connection.checkpoint(.truncate, syncs: options.syncs).isWhole, options.syncs {
+            try connection.renewJournal()
         }
     }
 
