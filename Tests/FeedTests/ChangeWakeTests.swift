@@ -210,6 +210,28 @@ struct ChangeWakeTests {
         #expect(try pushes.run(61_000) == [#"alert "still here" badge 1 stored"#])
     }
 
+    /// The number is of messages that are still to be seen somewhere.
+    @Test(arguments: ["removed", "muted"])
+    func whatIsOverIsNoneOfTheOthersOfAnAlert(_ how: String) throws {
+        let over = try world.converse(["a", "b"])
+        let stays = try world.converse(["c", "b"])
+        _ = try asleep("b")
+        for text in ["1", "2", "3"] { try world.publish(text, to: over, from: "a") }
+        let told = try pushes.run(61_000)
+        #expect(told.contains { $0.hasPrefix(#"alert "3 (and 2 more)""#) }, "\(told)")
+        if how == "removed" {
+            try world.remove(["b"], from: over)
+        } else {
+            let tablet = try pushes.open("b", DeviceID(high: 2, low: 2), token: 2).session
+            try world.mutate(
+                tablet, 1, .muteConversation(MuteConversation(conversation: over, muted: true)))
+        }
+        try pushes.run(61_000)
+        try world.publish("4", to: stays, from: "c")
+        let next = try pushes.run(61_000)
+        #expect(next.contains { $0.hasPrefix(#"alert "4" badge 1"#) }, "\(next)")
+    }
+
     @Test func anAlertThatWaitsGoesWithItsReadersMembership() throws {
         let pushes = try Pushes()
         let world = pushes.world

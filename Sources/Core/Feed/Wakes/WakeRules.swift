@@ -271,14 +271,18 @@ public enum WakeRules {
         return effects
     }
 
-    /// The icon shows less of the conversation now: the user left it, or has muted it. Icons that
-    /// show too much are owed a badge push, and an app that may be showing a message of the
-    /// conversation would like to know.
+    /// The icon shows nothing of the conversation now: the user left it, or has muted it. Alerts of
+    /// it are cancelled, and are none of the others that a later one counts; icons that show too
+    /// much are owed a badge push, and an app that may be showing a message of the conversation
+    /// would like to know.
     static func unreadFell(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        var effects = try takeBack(app, user, in: transaction, now: now) { _ in }
+        var effects = try takeBack(app, user, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            try step.cancelAlerts(of: conversation)
+        }
         effects += try shownIsOver(app, user, conversation, in: transaction, now: now)
         return effects
     }

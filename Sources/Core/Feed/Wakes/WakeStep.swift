@@ -285,28 +285,45 @@ extension WakeStep {
         of conversation: ConversationID, read: PositionSet
     ) throws(StoreError) {
         let highest = read.ranges.last?.last ?? read.through
-        let rows = try transaction.records(
+        for alert in try openAlerts(of: conversation, through: highest)
+        where read.contains(alert.position) {
+            try cancel(alert)
+        }
+    }
+
+    /// A conversation is muted or left. An alert that waits for a time of its own is looked at
+    /// then: the mute may have ended.
+    mutating func cancelAlerts(of conversation: ConversationID) throws(StoreError) {
+        for alert in try openAlerts(of: conversation, through: .halfMask)
+        where alert.phase.isOpen {
+            try cancel(alert)
+        }
+    }
+
+    private func openAlerts(
+        of conversation: ConversationID, through highest: UInt64
+    ) throws(StoreError) -> [AlertRecord] {
+        try transaction.records(
             AlertRecord.self,
             Scan(
                 index: "alert_open", prefix: device.wakeKey + [.identifier(conversation)],
                 through: [.unsigned(highest)], limit: AlertRoom.closedMax))
-        for var alert in rows where read.contains(alert.position) {
-            closeAlert(alert)
-            alert.phase = .cancelled
-            alert.openPosition = nil
-            try transaction.put(alert)
-        }
     }
 
-    /// A message or announcement is nothing to alert of any more.
-    mutating func cancelAlert(of message: MessageID) throws(StoreError) {
-        guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
-            alert.phase.isOpen || alert.phase == .delayed
-        else { return }
+    private mutating func cancel(_ alert: AlertRecord) throws(StoreError) {
+        var alert = alert
         closeAlert(alert)
         alert.phase = .cancelled
         alert.openPosition = nil
         try transaction.put(alert)
+    }
+
+    /// A message or announcement is nothing to alert of any more.
+    mutating func cancelAlert(of message: MessageID) throws(StoreError) {
+        guard let alert = try transaction.record(AlertRecord.self, alertKey(message)),
+            alert.phase.isOpen || alert.phase == .delayed
+        else { return }
+        try cancel(alert)
     }
 
     /// A visible entry moved up the feed. What remembers that the device has it, or is owed it,
