@@ -31,6 +31,19 @@ import Testing
         return store
     }
 
+    @Test("the log says that the store fails, and why")
+    func failureIsLogged() throws {
+        let pipe = Pipe()
+        let log = Log(level: .info, descriptor: pipe.fileHandleForWriting.fileDescriptor)
+        Server.report(.failed(.full("no space: rouse.db")), to: log)
+        let line = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(line.contains("level=error event=store.failed"), "\(line)")
+        #expect(line.contains("no space: rouse.db"), "\(line)")
+        Server.report(.works, to: log)
+        let next = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(next.contains("event=store.works"), "\(next)")
+    }
+
     @Test("a row that cannot be read is counted, and the log says which")
     func isCountedAndLogged() throws {
         let pipe = Pipe()

@@ -11,6 +11,8 @@ final class GatedStore: Store {
         let move = Gate()
         /// While set, reads of the writer's own fail.
         let failing = Flag()
+        /// While set, checkpoints do.
+        let checkpointFails = Flag()
         /// Checkpoints that were asked for.
         let checkpoints = Count()
     }
@@ -66,6 +68,7 @@ final class GatedStore: Store {
     func now() -> Timestamp { inner.now() }
     func checkpoint() throws(StoreError) {
         gates.checkpoints.add()
+        if gates.checkpointFails.value { throw .unavailable("the disk is sick") }
         try inner.checkpoint()
     }
 

@@ -23,7 +23,8 @@ import Wire
         init(
             limits: StoreServiceLimits = StoreServiceLimits(),
             options: SQLiteOptions = SQLiteOptions(),
-            onCommit: @escaping @Sendable (Effects) -> Void = { _ in }
+            onCommit: @escaping @Sendable (Effects) -> Void = { _ in },
+            onNews: @escaping @Sendable (StoreNews) -> Void = { _ in }
         ) throws {
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("rouse-store-\(UUID().uuidString)")
@@ -39,7 +40,7 @@ import Wire
                     GatedStore(
                         try SQLiteStore(path: path, tables: Schema.tables, options: options), gates
                     )
-                }, onCommit: onCommit)
+                }, onCommit: onCommit, onNews: onNews)
             self.service = service
             asker = try StoreAsker(service)
         }
@@ -254,6 +255,48 @@ import Wire
         #expect(bench.answers(1).count == 1)
         bench.ask { $0.commit(Self.acknowledge(2)) }
         #expect(bench.answers(2).count == 2)
+    }
+
+    @Test("a journal that cannot be moved is told, and that it can be again")
+    func news() throws {
+        let (fails, works) = (Latch(), Latch())
+        let bench = try Bench(onNews: { news in
+            switch news {
+            case .failed(let error):
+                #expect("\(error)".contains("the disk is sick"))
+                fails.arrive()
+            case .works: works.arrive()
+            }
+        })
+        defer { bench.stop() }
+        bench.gates.checkpointFails.value = true
+        // The checkpoint follows on the commit, when nothing else does.
+        bench.ask { $0.commit(.keepAlive) }
+        _ = bench.answers(1)
+        #expect(fails.wait(seconds: 20))
+        bench.gates.checkpointFails.value = false
+        bench.ask { $0.commit(.keepAlive) }
+        _ = bench.answers(2)
+        #expect(works.wait(seconds: 20))
+    }
+
+    @Test("a store that fails and works in turns is told from time to time")
+    func pace() {
+        var pace = StoreNews.Pace()
+        let sick = StoreError.unavailable("sick")
+        #expect(pace.next(nil, now: 0) == nil)
+        #expect(pace.next(sick, now: 1) == .failed(sick))
+        #expect(pace.next(sick, now: 20_000) == nil, "it is known")
+        #expect(pace.next(nil, now: 20_001) == .works)
+        #expect(pace.next(nil, now: 20_002) == nil)
+        // Ten seconds after the last failure that was told.
+        #expect(pace.next(.full("full"), now: 20_003) == .failed(.full("full")))
+        #expect(pace.next(nil, now: 20_004) == .works)
+        for now in UInt64(20_005)..<20_100 {
+            #expect(pace.next(now % 2 == 0 ? sick : nil, now: now) == nil)
+        }
+        #expect(pace.next(sick, now: 30_002) == nil)
+        #expect(pace.next(sick, now: 30_003) == .failed(sick))
     }
 
     @Test("a refresh of the apps that fails fails only who changed them, and is made up for")

@@ -251,6 +251,13 @@ extension Server {
         }
     }
 
+    static func report(_ news: StoreNews, to log: Log) {
+        switch news {
+        case .failed(let error): log.error("store.failed", [LogField("error", "\(error)")])
+        case .works: log.info("store.works")
+        }
+    }
+
     static func register(_ metrics: Metrics, store: StoreService) {
         let health = store.health
         metrics.reading("rouse_store_commits_total", "Transactions committed.", isCounter: true) {

@@ -123,7 +123,8 @@ public final class Server: Sendable {
                 schedule.note(effects.schedule)
                 if effects.background.contains(.pushes) { pushes.ring() }
                 if effects.hasDeliveries { deliveries.ring() }
-            }, onUnreadable: { Self.report($0, to: log) })
+            }, onUnreadable: { Self.report($0, to: log) },
+            onNews: { Self.report($0, to: log) })
         hints?.start()
         Self.register(metrics, store: store)
         Self.register(metrics, place: place)

@@ -47,8 +47,10 @@ public final class StoreHealth: Sendable {
     /// By writer, for what they know of themselves are totals; the first also has the reader's.
     private nonisolated(unsafe) var guarded = [Counts()]
     private nonisolated(unsafe) var lastFailure: StoreError?
+    private nonisolated(unsafe) var news = StoreNews.Pace()
+    private let onNews: @Sendable (StoreNews) -> Void
 
-    init() {}
+    init(onNews: @escaping @Sendable (StoreNews) -> Void = { _ in }) { self.onNews = onNews }
 
     /// From any thread.
     public var counts: Counts {
@@ -63,11 +65,42 @@ public final class StoreHealth: Sendable {
 
     /// - Parameter lane: The writer's number; 0: the first.
     func record(lane: Int = 0, _ change: (inout Counts) -> Void) {
-        lock.withLock {
+        let fresh: StoreNews? = lock.withLock {
             while guarded.count <= lane { guarded.append(Counts()) }
             guarded[lane].failure = lastFailure
             change(&guarded[lane])
             lastFailure = guarded[lane].failure
+            guard lastFailure != nil || news.isFailing else { return nil }
+            return news.next(lastFailure, now: SystemClock.monotonicMilliseconds())
+        }
+        if let fresh { onNews(fresh) }
+    }
+}
+
+/// What whoever looks after the server is to know of the store.
+public enum StoreNews: Equatable, Sendable {
+    /// Writing fails, or the journal cannot be moved.
+    case failed(StoreError)
+    case works
+
+    /// A store may fail and work in turns, as where commits succeed and the journal cannot be
+    /// moved: it is told from time to time.
+    struct Pace {
+        /// Milliseconds from one failure that is told to the next.
+        static let interval: UInt64 = 10_000
+        /// What was told last.
+        private(set) var isFailing = false
+        private var failedAt: UInt64?
+
+        mutating func next(_ failure: StoreError?, now: UInt64) -> StoreNews? {
+            guard let failure else {
+                defer { isFailing = false }
+                return isFailing ? .works : nil
+            }
+            if isFailing { return nil }
+            if let failedAt, now < failedAt + Self.interval { return nil }
+            (isFailing, failedAt) = (true, now)
+            return .failed(failure)
         }
     }
 }

@@ -75,7 +75,8 @@ public final class StoreService: Sendable {
     /// all others are over. `onCommit` is called on a writer's thread after each commit that others
     /// must hear of, of one commit at a time; it must only post. `zones` is asked on these threads.
     /// `onUnreadable` is called on all threads with the rows that were passed over because they
-    /// cannot be read; they are counted in `health`.
+    /// cannot be read; they are counted in `health`. `onNews` is called on the writers' threads when
+    /// writing fails, and when it works again.
     ///
     /// - Parameter openLane: opens the same store once more, for one of `limits.lanes` writers
     ///   beside the first, which has then only the duties and what is nobody's. Of an engine that
@@ -86,9 +87,10 @@ public final class StoreService: Sendable {
         open: @escaping @Sendable () throws -> any Store,
         openLane: (@Sendable () throws -> any Store)? = nil,
         onCommit: @escaping @Sendable (Effects) -> Void,
-        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void = { _ in }
+        onUnreadable: @escaping @Sendable ([UnreadableRow]) -> Void = { _ in },
+        onNews: @escaping @Sendable (StoreNews) -> Void = { _ in }
     ) throws -> StoreService {
-        let health = StoreHealth()
+        let health = StoreHealth(onNews: onNews)
         let apps = AppDirectory()
         let report: @Sendable ([UnreadableRow]) -> Void = { rows in
             guard !rows.isEmpty else { return }
