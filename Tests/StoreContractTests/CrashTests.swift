@@ -108,6 +108,44 @@ import Testing
     }
 
     @Test(
+        "a commit for which a quota has no room is refused; after another error nothing is known",
+        .enabled(if: Strace.works, "strace cannot trace here"), arguments: ["EDQUOT", "EIO"])
+    func failedWrite(_ error: String) throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            var log = CrashLog()
+            log.add(try CrashWriter.run(path, count: 3))
+            log.add(
+                try CrashWriter.run(
+                    path, count: 40,
+                    under: Strace.inject("pwrite64:error=\(error):when=20", file: "\(path)-wal")))
+            #expect(log.refused.count == (error == "EDQUOT" ? 1 : 0), "\(log)")
+            #expect(log.unknown.count == (error == "EDQUOT" ? 0 : 1), "\(log)")
+            try log.check(path, error)
+        }
+    }
+
+    @Test("a limit on the size of files refuses as a full disk does, and ends nothing")
+    func fileSizeLimit() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            var log = CrashLog()
+            log.add(try CrashWriter.run(path, count: 3))
+            // In blocks of 512 bytes: some ten transactions of journal. Whoever runs the tests may
+            // have the signal ignored.
+            let limited = [
+                "/usr/bin/env", "--default-signal=XFSZ", "/bin/sh", "-c",
+                "ulimit -f 200; exec \"$@\"", "sh",
+            ]
+            log.add(try CrashWriter.run(path, count: 40, under: limited))
+            #expect(!log.refused.isEmpty && log.unknown.isEmpty, "\(log)")
+            #expect(log.acknowledged.count > 3, "\(log)")
+            log.add(try CrashWriter.run(path, count: 3))
+            try log.check(path, "after the limit")
+        }
+    }
+
+    @Test(
         "a full disk refuses, shows nothing of it, and is usable again when space returns",
         .enabled(if: SmallDisk.works, "cannot mount a file system here"))
     func fullDisk() throws {

@@ -23,6 +23,7 @@ struct StoreCrashWriter {
 
     static func main() {
         let words = CommandLine.arguments
+        Signals.ignoreFailedWrites()
         if words.count == 3, words[2] == "reads" { return reads(words[1]) }
         guard 3...4 ~= words.count, let count = Int64(words[2]),
             words.count == 3 || words[3] == "moves"

@@ -19,10 +19,11 @@ public final class Loop {
     private var turns: [() -> Void] = []
     private var resolutions: [ObjectIdentifier: Resolution] = [:]
 
-    /// A loop of the calling thread. Fails when the process has no descriptor left. Ignores SIGPIPE
-    /// for the process: with it, a peer that goes away would end the program.
+    /// A loop of the calling thread. Fails when the process has no descriptor left. Has
+    /// writes fail for the process that would end it (`Signals.ignoreFailedWrites`): with SIGPIPE a
+    /// peer that goes away would.
     public init() throws(StreamError) {
-        Signals.ignoreBrokenPipe()
+        Signals.ignoreFailedWrites()
         let memory = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
         let status = uv_loop_init(memory)
         guard status == 0 else {

@@ -18,10 +18,11 @@ public enum Signals {
         }
     }
 
-    /// Makes a write to a closed connection an error instead of the end of the process. Every loop
-    /// does it; harmless to repeat.
-    public static func ignoreBrokenPipe() {
+    /// Makes a write to a closed connection, and one beyond the size that the system lets a file
+    /// have, an error instead of the end of the process. Every loop does it; harmless to repeat.
+    public static func ignoreFailedWrites() {
         _ = signal(SIGPIPE, SIG_IGN)
+        _ = signal(SIGXFSZ, SIG_IGN)
     }
 
     /// Calls `handler` on the loop for each arrival (several quick ones may become one). While

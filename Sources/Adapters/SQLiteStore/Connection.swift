@@ -326,8 +326,10 @@ final class Connection {
         }
         let extended = sqlite3_extended_errcode(handle)
         let isSame = extended & 0xff == code & 0xff
+        let written = JournalFiles.takeFailure(of: journalFile)
         return Failure(
-            code: isSame ? extended : code, errno: sqlite3_system_errno(handle),
+            code: isSame ? extended : code,
+            errno: written != 0 ? written : sqlite3_system_errno(handle),
             text: String(cString: sqlite3_errmsg(handle)), path: path)
     }
 }

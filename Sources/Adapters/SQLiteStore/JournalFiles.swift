@@ -33,6 +33,14 @@ enum JournalFiles {
         // Neither is ever freed: SQLite keeps them until the process ends.
         return sqlite3_vfs_register(own, 0) == SQLITE_OK ? name : nil
     }
+
+    /// The system's error of the last write to the journal that failed, once; 0: there was none.
+    /// SQLite keeps that of no error inside COMMIT, and would name an older one.
+    static func takeFailure(of file: UnsafeMutablePointer<sqlite3_file>?) -> Int32 {
+        guard let file, file.pointee.pMethods == JournalFile.methods else { return 0 }
+        defer { journal(file).pointee.failure = 0 }
+        return journal(file).pointee.failure
+    }
 }
 
 /// The head of a journal's `sqlite3_file`; the system's own file follows it in the same memory.
@@ -42,6 +50,8 @@ private struct JournalFile {
     var held: UnsafeMutableRawPointer
     var count = 0
     var start: Int64 = 0
+    /// The system's error of the last write that failed; 0: none, or it was asked for.
+    var failure: Int32 = 0
 
     /// The most that is held back, in bytes: a commit of more pages is written by several calls.
     /// SQLite's own file takes less than 128 KiB at once.
@@ -117,9 +127,16 @@ private func flush(_ file: File?) -> Int32 {
     let count = own.pointee.count
     guard count > 0 else { return SQLITE_OK }
     own.pointee.count = 0
+    return writeNow(file, own.pointee.held, Int32(count), own.pointee.start)
+}
+
+private func writeNow(
+    _ file: File?, _ bytes: UnsafeRawPointer, _ count: Int32, _ offset: Int64
+) -> Int32 {
     let base = under(file)
-    return base.pointee.pMethods.pointee.xWrite(
-        base, own.pointee.held, Int32(count), own.pointee.start)
+    let code = base.pointee.pMethods.pointee.xWrite(base, bytes, count, offset)
+    if code != SQLITE_OK { journal(file).pointee.failure = errno }
+    return code
 }
 
 private func write(
@@ -132,10 +149,7 @@ private func write(
         let code = flush(file)
         guard code == SQLITE_OK else { return code }
     }
-    guard count <= JournalFile.heldMax else {
-        let base = under(file)
-        return base.pointee.pMethods.pointee.xWrite(base, bytes, count, offset)
-    }
+    guard count <= JournalFile.heldMax else { return writeNow(file, bytes, count, offset) }
     if own.pointee.count == 0 { own.pointee.start = offset }
     (own.pointee.held + own.pointee.count).copyMemory(from: bytes, byteCount: Int(count))
     own.pointee.count += Int(count)

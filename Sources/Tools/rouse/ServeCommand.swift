@@ -91,7 +91,7 @@ extension Rouse {
         _ configuration: Configuration, _ read: @escaping () throws -> ConfigurationReading,
         json: Bool, withParent: Bool
     ) throws -> Int32 {
-        Signals.ignoreBrokenPipe()
+        Signals.ignoreFailedWrites()
         let log = Log(level: configuration.logLevel)
         let supervisor = Supervisor(environment: ProcessInfo.processInfo.environment)
         let server = try Server.start(configuration, log: log, supervisor: supervisor)
