@@ -112,6 +112,61 @@ import Testing
         }
     }
 
+    @Test("a store that is open is not restored, by another name or after its lock file went")
+    func restoredWhileOpen() throws {
+        try withFolder { folder throws in
+            let (path, copy) = ("\(folder)/store.db", "\(folder)/copy")
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            try SQLiteBackup.copy(store: path, to: copy, replaces: false) { _ in }
+            let files = FileManager.default
+            try files.linkItem(atPath: path, toPath: "\(folder)/hard.db")
+            try files.removeItem(atPath: "\(path).lock")
+            func restore(_ name: String) throws(StoreError) {
+                _ = try SQLiteBackup.restore(
+                    copy, to: name, tables: Sample.tables, keepingOldAs: ".old"
+                ) { _ throws(StoreError) in }
+            }
+            for name in [path, "\(folder)/hard.db"] {
+                let text = refusal { () throws(StoreError) in try restore(name) }
+                #expect(text.contains("perhaps by another name"), "\(name): \(text)")
+            }
+            try store.put(thing, Sample.row("a", [2]))
+            // Nor is a restore brought to its end that was broken off before.
+            try files.copyItem(atPath: copy, toPath: "\(path).restored")
+            let text = refusal { () throws(StoreError) in _ = try open(folder) }
+            #expect(text.contains("perhaps by another name"), "\(text)")
+            try files.removeItem(atPath: "\(path).restored")
+            try store.put(thing, Sample.row("a", [3]))
+            store.close()
+            try restore(path)
+            let restored = try open(folder)
+            defer { restored.close() }
+            #expect(try restored.rows(thing).count == 1)
+        }
+    }
+
+    @Test("a journal without its database is no empty store")
+    func journalAlone() throws {
+        try withFolder { folder throws in
+            let path = "\(folder)/store.db"
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            let files = FileManager.default
+            try files.copyItem(atPath: path, toPath: "\(folder)/moved")
+            try files.copyItem(atPath: "\(path)-wal", toPath: "\(folder)/moved-wal")
+            store.close()
+            try files.moveItem(atPath: "\(folder)/moved-wal", toPath: "\(path)-wal")
+            try files.removeItem(atPath: path)
+            let text = refusal { () throws(StoreError) in _ = try open(folder) }
+            #expect(text.contains("put the file back"), "\(text)")
+            try files.moveItem(atPath: "\(folder)/moved", toPath: path)
+            let again = try open(folder)
+            defer { again.close() }
+            #expect(try again.rows(thing).count == 1)
+        }
+    }
+
     @Test(
         "nothing is written to files that are not at their path any more", arguments: ["", "-wal"])
     func deleted(_ suffix: String) throws {

@@ -145,6 +145,9 @@ public enum SQLiteBackup {
         let lock = try FileLock(path: "\(path).lock")
         defer { withExtendedLifetime(lock) {} }
         try StagedStore.finish(path)
+        // A lock file can be deleted while its store is served, and a link has another.
+        let held = FileSteps.exists(path) ? try FileLock(database: path) : nil
+        defer { withExtendedLifetime(held) {} }
         let copy = "\(path).restoring"
         let remains = ["", "-wal", "-shm", "-journal", ".lock"].map { copy + $0 }
         for name in remains { FileSteps.remove(name) }
@@ -170,7 +173,7 @@ public enum SQLiteBackup {
         try FileSteps.sync(copy)
         let kept = try StagedStore.keep(path, as: path + suffix)
         try StagedStore.stage(copy, for: path)
-        try StagedStore.finish(path)
+        try StagedStore.finish(path, isHeld: true)
         return kept
     }
 }

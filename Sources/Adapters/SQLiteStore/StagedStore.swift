@@ -41,8 +41,12 @@ enum StagedStore {
     }
 
     /// Does what is left to do after `stage`; nothing if there is nothing.
-    static func finish(_ path: String) throws(StoreError) {
+    ///
+    /// - Parameter isHeld: the caller has the right to the database itself.
+    static func finish(_ path: String, isHeld: Bool = false) throws(StoreError) {
         guard FileSteps.exists(name(path)) else { return }
+        let held = !isHeld && FileSteps.exists(path) ? try FileLock(database: path) : nil
+        defer { withExtendedLifetime(held) {} }
         // An old journal beside the new file would be taken for its own.
         FileSteps.remove("\(path)-wal")
         FileSteps.remove("\(path)-shm")
