@@ -56,6 +56,7 @@ import Testing
             #expect(filled.journalBytes == UInt64(size("\(path)-wal") - 32))
             // Eight rows, BEGIN and COMMIT.
             #expect(filled.statements - before.statements == 10)
+            #expect(filled.journalSize == store.journalSize && filled.journalSize > 0)
             try store.checkpoint()
             // The journal is moved: the next write begins it anew, with fewer pages.
             try store.write { transaction throws(StoreError) in

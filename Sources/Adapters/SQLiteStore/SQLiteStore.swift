@@ -131,7 +131,8 @@ public final class SQLiteStore: Store {
         StoreEffort(
             statements: current?.connection.statementsRun ?? 0,
             journalBytes: (current?.connection.journalPagesWritten ?? 0)
-                * UInt64(pageSize + Self.frameHeader))
+                * UInt64(pageSize + Self.frameHeader),
+            journalSize: journalSize)
     }
 
     /// Bytes before each page of the journal, and before all (sqlite.org/fileformat2.html, 4.1).

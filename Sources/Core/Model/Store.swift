@@ -201,11 +201,17 @@ public struct StoreEffort: Equatable, Sendable {
     public var journalBytes: UInt64
     /// How often an answer of another process was waited for.
     public var roundTrips: UInt64
+    /// Bytes that the journal holds now.
+    public var journalSize: Int
 
-    public init(statements: UInt64 = 0, journalBytes: UInt64 = 0, roundTrips: UInt64 = 0) {
+    public init(
+        statements: UInt64 = 0, journalBytes: UInt64 = 0, roundTrips: UInt64 = 0,
+        journalSize: Int = 0
+    ) {
         self.statements = statements
         self.journalBytes = journalBytes
         self.roundTrips = roundTrips
+        self.journalSize = journalSize
     }
 
     /// What both have cost.
@@ -213,7 +219,8 @@ public struct StoreEffort: Equatable, Sendable {
         StoreEffort(
             statements: one.statements + other.statements,
             journalBytes: one.journalBytes + other.journalBytes,
-            roundTrips: one.roundTrips + other.roundTrips)
+            roundTrips: one.roundTrips + other.roundTrips,
+            journalSize: one.journalSize + other.journalSize)
     }
 }
 

@@ -332,6 +332,9 @@ extension Server {
         metrics.reading(
             "rouse_store_journal_bytes_total", "Bytes written to the journal.", isCounter: true
         ) { Double(health.counts.effort.journalBytes) }
+        metrics.reading("rouse_store_journal_size_bytes", "Bytes that the journal holds.") {
+            Double(health.counts.effort.journalSize)
+        }
         metrics.reading(
             "rouse_store_known_reads_total",
             "Reads and scans of requests answered from rows in memory.", isCounter: true

@@ -75,8 +75,8 @@ public final class StoreService: Sendable {
     /// all others are over. `onCommit` is called on a writer's thread after each commit that others
     /// must hear of, of one commit at a time; it must only post. `zones` is asked on these threads.
     /// `onUnreadable` is called on all threads with the rows that were passed over because they
-    /// cannot be read; they are counted in `health`. `onNews` is called on the writers' threads when
-    /// writing fails, and when it works again.
+    /// cannot be read; they are counted in `health`. `onNews` is called on the writers' threads
+    /// when writing fails, and when it works again.
     ///
     /// - Parameter openLane: opens the same store once more, for one of `limits.lanes` writers
     ///   beside the first, which has then only the duties and what is nobody's. Of an engine that
