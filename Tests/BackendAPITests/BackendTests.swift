@@ -131,6 +131,30 @@ import Wire
         }
     }
 
+    @Test("a list of messages is gone on with in either order")
+    func eitherOrder() throws {
+        try withShop { server, key throws in
+            for _ in 1...4 {
+                #expect(try server.send("POST", Self.messages, key: key, Self.hello).status == 201)
+            }
+            func positions(_ query: String) throws -> (seen: [Int], next: String) {
+                let answer = try server.send("GET", Self.messages + query, key: key)
+                #expect(answer.status == 200)
+                let list = try answer.json["messages"]
+                return (
+                    try (0..<list.count).compactMap { try list[$0]["position"].number },
+                    try answer.json["next"].string ?? ""
+                )
+            }
+            let rising = try positions("?order=ascending&limit=3")
+            #expect(rising.seen == [1, 2, 3])
+            #expect(try positions("?order=descending&cursor=\(rising.next)").seen == [2, 1])
+            let falling = try positions("?limit=3")
+            #expect(falling.seen == [4, 3, 2])
+            #expect(try positions("?order=ascending&cursor=\(falling.next)").seen == [3, 4])
+        }
+    }
+
     @Test("an app reaches only its own objects, and the app is the key's")
     func isolation() throws {
         try withShop { server, key throws in
@@ -163,6 +187,8 @@ import Wire
             (#"{"parts":[{"mime_type":"a/b"}]}"#, 4002, "parts[0].text: is missing"),
             (#"{"parts":[{"mime_type":"a/b","text":"","content":""}]}"#, 4000, "beside text"),
             (#"{"parts":[{"mime_type":"a/b","content":"a"}]}"#, 4000, "base64"),
+            (#"{"parts":[{"mime_type":"a/b","content":"===="}]}"#, 4000, "base64"),
+            (#"{"parts":[{"mime_type":"a/b","content":"YQ======"}]}"#, 4000, "base64"),
             (#"{"parts":[{"text":"x"}]}"#, 4002, "parts[0].mime_type: is missing"),
             (#"{"id":"x","parts":[]}"#, 4000, "id: must be 36 characters"),
             (#"{"id":null,"parts":[]}"#, 4000, "not null"),

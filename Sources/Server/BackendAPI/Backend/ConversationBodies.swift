@@ -167,13 +167,24 @@ struct NewPart: Decodable {
         case (let text?, nil):
             part = Part(mimeType: mimeType, content: Array(text.utf8))
         case (nil, let content?):
-            guard let bytes = Data(base64Encoded: content) else {
+            guard let bytes = Data(wholeBase64: content) else {
                 throw fields.refusal(.content, "must be base64 with padding (RFC 4648 section 4)")
             }
             part = Part(mimeType: mimeType, content: Array(bytes))
         case (nil, nil): throw fields.missing(.text)
         case (_?, _?): throw fields.refusal(.content, "must not stand beside text")
         }
+    }
+}
+
+extension Data {
+    /// Base64 with padding (RFC 4648 section 4). Foundation takes padding alone for nothing, too.
+    init?(wholeBase64 text: String) {
+        let padding = text.utf8.suffix(3).count { $0 == UInt8(ascii: "=") }
+        guard let bytes = Data(base64Encoded: text),
+            bytes.count == text.utf8.count / 4 * 3 - padding
+        else { return nil }
+        self = bytes
     }
 }
 
@@ -192,7 +203,7 @@ struct NewReference: Decodable {
         guard let size = try fields.number(.size, in: 1...UInt64(Int64.max)) else {
             throw fields.missing(.size)
         }
-        guard let digest = Data(base64Encoded: try fields.required(.digest, String.self)),
+        guard let digest = Data(wholeBase64: try fields.required(.digest, String.self)),
             digest.count == 32
         else {
             throw fields.refusal(.digest, "must be a SHA-256, 32 bytes, in base64 with padding")

@@ -79,7 +79,7 @@ enum ReadRoutes {
         }
         let list = descending ? PageCursor.List.messagesFalling : .messagesRising
         let range = MessageRange(
-            descending: descending, beside: try call.positionCursor(list),
+            descending: descending, beside: try call.positionCursor(.messagesRising, .messagesFalling),
             limit: try call.limit(default: messagesDefault, max: messagesMax),
             bytes: messagesBytes)
         return read(app, .messages(id, range), orNo: "conversation") { reading throws(Problem) in

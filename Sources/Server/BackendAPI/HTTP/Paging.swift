@@ -51,8 +51,12 @@ extension Call {
 
     /// What `cursor` holds; `nil`: the list is asked for from its start.
     private func cursor(_ list: PageCursor.List) throws(Problem) -> [UInt8]? {
+        try cursor([list])
+    }
+
+    private func cursor(_ lists: [PageCursor.List]) throws(Problem) -> [UInt8]? {
         guard let text = request.queryValue("cursor") else { return nil }
-        guard let cursor = PageCursor(text: text), cursor.list == list else {
+        guard let cursor = PageCursor(text: text), lists.contains(cursor.list) else {
             throw .badCursor
         }
         return cursor.last
@@ -87,8 +91,9 @@ extension Call {
         return id
     }
 
-    func positionCursor(_ list: PageCursor.List) throws(Problem) -> UInt64? {
-        guard let bytes = try cursor(list) else { return nil }
+    /// Of any of these lists: either order of messages goes on behind the other's last one.
+    func positionCursor(_ lists: PageCursor.List...) throws(Problem) -> UInt64? {
+        guard let bytes = try cursor(lists) else { return nil }
         // Positions are stored as signed numbers.
         guard let pair = Identifier<Never>(bytes), pair.high == 0, pair.low <= .max >> 1 else {
             throw .badCursor
