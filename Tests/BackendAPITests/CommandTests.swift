@@ -44,9 +44,14 @@ import Testing
     @Test("an app is set up on the file alone")
     func offline() throws {
         defer { remove() }
-        #expect(try rouse("app", "list").complaint.contains("there is no store at rouse.db"))
+        let nothing = try rouse("app", "list")
+        #expect(nothing.status == 69 && nothing.complaint.contains("there is no store at rouse.db"))
+        #expect(try rouse("app", "list", "--socket", "nothing.sock").status == 69)
+        #expect(try rouse("push", "check").status == 69)
+        #expect(try rouse("import", "rouse.db").status == 78)
         #expect(try rouse("app", "create", "shop", "--grace", "90", "--new-store").status == 0)
         #expect(try rouse("dev", "key", "keys/issuer").status == 0)
+        #expect(try rouse("dev", "key", "keys/issuer").status == 73)
         let wrong = try rouse(
             "app", "issuer-key", "add", "shop", "--kid", "k", "--key", "keys/issuer.pem")
         #expect(wrong.status == 1)
@@ -61,6 +66,8 @@ import Testing
                 "app", "push", "set", "shop", "--environment", "production", "--key",
                 "keys/issuer.pem", "--key-id", "A", "--team", "T", "--topic", "org.example"
             ).status == 0)
+        let status = try rouse("push", "status")
+        #expect(status.status == 69 && status.complaint.contains("no server is running"))
         let shown = try rouse("app", "show", "shop", "--json")
         let app = try JSONTree(shown.output)
         #expect(app["grace_seconds"].number == 90)
@@ -109,6 +116,8 @@ import Testing
         #expect(audit.split(separator: "\n").count == 4, "\(audit)")
         #expect(audit.contains("command on the store") && audit.contains("404"), "\(audit)")
         #expect(!audit.contains(made.output.dropLast()))
+        let two = try JSONTree(try rouse("console", "audit", "--limit", "2", "--json").output)
+        #expect(try two["changes"].count == 2 && two["next"].string != nil)
     }
 
     @Test("a store that a server has open is changed through the server")
@@ -124,6 +133,9 @@ import Testing
         let listed = try rouse("app", "list", "--socket", server.adminSocket)
         #expect(listed.output.contains("shop"))
         let device = try server.openDevice("shop", user: "anna")
+        let changes = try rouse(
+            "console", "audit", "--limit", "1", "--json", "--socket", server.adminSocket)
+        #expect(try JSONTree(changes.output)["changes"].count == 1)
         let devices = try rouse("app", "devices", "shop", "anna", "--socket", server.adminSocket)
         #expect(devices.output.contains("\(device)"))
         let shown = try rouse(
@@ -145,11 +157,11 @@ import Testing
         defer { server.stop() }
         let store = server.directory.appendingPathComponent("store.db").path
         let refused = try rouse("app", "list", "--store", store)
-        #expect(refused.status == 1)
+        #expect(refused.status == 69)
         #expect(refused.complaint.contains("another process has this database open"))
         #expect(refused.complaint.contains("--socket"))
         let nobody = try rouse("app", "list", "--socket", store + ".nobody")
-        #expect(nobody.status == 1)
+        #expect(nobody.status == 69)
         #expect(nobody.complaint.contains("is `rouse serve` running?"))
     }
 
@@ -172,9 +184,9 @@ import Testing
             let lifetime = (claims.integer("exp") ?? 0) - (claims.integer("iat") ?? 0)
             #expect(lifetime == 300)
         }
-        #expect(try rouse("dev", "key", "p256").status == 1)
+        #expect(try rouse("dev", "key", "p256").status == 73)
         #expect(try rouse("dev", "certificates", "certs", "--name", "sync.test").status == 0)
-        #expect(try rouse("dev", "certificates", "certs").status == 1)
+        #expect(try rouse("dev", "certificates", "certs").status == 73)
         let key = directory.appendingPathComponent("certs/server.key").path
         let attributes = try FileManager.default.attributesOfItem(atPath: key)
         #expect(attributes[.posixPermissions] as? Int == 0o600)

@@ -41,9 +41,9 @@ public final class OfflineAdministration {
 
     /// Carries out one request of the admin API: HTTP status, and JSON or nothing.
     public func answer(
-        method: String, path: [String], body: [UInt8]
+        method: String, path: [String], query: [(name: String, value: String)] = [], body: [UInt8]
     ) -> (status: Int, body: [UInt8]) {
-        desk.answer(method: method, path: path, body: body)
+        desk.answer(method: method, path: path, query: query, body: body)
     }
 
     /// Gives the file back.

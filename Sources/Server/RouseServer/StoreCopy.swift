@@ -88,6 +88,10 @@ public enum StoreCopy {
         var copied = Copied(tables: 0, rows: 0)
         try from.read { snapshot throws(StoreError) in
             try to.write { transaction throws(StoreError) in
+                // Whoever has looked at an empty store has left these there, and no more.
+                for row in try transaction.rows(MetaRecord.table, Scan(limit: Self.step)) {
+                    try transaction.delete(MetaRecord.table, key: Array(row.prefix(1)))
+                }
                 for table in Schema.tables where !left.contains(ExactText(table.name)) {
                     guard try transaction.rows(table, Scan(limit: 1)).isEmpty else {
                         throw .unavailable(

@@ -86,6 +86,9 @@ enum Rouse {
         } catch let error as ConfigurationError {
             Terminal.complain("rouse \(command.description.name): \(error)")
             return ExitStatus.configuration
+        } catch let error as AdminRefusal {
+            Terminal.complain("rouse \(command.description.name): \(error)")
+            return error.status
         } catch {
             Terminal.complain("rouse \(command.description.name): \(ErrorWords.of(error))")
             return ExitStatus.failure

@@ -100,7 +100,8 @@ extension Rouse {
         guard case .postgres = place else {
             throw AdminRefusal(
                 description: "no database is named: give --config with store.postgres, or --set "
-                    + "store.postgres=postgresql://...")
+                    + "store.postgres=postgresql://...",
+                status: ExitStatus.configuration)
         }
         return place
     }
@@ -143,7 +144,14 @@ extension Rouse {
             Terminal.complain("rouse migrate: \(refusal)")
             return ExitStatus.unavailable
         }
-        Terminal.print("\(configuration.storePlace.name): the tables are those of this program")
+        let name = configuration.storePlace.name
+        if arguments.has("json") {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.withoutEscapingSlashes]
+            Terminal.print(String(decoding: try encoder.encode(["store": name]), as: UTF8.self))
+        } else {
+            Terminal.print("\(name): the tables are those of this program")
+        }
         return ExitStatus.success
     }
 }

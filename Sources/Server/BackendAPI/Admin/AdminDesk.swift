@@ -40,10 +40,10 @@ public final class AdminDesk: Sendable {
     ///   - body: JSON, or empty.
     /// - Returns: the HTTP status, and JSON or nothing.
     public func answer(
-        method: String, path: [String], body: [UInt8]
+        method: String, path: [String], query: [(name: String, value: String)] = [], body: [UInt8]
     ) -> (status: Int, body: [UInt8]) {
         let request = HTTPRequest(
-            method: method, path: "", pathSegments: path,
+            method: method, path: "", pathSegments: path, query: query,
             headers: HTTPHeaders([("content-type", "application/json")]), body: body)
         let reply = Reply()
         let response =

@@ -79,7 +79,8 @@ enum ReadRoutes {
         }
         let list = descending ? PageCursor.List.messagesFalling : .messagesRising
         let range = MessageRange(
-            descending: descending, beside: try call.positionCursor(.messagesRising, .messagesFalling),
+            descending: descending,
+            beside: try call.positionCursor(.messagesRising, .messagesFalling),
             limit: try call.limit(default: messagesDefault, max: messagesMax),
             bytes: messagesBytes)
         return read(app, .messages(id, range), orNo: "conversation") { reading throws(Problem) in

@@ -3,9 +3,11 @@ import FoundationEssentials
 import JSONTree
 import RouseServer
 
-/// A refusal of the admin API, in its words.
+/// Why a command was refused, in words for people: the admin API's, or its own.
 struct AdminRefusal: Error, CustomStringConvertible {
     let description: String
+    /// The command's exit status.
+    var status = ExitStatus.failure
 }
 
 /// The way to a store's admin API: the socket of the running server, or the file itself.
@@ -52,14 +54,16 @@ final class AdminConnection {
             throw AdminRefusal(
                 description: "there is no store at \(path) and no server at \(socket); "
                     + "name yours with --config, --store or --socket. A new store begins with "
-                    + "`rouse serve`, or with `rouse app create APP --new-store`")
+                    + "`rouse serve`, or with `rouse app create APP --new-store`",
+                status: ExitStatus.unavailable)
         }
         do {
             way = .file(try OfflineAdministration(place, makesStore: makesStore))
         } catch {
             throw AdminRefusal(
                 description: "\(ErrorWords.of(error)); "
-                    + "if that is a server with another admin socket, give --socket PATH")
+                    + "if that is a server with another admin socket, give --socket PATH",
+                status: ExitStatus.unavailable)
         }
     }
 
@@ -67,13 +71,21 @@ final class AdminConnection {
         if case .file(let administration) = way { administration.close() }
     }
 
+    /// Whether a server answers, and not its file.
+    var isServed: Bool {
+        if case .server = way { true } else { false }
+    }
+
     /// Asks, prints the answer if it was to be JSON, and gives it back.
     ///
     /// - Throws: what the API refused, in its words.
     @discardableResult
-    func ask(_ method: String, _ path: [String], _ body: JSONValue? = nil) throws -> JSONValue {
+    func ask(
+        _ method: String, _ path: [String], _ body: JSONValue? = nil, limit: Int? = nil
+    ) throws -> JSONValue {
         let bytes = try body?.bytes ?? []
-        let (status, answer) = try send(method, path, bytes)
+        let (status, answer) = try send(
+            method, path, query: limit.map { [("limit", String($0))] } ?? [], bytes)
         let value = answer.isEmpty ? JSONValue.object([:]) : try JSONValue(bytes: answer)
         if isJSON { Terminal.print(String(decoding: try value.bytes, as: UTF8.self)) }
         guard (200..<300).contains(status) else {
@@ -84,18 +96,21 @@ final class AdminConnection {
     }
 
     private func send(
-        _ method: String, _ path: [String], _ body: [UInt8]
+        _ method: String, _ path: [String], query: [(name: String, value: String)],
+        _ body: [UInt8]
     ) throws -> (status: Int, body: [UInt8]) {
         switch way {
         case .file(let administration):
-            return administration.answer(method: method, path: path, body: body)
+            return administration.answer(
+                method: method, path: path, query: query, body: body)
         case .server(let socket):
             do {
-                return try UnixSocketHTTP.send(method, path, body: body, to: socket)
+                return try UnixSocketHTTP.send(method, path, query: query, body: body, to: socket)
             } catch {
                 throw AdminRefusal(
                     description: "\(error); is `rouse serve` running? The file of a stopped "
-                        + "server is changed with --store PATH")
+                        + "server is changed with --store PATH",
+                    status: ExitStatus.unavailable)
             }
         }
     }

@@ -48,8 +48,9 @@ extension Rouse {
             ],
             notes: """
                 The audience is decided when each push is sent, not now; `rouse campaign count`
-                takes the same options and tells how many there would be. Without --canary-wait
-                the campaign waits after its canary share until `rouse campaign resume`.
+                takes the options that choose it, and --canary, and tells how many devices there
+                would be. Without --canary-wait the campaign waits after its canary share until
+                `rouse campaign resume`.
                 """),
         command(
             "campaign count", "count the devices a campaign would go to, and send nothing",

@@ -86,8 +86,8 @@ extension Rouse {
     private static func listAudit(_ arguments: Arguments) throws {
         let limit: Int = try arguments.number("limit", in: 1...500) ?? 50
         let connection = try AdminConnection(arguments)
-        let changes = try connection.ask("GET", ["audit"])["changes"].items
-        let rows = changes.prefix(limit).map { change in
+        let changes = try connection.ask("GET", ["audit"], limit: limit)["changes"].items
+        let rows = changes.map { change in
             let status = change["status"].words
             return ["at", "actor", "action"].map { change[$0].words }
                 + [status.isEmpty ? "under way" : status, change["detail"].words]

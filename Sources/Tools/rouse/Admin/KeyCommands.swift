@@ -158,6 +158,12 @@ extension Rouse {
 
     private static func pushStatus(_ arguments: Arguments) throws {
         let connection = try AdminConnection(arguments)
+        guard connection.isServed else {
+            throw AdminRefusal(
+                description: "no server is running, and only that knows how it stands with push "
+                    + "credentials; `rouse push check` tries them without one",
+                status: ExitStatus.unavailable)
+        }
         let all = try connection.ask("GET", ["push"])["credentials"].items
         let rows = all.map { credential in
             [

@@ -56,7 +56,8 @@ extension Rouse {
         if case .file(let path) = place, !FileManager.default.fileExists(atPath: path) {
             throw AdminRefusal(
                 description: "there is no store at \(path); give --store, or --config of the "
-                    + "server, which makes it at its first start")
+                    + "server, which makes it at its first start",
+                status: ExitStatus.unavailable)
         }
         do {
             return try CredentialCheck.run(
@@ -66,7 +67,8 @@ extension Rouse {
             throw AdminRefusal(
                 description:
                     "\(place.name) cannot be read: \(ErrorWords.of(error)); is it the "
-                    + "store of a server of this version, and yours to read?")
+                    + "store of a server of this version, and yours to read?",
+                status: ExitStatus.unavailable)
         }
     }
 

@@ -19,11 +19,16 @@ enum UnixSocketHTTP {
     }
 
     static func send(
-        _ method: String, _ path: [String], body: [UInt8], to socket: String
+        _ method: String, _ path: [String], query: [(name: String, value: String)] = [],
+        body: [UInt8], to socket: String
     ) throws(Failure) -> (status: Int, body: [UInt8]) {
         let descriptor = try connect(socket)
         defer { close(descriptor) }
-        var head = "\(method) /\(path.map(encoded).joined(separator: "/")) HTTP/1.1\r\n"
+        var target = "/" + path.map(encoded).joined(separator: "/")
+        for (index, field) in query.enumerated() {
+            target += (index == 0 ? "?" : "&") + encoded(field.name) + "=" + encoded(field.value)
+        }
+        var head = "\(method) \(target) HTTP/1.1\r\n"
         head += "host: rouse\r\nconnection: close\r\n"
         if !body.isEmpty {
             head += "content-type: application/json\r\ncontent-length: \(body.count)\r\n"

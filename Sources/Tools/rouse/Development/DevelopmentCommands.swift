@@ -102,7 +102,9 @@ extension Rouse {
 
     private static func refuseToReplace(_ paths: [String]) throws {
         for path in paths where FileManager.default.fileExists(atPath: path) {
-            throw AdminRefusal(description: "\(path) exists; remove it or choose another place")
+            throw AdminRefusal(
+                description: "\(path) exists; remove it or choose another place",
+                status: ExitStatus.cannotCreate)
         }
     }
 
@@ -110,14 +112,18 @@ extension Rouse {
     private static func write(_ text: String, to path: String, mode: mode_t) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
         guard descriptor >= 0 else {
-            throw AdminRefusal(description: "\(path): \(String(cString: strerror(errno)))")
+            throw AdminRefusal(
+                description: "\(path): \(String(cString: strerror(errno)))",
+                status: ExitStatus.cannotCreate)
         }
         defer { close(descriptor) }
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             guard count > 0 else {
-                throw AdminRefusal(description: "\(path): \(String(cString: strerror(errno)))")
+                throw AdminRefusal(
+                    description: "\(path): \(String(cString: strerror(errno)))",
+                    status: ExitStatus.cannotCreate)
             }
             rest = rest.dropFirst(count)
         }
