@@ -72,6 +72,12 @@ import Testing
         let raw = try server.sendRaw(
             "GET /v1 HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", "GET", "/v1")
         let refused = try #require(raw.headers["x-request-id"])
+        let tooLarge = "content-length: 99999999999\r\n\r\n"
+        for own in ["host: a\r\nhost: b\r\n\r\n", "host: a\r\n" + tooLarge] {
+            let named = try server.sendRaw(
+                "POST /v1 HTTP/1.1\r\nx-request-id: mine\r\n" + own, "POST", "/v1")
+            #expect(named.headers["x-request-id"] == "mine", "\(named.status)")
+        }
         server.faults.failReads(.corrupt("test"))
         #expect(try name("/v1/users/anna", "unlucky", key) == "unlucky")
         server.faults.failReads(nil)
@@ -83,7 +89,7 @@ import Testing
             lines.contains { $0.contains("event=\(event) request=\(request) ") }
         }
         for request in drawn { #expect(line("api.answered", request), "\(request)") }
-        #expect(line("api.refused", refused))
+        #expect(line("api.refused", refused) && line("api.refused", "mine"))
         #expect(line("api.store_failed", "unlucky"))
         #expect(lines.contains { $0.contains("request=\(longest) app=shop method=GET") })
     }

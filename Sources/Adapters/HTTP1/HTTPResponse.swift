@@ -34,17 +34,25 @@ public struct HTTPResponse: Sendable {
 }
 
 /// Why the server itself refused a request, before the handler saw it.
-public struct HTTPRefusal: Equatable, Sendable {
+public struct HTTPRefusal: Sendable {
     /// 400, 413, 431 or 501.
     public let status: Int
     /// In a few words.
     public let reason: String
+    /// The request's header fields; none where these are what is wrong.
+    public private(set) var headers = HTTPHeaders([])
 
     static let bodyTooLarge = HTTPRefusal(status: 413, reason: "body too large")
 
     init(status: Int, reason: String) {
         self.status = status
         self.reason = reason
+    }
+
+    func of(_ headers: HTTPHeaders) -> HTTPRefusal {
+        var refusal = self
+        refusal.headers = headers
+        return refusal
     }
 
     /// The reason as plain text.

@@ -341,7 +341,8 @@ extension HTTPServer {
             if part.isEmpty { return deliver(request, handle, connection, exchange) }
             if part.count > limits.bodyBytes - request.body.count {
                 let bytes = request.body.count + part.count
-                exchange.phase = .discarding(closing(.bodyTooLarge), bytes: bytes)
+                let refusal = HTTPRefusal.bodyTooLarge.of(request.headers)
+                exchange.phase = .discarding(closing(refusal), bytes: bytes)
             } else {
                 // Without another reference to the array, or each part would copy all before it.
                 exchange.phase = .head

@@ -36,7 +36,8 @@ enum RequestHead {
         // RFC 9112 3.2.
         let hosts = headers.values("host").count
         if hosts > 1 || (hosts == 0 && version != "HTTP/1.0") {
-            return .refused(HTTPRefusal(status: 400, reason: "exactly one host header is needed"))
+            let refusal = HTTPRefusal(status: 400, reason: "exactly one host header is needed")
+            return .refused(refusal.of(headers))
         }
         if let refusal = judgeFraming(headers, version: version, limits: limits) { return refusal }
         return .accepted(
@@ -53,19 +54,22 @@ enum RequestHead {
         let lengths = headers.values("content-length")
         if let coding = codings.first {
             if codings.count > 1 || !lengths.isEmpty || version == "HTTP/1.0" {
-                return .refused(HTTPRefusal(status: 400, reason: "ambiguous body length"))
+                let refusal = HTTPRefusal(status: 400, reason: "ambiguous body length")
+                return .refused(refusal.of(headers))
             }
             if !equalWithoutCase(coding, "chunked") {
-                return .refused(HTTPRefusal(status: 501, reason: "unknown transfer coding"))
+                let refusal = HTTPRefusal(status: 501, reason: "unknown transfer coding")
+                return .refused(refusal.of(headers))
             }
             return nil
         }
         guard let first = lengths.first else { return nil }
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
         guard lengths.count == 1, first.utf8.allSatisfy(digits.contains), !first.isEmpty else {
-            return .refused(HTTPRefusal(status: 400, reason: "invalid content-length"))
+            let refusal = HTTPRefusal(status: 400, reason: "invalid content-length")
+            return .refused(refusal.of(headers))
         }
-        let refusal = HTTPRefusal.bodyTooLarge
+        let refusal = HTTPRefusal.bodyTooLarge.of(headers)
         // More digits than an Int holds.
         guard let length = Int(first) else { return .refused(refusal) }
         if length <= limits.bodyBytes { return nil }

@@ -129,7 +129,8 @@ final class CallDesk: Desk {
 
     /// What the HTTP server refused by itself.
     func refused(_ refusal: HTTPRefusal) -> HTTPResponse {
-        let name = RequestName.fresh(at: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
+        let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
+        let name = RequestName.of(refusal.headers, at: now)
         log.limited(
             .debug, "api.refused",
             [

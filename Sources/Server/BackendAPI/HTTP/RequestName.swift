@@ -9,7 +9,11 @@ enum RequestName {
 
     /// The caller's own, or that of the balancer in between; else a new one.
     static func of(_ request: HTTPRequest, at now: Timestamp) -> String {
-        let names = request.headers.values(header)
+        of(request.headers, at: now)
+    }
+
+    static func of(_ headers: HTTPHeaders, at now: Timestamp) -> String {
+        let names = headers.values(header)
         guard names.count == 1, let name = names.first, isName(name) else { return fresh(at: now) }
         return name
     }
