@@ -159,6 +159,7 @@ import Testing
         let refused = try rouse("app", "list", "--store", store)
         #expect(refused.status == 69)
         #expect(refused.complaint.contains("another process has this database open"))
+        #expect(refused.complaint.contains("`fuser \(store).lock` names it"))
         #expect(refused.complaint.contains("--socket"))
         let nobody = try rouse("app", "list", "--socket", store + ".nobody")
         #expect(nobody.status == 69)

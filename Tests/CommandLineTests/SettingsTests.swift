@@ -60,7 +60,9 @@ import Testing
         let refused = try program.rouse("app", "create", "shop")
         #expect(refused.errors.contains("--new-store") && refused.errors.contains("--config"))
         #expect(try program.rouse("app", "create", "shop", "--new-store").status == 0)
-        #expect(try program.rouse("app", "create", "other").status == 0)
+        let other = try program.rouse("app", "create", "other", "--store", "rouse.db")
+        #expect(other.status == 0)
+        #expect(other.output.contains("rouse app api-key create other --store rouse.db"))
         #expect(try program.rouse("app", "list").output.contains("other"))
     }
 

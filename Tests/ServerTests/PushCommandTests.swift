@@ -129,14 +129,14 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("rouse.db").path
         let missing = try Program.run(["push", "check", "--store", path])
-        #expect(missing.status == 1)
+        #expect(missing.status == 69)
         #expect(
             missing.errors.contains("there is no store at \(path); give --store, or --config"),
             "\(missing.errors)")
         #expect(!FileManager.default.fileExists(atPath: path), "it was made by looking")
         try Data("no database".utf8).write(to: URL(fileURLWithPath: path))
         let broken = try Program.run(["push", "check", "--store", path])
-        #expect(broken.status == 1 && broken.errors.contains("\(path) cannot be read: "))
+        #expect(broken.status == 69 && broken.errors.contains("\(path) cannot be read: "))
         #expect(broken.errors.contains("is it the store of a server of this version"))
         #expect(!broken.errors.contains("unavailable("), "\(broken.errors)")
     }

@@ -75,7 +75,8 @@ public struct StreamError: Error, Hashable, Sendable, CustomStringConvertible {
             guard let base = buffer.baseAddress else { return "" }
             return String(cString: uv_strerror_r(code, base, buffer.count))
         }
-        return "\(operation.rawValue) failed: \(words) (\(name))"
+        let use = reason == .addressInUse ? "; another program listens there" : ""
+        return "\(operation.rawValue) failed: \(words) (\(name))\(use)"
     }
 }
 

@@ -77,6 +77,8 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
         switch self {
         case .invalidLimits: "HTTP limits out of range"
         case .unknownHost(let host): "cannot resolve the host \(host)"
+        case .system("bind", EADDRINUSE):
+            "bind failed: \(String(cString: strerror(EADDRINUSE))); another program listens there"
         case .system(let call, let code): "\(call) failed: \(String(cString: strerror(code)))"
         case .library: "the HTTP library did not start"
         case .missing(let words): words

@@ -22,7 +22,8 @@ final class FileLock {
             close(descriptor)
             throw .unavailable(
                 reason == EWOULDBLOCK
-                    ? "\(path) is locked: another process has this database open for writing"
+                    ? "\(path) is locked: another process has this database open for writing, such "
+                        + "as a running server; `fuser \(path)` names it"
                     : "\(path): cannot lock (errno \(reason))")
         }
     }

@@ -153,7 +153,9 @@ public final class Server: Sendable {
                 settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)
         } catch {
             store.stop()
-            throw ServerError("listen.host, listen.port: \(error)")
+            throw ServerError(
+                "listen.host, listen.port (\(configuration.listenHost), "
+                    + "\(configuration.listenPort)): \(error)")
         }
         do {
             var settings = BackendAPI.Configuration(
@@ -181,7 +183,9 @@ public final class Server: Sendable {
             let keys =
                 error is AgentFailure
                 ? "node.agent_host, node.agent_port"
-                : "api.host, api.port, admin.socket, console.host, console.port"
+                : "api.host, api.port (\(configuration.apiHost), \(configuration.apiPort)), "
+                    + "admin.socket (\(configuration.adminSocketPath)) or console.host, "
+                    + "console.port"
             throw ServerError("\(keys): \(error)")
         }
         Failpoint.hit(.adminSocketMade)

@@ -68,7 +68,8 @@ extension Rouse {
         let connection = try AdminConnection(
             arguments, makesStore: arguments.has("new-store"))
         try connection.ask("POST", ["apps"], .object(fields))
-        let name = Terminal.quoted(app)
+        // So that the lines can be run as they stand.
+        let name = Terminal.quoted(app) + storeOptions(arguments)
         connection.say(
             """
             app \(app) created; next:
@@ -76,6 +77,13 @@ extension Rouse {
               rouse app api-key create \(name)                              its backend
               rouse app push set \(name) --environment production ...       its APNs key
             """)
+    }
+
+    /// The options that named the store or its server, to be named again.
+    private static func storeOptions(_ arguments: Arguments) -> String {
+        ["config", "store", "socket"].compactMap { option in
+            arguments.string(option).map { " --\(option) \(Terminal.quoted($0))" }
+        }.joined()
     }
 
     private static func listApps(_ arguments: Arguments) throws {

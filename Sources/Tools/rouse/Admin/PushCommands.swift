@@ -23,8 +23,8 @@ extension Rouse {
                     exist; that APNs refuses only the token proves that key, team, topic and
                     environment are right. It reads the store's file itself, also while a server
                     runs; the provider token it sends is the server's, or kept for it. Exit
-                    status: 0 all is right, 1 something is wrong. Do not run it in a loop: APNs
-                    slows down senders of wrong tokens.
+                    status: 0 all is right, 1 something is wrong, 69 the store cannot be read. Do
+                    not run it in a loop: APNs slows down senders of wrong tokens.
                     """),
             run: { try checkPush($0) })
     ]
