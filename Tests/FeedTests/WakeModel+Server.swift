@@ -243,6 +243,7 @@ extension WakeModel {
         case .silent:
             if phones[index].lastSilent?.id == job.request.id {
                 phones[index].lastSilent?.acceptedAt = time
+                phones[index].lastSilent?.jumpsThen = jumps.count
             }
         case .badge: break
         }

@@ -90,6 +90,8 @@ final class WakeModel {
         let sentAt: Timestamp
         /// By the true clock.
         var acceptedAt: Timestamp?
+        /// How often the clock had jumped by then.
+        var jumpsThen = 0
     }
 
     /// The pace of alerts, counted again.
