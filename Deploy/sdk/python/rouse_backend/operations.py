@@ -398,12 +398,13 @@ class Operations:
     def delete_user(self, user: str, *, idempotency_key: str | None = None) -> dict[str, Any]:
         """Delete a user with everything that is theirs.
 
-        Answered when it is decided, durably: from then on nobody is let in as this user, his
-        sessions are closed, and he is not found here. His devices, feed, settings and receipts
-        go, his memberships end and his messages become tombstones for everyone, soon after, in
-        steps. While that goes on he can be brought into nothing (403), and a login is refused
-        for the time being; afterwards the same name is a new user. His name stays where others
-        hold it: as one who left a conversation, as the sender of what is deleted.
+        Answered when it is decided, durably: from then on nobody is let in as this user, the
+        user's sessions are closed, and the user is not found here. The user's devices, feed,
+        settings and receipts go, memberships end, messages become tombstones for everyone, and
+        the user's messages that wait for their time are dropped, soon after, in steps. While
+        that goes on the user can be brought into nothing (403), and a login is refused for the
+        time being; afterwards the same name is a new user. The name stays where others hold
+        it: as a member who left a conversation, as the sender of what is deleted.
         """
         answer: dict[str, Any] = self._ask(
             'DELETE',
