@@ -111,6 +111,25 @@ import Testing
         for field in Configuration.fields { #expect(Configuration.example.contains(field.key)) }
     }
 
+    @Test("the range that is told of a setting is the one that is taken")
+    func ranges() throws {
+        let ranged = Configuration.fields.filter { !$0.range.isEmpty }
+        #expect(ranged.count > 20)
+        for field in ranged {
+            let ends = field.range.components(separatedBy: " to ")
+            try #require(ends.count == 2, "\(field.key)")
+            var configuration = Configuration()
+            for end in ends {
+                #expect(field.read(&configuration, end) == nil, "\(field.key) = \(end)")
+            }
+            // What is beyond them is refused, with the same range.
+            for beyond in ["99999999999", "-1"] {
+                let wrong = try #require(field.read(&configuration, beyond), "\(field.key)")
+                #expect(wrong.contains("from \(ends[0]) to "), "\(field.key): \(wrong)")
+            }
+        }
+    }
+
     @Test("Deploy/rouse.conf.example is what `rouse serve --example-config` prints")
     func exampleFile() throws {
         let root = URL(fileURLWithPath: #filePath)

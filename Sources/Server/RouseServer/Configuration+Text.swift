@@ -24,15 +24,20 @@ extension Configuration {
         "# Every setting of the server, with its default. Each can also be set by an\n"
             + "# environment variable: store.path is ROUSE_STORE_PATH.\n\n"
             + settings.map { setting in
-                "# \(setting.help)\n#\(setting.key) ="
+                "# \(setting.help)\n"
+                    + (setting.range.isEmpty ? "" : "# (\(setting.range))\n")
+                    + "#\(setting.key) ="
                     + "\(setting.value.isEmpty ? "" : " \(setting.value)")\n"
             }.joined(separator: "\n")
     }
 
-    /// Every setting there is, for help, completion and the manual.
-    public static var settings: [(key: String, help: String, value: String)] {
+    /// Every setting there is, for help, completion and the manual: what it is for, the values it
+    /// takes where that is a range, and its default.
+    public static var settings: [(key: String, help: String, range: String, value: String)] {
         let defaults = Configuration()
-        return fields.map { (key: $0.key, help: $0.help, value: $0.show(defaults)) }
+        return fields.map {
+            (key: $0.key, help: $0.help, range: $0.range, value: $0.show(defaults))
+        }
     }
 
     /// How the file is written, for the manual.

@@ -99,6 +99,8 @@ public struct Configuration: Equatable, Sendable {
         let help: String
         let read: @Sendable (inout Configuration, String) -> String?  // what is wrong, or nil
         let show: @Sendable (Configuration) -> String
+        /// The values it takes, for people; empty: its help says it.
+        var range = ""
         /// Names a file: relative, it starts at the folder of the configuration's file.
         var isPath = false
 
@@ -316,7 +318,8 @@ public struct Configuration: Equatable, Sendable {
                 }
                 configuration[keyPath: path] = number
                 return nil
-            }, show: { String($0[keyPath: path]) })
+            }, show: { String($0[keyPath: path]) },
+            range: "\(range.lowerBound) to \(range.upperBound)")
     }
 
     private static func path(
@@ -341,7 +344,9 @@ public struct Configuration: Equatable, Sendable {
                 }
                 configuration[keyPath: path] = Int(number)
                 return nil
-            }, show: { Measure.text(bytes: UInt64($0[keyPath: path])) })
+            }, show: { Measure.text(bytes: UInt64($0[keyPath: path])) },
+            range: "\(Measure.text(bytes: range.lowerBound)) to "
+                + Measure.text(bytes: range.upperBound))
     }
 
     private static func rate(
@@ -357,7 +362,8 @@ public struct Configuration: Equatable, Sendable {
                 }
                 configuration[keyPath: path] = Int(number)
                 return nil
-            }, show: { $0[keyPath: path] == 0 ? "0" : "\($0[keyPath: path])/s" })
+            }, show: { $0[keyPath: path] == 0 ? "0" : "\($0[keyPath: path])/s" },
+            range: "\(range.lowerBound) to \(range.upperBound)/s")
     }
 
     private static func seconds(
@@ -375,6 +381,8 @@ public struct Configuration: Equatable, Sendable {
                 }
                 configuration[keyPath: path] = number
                 return nil
-            }, show: { Measure.text(seconds: $0[keyPath: path]) })
+            }, show: { Measure.text(seconds: $0[keyPath: path]) },
+            range: "\(Measure.text(seconds: range.lowerBound)) to "
+                + Measure.text(seconds: range.upperBound))
     }
 }

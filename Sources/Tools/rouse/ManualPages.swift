@@ -153,7 +153,8 @@ struct ManualPage {
             page.line(
                 ".B \(escaped(setting.key))"
                     + (setting.value.isEmpty ? "" : " = \(escaped(setting.value))"))
-            page.line(guarded(escaped(setting.help)))
+            let range = setting.range.isEmpty ? "" : " (\(setting.range))"
+            page.line(guarded(escaped(setting.help + range)))
         }
         page.heading("SEE ALSO")
         page.line(".BR rouse\\-serve (1)")
