@@ -1,3 +1,4 @@
+import Feed
 import Foundation
 import Glibc
 import Model
@@ -45,6 +46,19 @@ import Testing
         try process.run()
         process.waitUntilExit()
         #expect(process.terminationStatus == 0, "run Deploy/api-page")
+    }
+
+    @Test("the handbook says what each reason of explain means, and knows no other")
+    func explainReasons() throws {
+        let part = try text("Deploy/README.md").components(separatedBy: "one line a decision, with its reason.\n").last
+        let section = try #require(part?.components(separatedBy: "\n### ").first)
+        var told: Set<String> = []
+        for row in section.split(separator: "\n") where row.hasPrefix("| `") {
+            let cell = row.split(separator: "|")[0]
+            told.formUnion(cell.matches(of: /`([a-z-]+)`/).map { String($0.1) })
+        }
+        let reasons = Set(ExplainReason.allCases.map(\.rawValue))
+        #expect(told == reasons, "\(told.symmetricDifference(reasons))")
     }
 
     @Test("an answer names its request, as the log does")
