@@ -19,9 +19,9 @@ public final class Loop {
     private var turns: [() -> Void] = []
     private var resolutions: [ObjectIdentifier: Resolution] = [:]
 
-    /// A loop of the calling thread. Fails when the process has no descriptor left. Has
-    /// writes fail for the process that would end it (`Signals.ignoreFailedWrites`): with SIGPIPE a
-    /// peer that goes away would.
+    /// A loop of the calling thread. Fails when the process has no descriptor left. From then on
+    /// writes that would end the process are errors (`Signals.ignoreFailedWrites`): a peer that
+    /// goes away would end it by SIGPIPE.
     public init() throws(StreamError) {
         Signals.ignoreFailedWrites()
         let memory = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
