@@ -50,7 +50,9 @@ import Testing
 
     @Test("the handbook says what each reason of explain means, and knows no other")
     func explainReasons() throws {
-        let part = try text("Deploy/README.md").components(separatedBy: "one line a decision, with its reason.\n").last
+        let part = try text("Deploy/README.md").components(
+            separatedBy: "one line a decision, with its reason.\n"
+        ).last
         let section = try #require(part?.components(separatedBy: "\n### ").first)
         var told: Set<String> = []
         for row in section.split(separator: "\n") where row.hasPrefix("| `") {
