@@ -133,7 +133,8 @@ import Testing
             }
             try store.put(thing, Sample.row("a", [2]))
             // Nor is a restore brought to its end that was broken off before.
-            try files.copyItem(atPath: copy, toPath: "\(path).restored")
+            try restore("\(folder)/other.db")
+            try files.copyItem(atPath: "\(folder)/other.db", toPath: "\(path).restored")
             let text = refusal { () throws(StoreError) in _ = try open(folder) }
             #expect(text.contains("perhaps by another name"), "\(text)")
             try files.removeItem(atPath: "\(path).restored")
@@ -146,8 +147,84 @@ import Testing
         }
     }
 
-    @Test("a journal without its database is no empty store")
-    func journalAlone() throws {
+    @Test("only what a restore has made takes a store's place, and nothing else has its names")
+    func namesOfRestores() throws {
+        try withFolder { folder throws in
+            let (path, copy) = ("\(folder)/store.db", "\(folder)/copy")
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            for name in ["\(path).restored", "\(path).restoring", "\(folder)/x.lock"] {
+                let text = refusal { () throws(StoreError) in
+                    try SQLiteBackup.copy(store: path, to: name, replaces: true) { _ in }
+                }
+                #expect(text.contains("name another one") && size(name) == -1, "\(text)")
+            }
+            try SQLiteBackup.copy(store: path, to: copy, replaces: false) { _ in }
+            store.close()
+            let files = FileManager.default
+            // A backup, or anything else, under the name: the store stays.
+            try files.copyItem(atPath: copy, toPath: "\(path).restored")
+            for _ in 0..<2 {
+                let text = refusal { () throws(StoreError) in _ = try open(folder) }
+                #expect(text.contains("move it away"), "\(text)")
+                let backup = refusal { () throws(StoreError) in
+                    try SQLiteBackup.copy(store: path, to: copy + "2", replaces: false) { _ in }
+                }
+                #expect(backup.contains("move it away"), "\(backup)")
+                try Data("notes".utf8).write(to: URL(fileURLWithPath: "\(path).restored"))
+            }
+            try files.removeItem(atPath: "\(path).restored")
+            try files.moveItem(atPath: copy, toPath: "\(path).restoring")
+            let text = refusal { () throws(StoreError) in try restore("\(path).restoring", path) }
+            #expect(text.contains("rename it") && size("\(path).restoring") > 0, "\(text)")
+            // A store that has the name under which a copy is made.
+            try files.moveItem(atPath: path, toPath: "\(folder)/x.partial")
+            let partial = refusal { () throws(StoreError) in
+                try SQLiteBackup.copy(
+                    store: "\(folder)/x.partial", to: "\(folder)/x", replaces: false
+                ) { _ in }
+            }
+            #expect(partial.contains("name another one"), "\(partial)")
+            let again = try SQLiteStore(path: "\(folder)/x.partial", tables: Sample.tables)
+            defer { again.close() }
+            #expect(try again.rows(thing).count == 1)
+        }
+    }
+
+    private func restore(_ backup: String, _ path: String) throws(StoreError) {
+        _ = try SQLiteBackup.restore(
+            backup, to: path, tables: Sample.tables, keepingOldAs: ".old"
+        ) { _ throws(StoreError) in }
+    }
+
+    @Test("a restore that fails when it is decided says that the next start ends it")
+    func decidedRestore() throws {
+        try withFolder { folder throws in
+            let (path, copy) = ("\(folder)/store.db", "\(folder)/copy")
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            try SQLiteBackup.copy(store: path, to: copy, replaces: false) { _ in }
+            try store.put(thing, Sample.row("a", [2]))
+            store.close()
+            let files = FileManager.default
+            // It cannot be removed as a file is.
+            try files.createDirectory(
+                atPath: "\(path)-shm/x", withIntermediateDirectories: true)
+            let text = refusal { () throws(StoreError) in try restore(copy, path) }
+            #expect(text.contains("the next start of the server ends it"), "\(text)")
+            #expect(text.contains("\(path).old"), "\(text)")
+            try files.removeItem(atPath: "\(path)-shm")
+            let restored = try open(folder)
+            #expect(try restored.rows(thing).count == 1)
+            restored.close()
+            let kept = try SQLiteStore(path: "\(path).old", tables: Sample.tables)
+            defer { kept.close() }
+            #expect(try kept.rows(thing).count == 2)
+        }
+    }
+
+    @Test("a journal without its database is no empty store", arguments: [false, true])
+    func journalAlone(_ isEmpty: Bool) throws {
         try withFolder { folder throws in
             let path = "\(folder)/store.db"
             let store = try open(folder)
@@ -158,8 +235,12 @@ import Testing
             store.close()
             try files.moveItem(atPath: "\(folder)/moved-wal", toPath: "\(path)-wal")
             try files.removeItem(atPath: path)
+            if isEmpty { try Data().write(to: URL(fileURLWithPath: path)) }
             let text = refusal { () throws(StoreError) in _ = try open(folder) }
             #expect(text.contains("put the file back"), "\(text)")
+            let other = refusal { () throws(StoreError) in try restore("\(folder)/moved", path) }
+            #expect(other.contains("put the file back"), "\(other)")
+            if isEmpty { try files.removeItem(atPath: path) }
             try files.moveItem(atPath: "\(folder)/moved", toPath: path)
             let again = try open(folder)
             defer { again.close() }

@@ -51,7 +51,7 @@ public enum SQLiteBackup {
         check: (SQLiteBackupFile) throws(StoreError) -> Void
     ) throws(StoreError) {
         guard FileSteps.exists(store) else { throw .unavailable("there is no store at \(store)") }
-        guard !StagedStore.isWaiting(for: store) else {
+        guard try !StagedStore.isWaiting(for: store) else {
             throw .unavailable("a restore of \(store) was broken off; open the store to end it")
         }
         try refuseStore(store, as: path)
@@ -80,12 +80,19 @@ public enum SQLiteBackup {
     /// Neither a file of the store is written over, by whatever name, nor is a file made that
     /// SQLite would take for what belongs to a database beside it.
     private static func refuseStore(_ store: String, as path: String) throws(StoreError) {
-        for part in ["", "-wal", "-shm", ".lock"] where FileSteps.isSame(store + part, path) {
-            throw .unavailable("\(path) is a file of the store itself: name another one")
+        for part in ["", "-wal", "-shm", ".lock"] {
+            // The copy is made under the second name.
+            for name in [path, "\(path).partial"] where FileSteps.isSame(store + part, name) {
+                throw .unavailable("\(name) is a file of the store itself: name another one")
+            }
         }
-        for ending in ["-wal", "-shm", "-journal"] where path.hasSuffix(ending) {
+        for ending in ["-wal", "-shm", "-journal", ".lock"] where path.hasSuffix(ending) {
             throw .unavailable(
                 "\(path): a file of this name belongs to a database beside it: name another one")
+        }
+        if StagedStore.isReserved(path) {
+            throw .unavailable(
+                "\(path): a file of this name belongs to a restore beside it: name another one")
         }
     }
 
@@ -145,11 +152,16 @@ public enum SQLiteBackup {
         let lock = try FileLock(path: "\(path).lock")
         defer { withExtendedLifetime(lock) {} }
         try StagedStore.finish(path)
+        try StagedStore.refuseJournalAlone(path)
         // A lock file can be deleted while its store is served, and a link has another.
         let held = FileSteps.exists(path) ? try FileLock(database: path) : nil
         defer { withExtendedLifetime(held) {} }
         let copy = "\(path).restoring"
         let remains = ["", "-wal", "-shm", "-journal", ".lock"].map { copy + $0 }
+        for name in remains where FileSteps.isSame(name, backup) {
+            throw .unavailable(
+                "\(backup) has a name that a restore makes its files under: rename it")
+        }
         for name in remains { FileSteps.remove(name) }
         defer { for name in remains { FileSteps.remove(name) } }
         try FileSteps.copy(backup, to: copy)
@@ -157,7 +169,7 @@ public enum SQLiteBackup {
             let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
             let connection = try Connection(path: copy, mode: .writer, busyTimeout: timeout)
             defer { connection.close() }
-            try connection.execute("PRAGMA application_id = 0")
+            try connection.execute("PRAGMA application_id = \(StagedStore.mark)")
         }
         let store = try SQLiteStore(path: copy, tables: tables)
         do throws(StoreError) {
@@ -172,8 +184,17 @@ public enum SQLiteBackup {
         }
         try FileSteps.sync(copy)
         let kept = try StagedStore.keep(path, as: path + suffix)
-        try StagedStore.stage(copy, for: path)
-        try StagedStore.finish(path, isHeld: true)
+        do throws(StoreError) {
+            try StagedStore.stage(copy, for: path)
+            try StagedStore.finish(path, isHeld: true)
+        } catch {
+            guard let isDecided = try? StagedStore.isWaiting(for: path), isDecided else {
+                throw error
+            }
+            throw .unavailable(
+                "\(error); the restore is decided all the same: the next start of the server ends "
+                    + "it" + (kept.map { ", and the store that was there is \($0)" } ?? ""))
+        }
         return kept
     }
 }

@@ -65,12 +65,7 @@ public final class SQLiteStore: Store {
         lock = try FileLock(path: "\(path).lock")
         Failpoint.hit(.storeLocked)
         try StagedStore.finish(path)
-        // SQLite would empty the journal of a database that it makes anew.
-        if !FileSteps.exists(path), FileSteps.holdsBytes("\(path)-wal") {
-            throw .unavailable(
-                "\(path) is missing, and its journal \(path)-wal is not: put the file back, or "
-                    + "move the journal away to begin an empty store")
-        }
+        try StagedStore.refuseJournalAlone(path)
         let check =
             switch options.check {
             case .never: false

@@ -13,8 +13,40 @@ import Model
 enum StagedStore {
     private static func name(_ path: String) -> String { "\(path).restored" }
 
+    /// In the file's header (`PRAGMA application_id`): a restore has made it, and it may take a
+    /// store's place. It stays there.
+    static let mark = 0x526F_7553
+
     /// Whether the store at `path` is to be another as soon as somebody opens it.
-    static func isWaiting(for path: String) -> Bool { FileSteps.exists(name(path)) }
+    ///
+    /// - Throws: `.unavailable` if something else has the name.
+    static func isWaiting(for path: String) throws(StoreError) -> Bool {
+        let name = name(path)
+        guard FileSteps.exists(name) else { return false }
+        let header = try FileSteps.beginning(of: name, bytes: 72)
+        // sqlite.org/fileformat.html, 1.3.
+        let made = header.dropFirst(68).reduce(0) { $0 << 8 | Int($1) }
+        guard header.count == 72, header.starts(with: Array("SQLite format 3\0".utf8)), made == mark
+        else {
+            throw .unavailable(
+                "\(name) is no store that `rouse restore` has made, and this name is for one: move "
+                    + "it away")
+        }
+        return true
+    }
+
+    /// The name of a file that a restore makes or leaves.
+    static func isReserved(_ path: String) -> Bool {
+        [".restored", ".restoring"].contains { path.hasSuffix($0) }
+    }
+
+    /// SQLite would empty the journal of a database that it makes anew.
+    static func refuseJournalAlone(_ path: String) throws(StoreError) {
+        guard !FileSteps.holdsBytes(path), FileSteps.holdsBytes("\(path)-wal") else { return }
+        throw .unavailable(
+            "\(path) is missing or empty, and its journal \(path)-wal is not: put the file back, or "
+                + "move the journal away to begin an empty store")
+    }
 
     /// Gives the store's files a second name.
     /// - Returns: that name; `nil`: there is no store.
@@ -44,7 +76,7 @@ enum StagedStore {
     ///
     /// - Parameter isHeld: the caller has the right to the database itself.
     static func finish(_ path: String, isHeld: Bool = false) throws(StoreError) {
-        guard FileSteps.exists(name(path)) else { return }
+        guard try isWaiting(for: path) else { return }
         let held = !isHeld && FileSteps.exists(path) ? try FileLock(database: path) : nil
         defer { withExtendedLifetime(held) {} }
         // An old journal beside the new file would be taken for its own.
