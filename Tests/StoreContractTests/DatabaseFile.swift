@@ -22,6 +22,8 @@ enum DatabaseFile {
         var writes: [Range<Int64>] = []
         /// How many writes there had been at each sync.
         var syncsAfter: [Int] = []
+        var seen: [String] = []
+        fileprivate var look: () -> String = { "" }
         fileprivate var real = sqlite3_io_methods()
         nonisolated(unsafe) fileprivate static var current = Calls()
     }
@@ -36,6 +38,22 @@ enum DatabaseFile {
             }
             $0.xSync = { file, flags in
                 Calls.current.syncsAfter.append(Calls.current.writes.count)
+                return Calls.current.real.xSync(file, flags)
+            }
+        }
+        return Calls.current
+    }
+
+    /// What is seen whenever a connection's database is to be synced.
+    static func recordsDatabase(
+        _ connection: Connection, _ look: @escaping () -> String
+    ) -> Calls {
+        Calls.current = Calls()
+        Calls.current.look = look
+        change(connection) {
+            Calls.current.real = $0
+            $0.xSync = { file, flags in
+                Calls.current.seen.append(Calls.current.look())
                 return Calls.current.real.xSync(file, flags)
             }
         }

@@ -7,7 +7,7 @@ import Testing
 
 /// A store is opened while somebody else reads it: a backup, or the server's own readers after an
 /// error of the disk.
-@Suite struct ReopeningTests {
+@Suite(.serialized) struct ReopeningTests {
     private let thing = Sample.thing
 
     private func withPath(_ body: (String) throws -> Void) throws {
@@ -121,6 +121,34 @@ import Testing
             DatabaseFile.failsToSyncJournal(connection)
             #expect(throws: StoreError.self) { try connection.renewJournal() }
             #expect(connection.distrust != nil && !connection.isInTransaction)
+        }
+    }
+
+    @Test("a process that ends while a part that it moved is synced has said so before")
+    func killedInSync() throws {
+        try withPath { path throws in
+            let store = try open(path)
+            try store.put(thing, Sample.row("a", [1]))
+            func word() throws -> String {
+                try String(contentsOfFile: "\(path).lock", encoding: .utf8)
+            }
+            #expect(try word() == "synced  \n")
+            try besideReader(path) {
+                try store.put(thing, Sample.row("a", [2]))
+                let (connection, _) = try store.usable()
+                let calls = DatabaseFile.recordsDatabase(connection) { (try? word()) ?? "" }
+                try store.checkpoint()
+                #expect(calls.seen == ["unsynced\n"])
+                #expect(try word() == "synced  \n")
+                // As a process that was killed there leaves it.
+                store.drop(connection)
+                store.close()
+                try "unsynced\n".write(toFile: "\(path).lock", atomically: false, encoding: .utf8)
+                #expect(throws: StoreError.self) { try open(path).close() }
+                #expect(try word() == "unsynced\n")
+            }
+            #expect(try count(path) == 2)
+            #expect(try word() == "synced  \n")
         }
     }
 

@@ -26,6 +26,7 @@ final class FileLock {
                         + "as a running server; `fuser \(path)` names it"
                     : "\(path): cannot lock (errno \(reason))")
         }
+        if !saysUnsynced { saysUnsynced = false }
     }
 
     /// The same right by the database itself, whatever name it was opened by: a hard or symbolic
@@ -48,20 +49,23 @@ final class FileLock {
 
     deinit { close(descriptor) }
 
-    /// The disk may not have taken what the last owner moved into the database
-    /// (`Connection.isUnsynced`). It stands in the lock file, for the next one: while another
-    /// process has the database open, SQLite would not move those pages again.
+    private static let (synced, unsynced) = ("synced  \n", "unsynced\n")
+
+    /// The disk may not have taken what an owner has moved into the database: SQLite tells others of
+    /// a part that was moved before it is synced, and while another process has the database open
+    /// it does not move those pages again. Set before each move that may be partial and taken back
+    /// when it is synced, so that it is there whenever the process ends in between; it stands in
+    /// the lock file for the next owner.
+    ///
+    /// Both words are as long and one is always there: a full disk has room to change it.
     var saysUnsynced: Bool {
         get {
-            var status = stat()
-            return fstat(descriptor, &status) == 0 && status.st_size > 0
+            var bytes = [UInt8](repeating: 0, count: Self.unsynced.utf8.count)
+            let count = pread(descriptor, &bytes, bytes.count, 0)
+            return count == bytes.count && bytes == Array(Self.unsynced.utf8)
         }
         set {
-            guard newValue else {
-                _ = ftruncate(descriptor, 0)
-                return
-            }
-            let word = "unsynced\n"
+            let word = newValue ? Self.unsynced : Self.synced
             _ = pwrite(descriptor, word, word.utf8.count, 0)
         }
     }

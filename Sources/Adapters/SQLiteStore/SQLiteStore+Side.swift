@@ -11,6 +11,7 @@ extension SQLiteStore {
         if let side, side.isHeld {
             guard connection.journalPages > side.pages else { return .nothing }
             side.taken()
+            lock?.saysUnsynced = options.syncs
             return .move(side)
         }
         guard wantsMove else { return .nothing }
@@ -51,6 +52,7 @@ extension SQLiteStore {
         } catch {
             checkpointError = error
             if side.isUnsynced { throw noteUnsynced(error) }
+            lock?.saysUnsynced = false
             if current?.connection !== side.writer { closeSide() }
             if let distrust = side.distrust {
                 closeSide()
@@ -60,6 +62,7 @@ extension SQLiteStore {
             }
             throw error
         }
+        lock?.saysUnsynced = false
         guard let current, current.connection === side.writer else {
             // Dropped meanwhile: opening it anew moves the rest.
             return closeSide()

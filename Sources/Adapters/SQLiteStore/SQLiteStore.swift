@@ -81,11 +81,13 @@ public final class SQLiteStore: Store {
         }
         var isUnsynced = false
         let connection: Connection
+        let saidUnsynced = lock?.saysUnsynced == true
+        lock?.saysUnsynced = options.syncs
         do throws(StoreError) {
             connection = try WriterConnection.open(
                 path: path, options: options, check: check, isUnsynced: &isUnsynced)
         } catch {
-            if isUnsynced { lock?.saysUnsynced = true }
+            lock?.saysUnsynced = isUnsynced || saidUnsynced
             throw error
         }
         lock?.saysUnsynced = false
@@ -200,6 +202,8 @@ public final class SQLiteStore: Store {
         files.reopened()
         try files.check()
         var isUnsynced = false
+        lock?.saysUnsynced = options.syncs
+        defer { lock?.saysUnsynced = isUnsynced }
         do throws(StoreError) {
             let connection = try WriterConnection.open(
                 path: path, options: options, check: false, isUnsynced: &isUnsynced)
@@ -272,6 +276,8 @@ public final class SQLiteStore: Store {
         throws(StoreError)
     {
         Failpoint.hit(.checkpointBegun)
+        lock?.saysUnsynced = options.syncs
+        defer { lock?.saysUnsynced = connection.isUnsynced }
         do throws(StoreError) {
             isJournalUnmoved = try !connection.checkpoint(mode, syncs: options.syncs).isWhole
             Failpoint.hit(.checkpointDone)
@@ -326,16 +332,16 @@ public final class SQLiteStore: Store {
         }
         // A move may have been run whose end nobody told.
         var keepsJournal = side?.isUnsynced == true
-        if keepsJournal { lock?.saysUnsynced = true }
         closeSide()
         guard let (connection, _) = current else { return }
         Failpoint.hit(.storeClosing)
         keepsJournal = keepsJournal || connection.distrust != nil
+        lock?.saysUnsynced = options.syncs
         if !keepsJournal {
             _ = try? connection.checkpoint(.truncateWaiting, syncs: options.syncs)
         }
+        lock?.saysUnsynced = keepsJournal || connection.isUnsynced
         if keepsJournal || connection.distrust != nil { connection.leaveJournal() }
-        if connection.isUnsynced { lock?.saysUnsynced = true }
         connection.close()
         current = nil
         Failpoint.hit(.storeClosed)
