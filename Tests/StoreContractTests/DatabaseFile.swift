@@ -13,6 +13,18 @@ enum DatabaseFile {
         change(connection) { $0.xWrite = { _, _, _, _ in SQLITE_FULL } }
     }
 
+    /// The memory that is shared with readers cannot be made longer, as on a full disk.
+    static func failsToShareMore(_ connection: Connection) {
+        change(connection) {
+            Calls.current = Calls()
+            Calls.current.real = $0
+            $0.xShmMap = { file, region, size, extends, memory in
+                if region > 0 { return rouse_sqlite_ioerr_shmsize }
+                return Calls.current.real.xShmMap(file, region, size, extends, memory)
+            }
+        }
+    }
+
     static func failsToSyncJournal(_ connection: Connection) {
         change(connection, connection.journalFile) { $0.xSync = { _, _ in SQLITE_IOERR | 4 << 8 } }
     }

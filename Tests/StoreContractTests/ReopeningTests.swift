@@ -95,6 +95,72 @@ import Testing
         }
     }
 
+    @Test("of a commit whose readers could not be told it is not said that nothing was changed")
+    func unknownCommit() throws {
+        try withPath { path throws in
+            var options = SQLiteOptions()
+            options.syncs = false
+            options.journalStep = 1 << 30
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options)
+            defer { store.close() }
+            DatabaseFile.failsToShareMore(try store.usable().0)
+            // The memory is made longer at the 4,063rd page of the journal.
+            var (written, failure) = (0, StoreError?.none)
+            let data = [UInt8](repeating: 7, count: 120_000)
+            while failure == nil, written < 250 {
+                do throws(StoreError) {
+                    try store.put(
+                        thing, Sample.row("b", [UInt8(written)], data: data))
+                    written += 1
+                } catch {
+                    failure = error
+                }
+            }
+            guard case .unavailable(let words)? = failure else {
+                Issue.record("\(written) written, then \(String(describing: failure))")
+                return
+            }
+            #expect(words.contains("not known whether"), "\(words)")
+            try store.put(thing, Sample.row("a", [1]))
+            let rows = try store.rows(thing).count
+            #expect(rows == written + 1 || rows == written + 2, "\(rows) of \(written)")
+        }
+    }
+
+    @Test("the file is not opened anew all the time while that fails")
+    func pause() throws {
+        try withPath { path throws in
+            let store = try open(path)
+            defer { store.close() }
+            try store.put(thing, Sample.row("a", [1]))
+            store.drop(try store.usable().0)
+            // Nothing can be opened there.
+            try FileManager.default.removeItem(atPath: "\(path)-shm")
+            try FileManager.default.createDirectory(
+                atPath: "\(path)-shm", withIntermediateDirectories: false)
+            func refusal() -> StoreError? {
+                do throws(StoreError) {
+                    try store.put(thing, Sample.row("a", [2]))
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            let first = refusal()
+            #expect(first != nil)
+            try FileManager.default.removeItem(atPath: "\(path)-shm")
+            #expect(refusal() == first, "opened at once")
+            // A second later it is tried.
+            var tries = 0
+            while refusal() != nil, tries < 200 {
+                tries += 1
+                usleep(20_000)
+            }
+            #expect(tries > 5 && tries < 200)
+            #expect(try store.rows(thing).count == 2)
+        }
+    }
+
     @Test("the journal is made durable by writing each byte of it over itself")
     func renewed() throws {
         try withPath { path throws in

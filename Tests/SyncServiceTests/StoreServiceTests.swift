@@ -297,6 +297,11 @@ import Wire
         }
         #expect(pace.next(sick, now: 30_002) == nil)
         #expect(pace.next(sick, now: 30_003) == .failed(sick))
+        // Another reason.
+        #expect(pace.next(.full("full"), now: 30_004) == nil)
+        #expect(pace.next(.full("full"), now: 40_003) == .failed(.full("full")))
+        #expect(pace.next(.full("full"), now: 60_000) == nil)
+        #expect(pace.next(nil, now: 60_001) == .works)
     }
 
     @Test("a refresh of the apps that fails fails only who changed them, and is made up for")

@@ -31,6 +31,8 @@ final class Connection {
     private let lockWait: UnsafeMutablePointer<LockWait>
     /// The failure after which the handle is not used again.
     private(set) var distrust: Failure?
+    /// SQLite's code of the last failure.
+    private(set) var lastFailure: Int32 = SQLITE_OK
     /// A part of the journal is in the database that the disk may not have taken.
     private(set) var isUnsynced = false
     /// Statements that were run.
@@ -316,7 +318,21 @@ final class Connection {
     /// The error for `code`; remembers it if the handle cannot be trusted after it.
     func note(_ code: Int32) -> StoreError {
         let failure = failure(code)
+        lastFailure = failure.code
         if failure.distrusts, distrust == nil { distrust = failure }
+        return failure.error
+    }
+
+    /// A failed COMMIT may stand all the same: the memory that SQLite shares with readers grows
+    /// after the journal is written and synced. Whether it does shows when the file is opened anew.
+    ///
+    /// - Returns: what to tell; the handle is not used again. `nil`: nothing has been committed.
+    func noteUnknownCommit(_ error: StoreError) -> StoreError? {
+        guard lastFailure == rouse_sqlite_ioerr_shmsize, case .full(let words) = error else {
+            return nil
+        }
+        let failure = Failure(unknown: "not known whether it is committed: \(words)", lastFailure)
+        if distrust == nil { distrust = failure }
         return failure.error
     }
 

@@ -14,6 +14,13 @@ struct Failure {
     let distrusts: Bool
     /// The file is damaged: nothing but a restore helps.
     let isDamage: Bool
+    /// SQLite's extended result code.
+    var code: Int32 = SQLITE_OK
+
+    init(unknown what: String, _ code: Int32) {
+        self.init(.unavailable(what), distrusts: true)
+        self.code = code
+    }
 
     /// - Parameter errno: the operating system's error behind it, 0 if none.
     init(code extended: Int32, errno: Int32, text: String, path: String) {
@@ -40,6 +47,7 @@ struct Failure {
         default:
             self.init(.unavailable(what), distrusts: true)
         }
+        code = extended
     }
 
     /// SQLITE_CONSTRAINT_UNIQUE.

@@ -26,6 +26,8 @@ public final class SQLiteStore: Store {
     private var damage: StoreError?
     private var isClosed = false
     private(set) var isBusy = false
+    /// Why the file could not be opened anew, and when that is tried again.
+    private var reopening: (error: StoreError, until: UInt64)?
     private let pageSize: Int
     /// Pages of the journal that a checkpoint has seen since the journal was last empty.
     var checkpointedPages = 0
@@ -159,7 +161,11 @@ public final class SQLiteStore: Store {
             try body(transaction)
             if let failure = transaction.failure { throw failure }
             try files.check()
-            try statements.execute("COMMIT")
+            do throws(StoreError) {
+                try statements.execute("COMMIT")
+            } catch {
+                throw connection.noteUnknownCommit(error) ?? error
+            }
         } catch {
             // If even this fails, the handle is not used again.
             do { try statements.rollBack(on: connection) } catch { drop(connection) }
@@ -199,6 +205,9 @@ public final class SQLiteStore: Store {
         if side?.isTaken == true {
             throw .unavailable("\(path) is opened anew once a part of the journal is moved")
         }
+        // Opening may write the whole journal anew: a disk that fails is not asked all the time.
+        let began = Self.monotonic()
+        if let pause = reopening, began < pause.until { throw pause.error }
         files.reopened()
         try files.check()
         var isUnsynced = false
@@ -209,10 +218,22 @@ public final class SQLiteStore: Store {
                 path: path, options: options, check: false, isUnsynced: &isUnsynced)
             let opened = (connection, TableStatements(tables, on: connection))
             current = opened
+            reopening = nil
             return opened
         } catch {
+            let now = Self.monotonic()
+            reopening = (error, now + max(Self.reopeningPause, 2 * (now - began)))
             throw isUnsynced ? noteUnsynced(error) : error
         }
+    }
+
+    /// Milliseconds from one attempt to open the file anew to the next, at least.
+    private static let reopeningPause: UInt64 = 1_000
+
+    private static func monotonic() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000 + UInt64(time.tv_nsec) / 1_000_000
     }
 
     func drop(_ connection: Connection) {

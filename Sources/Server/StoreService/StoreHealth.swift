@@ -88,18 +88,21 @@ public enum StoreNews: Equatable, Sendable {
     struct Pace {
         /// Milliseconds from one failure that is told to the next.
         static let interval: UInt64 = 10_000
-        /// What was told last.
-        private(set) var isFailing = false
+        /// What was told last; `nil`: that it works.
+        private var told: StoreError?
         private var failedAt: UInt64?
+
+        var isFailing: Bool { told != nil }
 
         mutating func next(_ failure: StoreError?, now: UInt64) -> StoreNews? {
             guard let failure else {
-                defer { isFailing = false }
+                defer { told = nil }
                 return isFailing ? .works : nil
             }
-            if isFailing { return nil }
+            // Another reason than the one that was told is told, too.
+            if failure == told { return nil }
             if let failedAt, now < failedAt + Self.interval { return nil }
-            (isFailing, failedAt) = (true, now)
+            (told, failedAt) = (failure, now)
             return .failed(failure)
         }
     }
