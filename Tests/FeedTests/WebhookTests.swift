@@ -444,8 +444,56 @@ import Wire
         try world.expectDone(.suspendApp(World.app))
         #expect(try claim().isEmpty)
         try world.expectDone(.resumeApp(World.app))
-        world.pass(60_000)
         #expect(try claim().count == 1)
+    }
+
+    @Test func aReceiverThatHasAskedForTimeHasItOverASuspension() throws {
+        let key = try hook()
+        try world.converse(["anna", "bert"])
+        try finish(try #require(try claim().first), .answered(status: 503, retryAfter: 30_000))
+        try world.expectDone(.suspendApp(World.app))
+        try world.expectDone(.resumeApp(World.app))
+        #expect(try claim().isEmpty)
+        #expect(try state(key).attempts == 1)
+        world.pass(40_000)
+        #expect(try claim().count == 1)
+    }
+
+    /// The one that was removed had a batch under way.
+    @Test func anAnswerToARemovedWebhookIsNotOneToItsSuccessor() throws {
+        let key = try hook()
+        try world.converse(["anna", "bert"])
+        let old = try #require(try claim().first)
+        world.pass(50)
+        #expect(try world.ask(.webhooks(.remove(key))) == .done)
+        _ = try world.ask(
+            .webhooks(
+                .create(
+                    NewWebhook(
+                        key: key, url: "https://new.example/", kinds: .all, secret: "another",
+                        series: 77))))
+        try world.converse(["anna", "carl"])
+        let new = try #require(try claim().first)
+        #expect(try finish(old) == nil)
+        #expect(try finish(new, .answered(status: 500, retryAfter: nil)) != nil)
+        world.pass(60_000)
+        #expect(try claim().first?.events.map(\.event.number) == new.events.map(\.event.number))
+    }
+
+    /// Another webhook's failures keep the events in the outbox.
+    @Test func whatHappenedWhileAWebhookWasOffIsNotToldAfterALateAnswer() throws {
+        let key = try hook()
+        try hook()
+        try world.converse(["anna", "bert"])
+        let jobs = try claim()
+        let late = try #require(jobs.first { $0.key == key })
+        _ = try change(key, WebhookChange(isActive: false))
+        try world.converse(["anna", "off"])
+        _ = try change(key, WebhookChange(isActive: true))
+        try world.converse(["anna", "on"])
+        try finish(late)
+        let next = try #require(try claim().first { $0.key == key })
+        #expect(Self.words(next) == ["conversation.created +anna +on"])
     }
 
     /// The row of the outbox is locked behind the device's own, whatever the device asks for.

@@ -76,6 +76,7 @@ extension Work {
         _ = try record(SessionEndRecord.self, ends, lock: .wait)
         try delete(SessionEndRecord.self, ends)
         effects.background.formUnion([.campaigns, .pushes])
+        try resumeWebhooks(of: app)
     }
 
     private func lockKnownUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UserRecord {

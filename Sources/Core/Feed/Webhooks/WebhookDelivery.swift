@@ -15,9 +15,10 @@ extension WebhookRecord {
         due = leasedUntil
     }
 
-    /// Nothing up to `last` is asked for.
+    /// Nothing up to `last` is asked for, nor what was passed over meanwhile: a webhook that was
+    /// switched off and on while a batch was under way.
     mutating func passed(_ last: UInt64) {
-        next = last + 1
+        next = max(next, last + 1)
         delivery = nil
     }
 

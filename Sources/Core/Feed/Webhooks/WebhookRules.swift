@@ -54,9 +54,12 @@ extension Work {
         var outbox =
             known
             ?? OutboxRecord(app: new.key.app, series: new.series & UInt64(Int64.max))
-        let webhook = WebhookRecord(
+        var webhook = WebhookRecord(
             app: new.key.app, webhook: new.key.webhook, url: new.url, kinds: new.kinds,
             secret: new.secret, next: outbox.last + 1, createdAt: now)
+        // One of this id may have been removed while a batch was under way: its claims were lower,
+        // for no batch takes a microsecond, and its answer counts for nothing here.
+        webhook.claim = now.milliseconds << 10
         try put(webhook)
         try refresh(&outbox)
         try put(outbox)
@@ -109,9 +112,6 @@ extension WebhookRecord {
 
 // What the sender does.
 extension Work {
-    /// How long a suspended app's webhooks are put off.
-    private static let suspendedDelay: Milliseconds = 60_000
-
     private func claimDeliveries(
         _ claim: ClaimDeliveries
     ) throws(RuleFailure) -> ClaimedDeliveries {
@@ -147,7 +147,7 @@ extension Work {
             guard underWay[webhook.app, default: 0] < claim.perApp else { continue }
             guard let app = try record(AppRecord.self, [.app(webhook.app)]), !app.isSuspended
             else {
-                webhook.due = now + Self.suspendedDelay
+                webhook.due = now + Self.suspendedWebhooksDelay
                 try put(webhook)
                 continue
             }

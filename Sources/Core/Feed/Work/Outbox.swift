@@ -45,6 +45,24 @@ extension Work {
         try put(outbox)
     }
 
+    /// How long a suspended app's webhooks are put off.
+    static let suspendedWebhooksDelay: Milliseconds = 60_000
+
+    /// The app is suspended no more: what was put off is due, but for a receiver that has asked for
+    /// time.
+    func resumeWebhooks(of app: AppID) throws(RuleFailure) {
+        guard try record(OutboxRecord.self, [.app(app)], lock: .wait) != nil else { return }
+        for var webhook in try webhooks(of: app) where webhook.state == .active {
+            let hasAsked = webhook.attempts > 0 && [429, 503].contains(webhook.lastStatus)
+            guard let due = webhook.due, due > now, webhook.leasedUntil == nil, !hasAsked,
+                due <= now + Self.suspendedWebhooksDelay
+            else { continue }
+            webhook.due = now
+            try put(webhook)
+            effects.hasDeliveries = true
+        }
+    }
+
     func webhooks(of app: AppID) throws(RuleFailure) -> [WebhookRecord] {
         try records(WebhookRecord.self, Scan(prefix: [.app(app)], limit: limits.webhooks))
     }
