@@ -51,11 +51,11 @@ final class FileLock {
 
     private static let (synced, unsynced) = ("synced  \n", "unsynced\n")
 
-    /// The disk may not have taken what an owner has moved into the database: SQLite tells others of
-    /// a part that was moved before it is synced, and while another process has the database open
-    /// it does not move those pages again. Set before each move that may be partial and taken back
-    /// when it is synced, so that it is there whenever the process ends in between; it stands in
-    /// the lock file for the next owner.
+    /// The disk may not have taken what an owner has moved into the database: SQLite tells others
+    /// of a part that was moved before it is synced, and while another process has the database
+    /// open it does not move those pages again. Set before each move that may be partial and taken
+    /// back when it is synced, so that it is there whenever the process ends in between; it stands
+    /// in the lock file for the next owner.
     ///
     /// Both words are as long and one is always there: a full disk has room to change it.
     var saysUnsynced: Bool {

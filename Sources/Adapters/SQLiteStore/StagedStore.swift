@@ -44,8 +44,8 @@ enum StagedStore {
     static func refuseJournalAlone(_ path: String) throws(StoreError) {
         guard !FileSteps.holdsBytes(path), FileSteps.holdsBytes("\(path)-wal") else { return }
         throw .unavailable(
-            "\(path) is missing or empty, and its journal \(path)-wal is not: put the file back, or "
-                + "move the journal away to begin an empty store")
+            "\(path) is missing or empty, and its journal \(path)-wal is not: put the file back, "
+                + "or move the journal away to begin an empty store")
     }
 
     /// Gives the store's files a second name.
