@@ -1,3 +1,4 @@
+import Glibc
 import Model
 import Wire
 
@@ -27,12 +28,17 @@ extension Conformance {
         try requireEqual(result.code, code.rawValue, what)
     }
 
-    /// The operation is done.
+    /// The operation is done. Where the server is busy it is asked again, under the same number, as
+    /// a client does: nothing is kept of a temporary refusal (MSG-11).
     @discardableResult
     static func does(
         _ device: Device, _ what: String, _ operation: Mutation.Operation
     ) throws -> MutationResult {
-        let result = try device.mutate(operation)
+        var result = try device.mutate(operation)
+        for _ in 0..<5 where result.code == Code.storageBusy.rawValue {
+            usleep(UInt32(min(max(result.retryAfterMs, 100), 1_000)) * 1_000)
+            result = try device.mutate(Mutation(number: result.number, operation: operation))
+        }
         try requireEqual(result.code, 0, what)
         return result
     }
