@@ -127,36 +127,33 @@ import Testing
         }
     }
 
-    @Test("the file is not opened anew all the time while that fails")
-    func pause() throws {
+    @Test(
+        "the file is not opened anew before its pause is over, and then it is",
+        arguments: [3_600_000, 0] as [Milliseconds])
+    func pause(_ pause: Milliseconds) throws {
         try withPath { path throws in
-            let store = try open(path)
+            var options = SQLiteOptions()
+            options.reopeningPause = pause
+            let store = try SQLiteStore(path: path, tables: Sample.tables, options: options)
             defer { store.close() }
             try store.put(thing, Sample.row("a", [1]))
             store.drop(try store.usable().0)
             // Nothing can be opened there.
-            try FileManager.default.removeItem(atPath: "\(path)-shm")
-            try FileManager.default.createDirectory(
-                atPath: "\(path)-shm", withIntermediateDirectories: false)
-            func refusal() -> StoreError? {
-                do throws(StoreError) {
-                    try store.put(thing, Sample.row("a", [2]))
-                    return nil
-                } catch {
-                    return error
-                }
+            let files = FileManager.default
+            try files.removeItem(atPath: "\(path)-shm")
+            try files.createDirectory(atPath: "\(path)-shm", withIntermediateDirectories: false)
+            func put() -> StoreError? {
+                caught { () throws(StoreError) in try store.put(thing, Sample.row("a", [2])) }
             }
-            let first = refusal()
-            #expect(first != nil)
-            try FileManager.default.removeItem(atPath: "\(path)-shm")
-            #expect(refusal() == first, "opened at once")
-            // A second later it is tried.
-            var tries = 0
-            while refusal() != nil, tries < 200 {
-                tries += 1
-                usleep(20_000)
+            let first = try #require(put())
+            try files.removeItem(atPath: "\(path)-shm")
+            guard pause == 0 else {
+                #expect(put() == first, "opened at once")
+                return
             }
-            #expect(tries > 5 && tries < 200)
+            // It is at least twice as long as the attempt took.
+            var attempts = 0
+            while put() != nil, attempts < 1_000_000 { attempts += 1 }
             #expect(try store.rows(thing).count == 2)
         }
     }

@@ -122,25 +122,20 @@ import Testing
             let files = FileManager.default
             try files.linkItem(atPath: path, toPath: "\(folder)/hard.db")
             try files.removeItem(atPath: "\(path).lock")
-            func restore(_ name: String) throws(StoreError) {
-                _ = try SQLiteBackup.restore(
-                    copy, to: name, tables: Sample.tables, keepingOldAs: ".old"
-                ) { _ throws(StoreError) in }
-            }
             for name in [path, "\(folder)/hard.db"] {
-                let text = refusal { () throws(StoreError) in try restore(name) }
+                let text = refusal { () throws(StoreError) in try restore(copy, name) }
                 #expect(text.contains("perhaps by another name"), "\(name): \(text)")
             }
             try store.put(thing, Sample.row("a", [2]))
             // Nor is a restore brought to its end that was broken off before.
-            try restore("\(folder)/other.db")
+            try restore(copy, "\(folder)/other.db")
             try files.copyItem(atPath: "\(folder)/other.db", toPath: "\(path).restored")
             let text = refusal { () throws(StoreError) in _ = try open(folder) }
             #expect(text.contains("perhaps by another name"), "\(text)")
             try files.removeItem(atPath: "\(path).restored")
             try store.put(thing, Sample.row("a", [3]))
             store.close()
-            try restore(path)
+            try restore(copy, path)
             let restored = try open(folder)
             defer { restored.close() }
             #expect(try restored.rows(thing).count == 1)

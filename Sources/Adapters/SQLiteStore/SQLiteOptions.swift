@@ -33,6 +33,9 @@ public struct SQLiteOptions: Sendable {
     /// enough for some milliseconds. Then the journal can begin anew.
     public var journalRest = 3 << 20
     public var check = Check.afterUncleanStop
+    /// From a failed attempt to open the file anew to the next one, at least: each may write the
+    /// whole journal once more.
+    public var reopeningPause: Milliseconds = 1_000
     /// Every commit is on disk before it returns. Off: nothing is ever synced, neither commits nor
     /// checkpoints; a commit survives the end of its process, but a loss of power may take it or
     /// damage the file. For simulated devices, hundreds of which would share one disk's syncs.

@@ -205,7 +205,6 @@ public final class SQLiteStore: Store {
         if side?.isTaken == true {
             throw .unavailable("\(path) is opened anew once a part of the journal is moved")
         }
-        // Opening may write the whole journal anew: a disk that fails is not asked all the time.
         let began = Self.monotonic()
         if let pause = reopening, began < pause.until { throw pause.error }
         files.reopened()
@@ -222,13 +221,10 @@ public final class SQLiteStore: Store {
             return opened
         } catch {
             let now = Self.monotonic()
-            reopening = (error, now + max(Self.reopeningPause, 2 * (now - began)))
+            reopening = (error, now + max(options.reopeningPause, 2 * (now - began)))
             throw isUnsynced ? noteUnsynced(error) : error
         }
     }
-
-    /// Milliseconds from one attempt to open the file anew to the next, at least.
-    private static let reopeningPause: UInt64 = 1_000
 
     private static func monotonic() -> UInt64 {
         var time = timespec()

@@ -91,7 +91,10 @@ extension Call {
         return id
     }
 
-    /// Of any of these lists: either order of messages goes on behind the other's last one.
+    /// The position after which the list goes on; `nil`: the list is asked for from its start.
+    ///
+    /// - Parameter lists: those whose cursor is taken. A list of messages takes that of either
+    ///   order.
     func positionCursor(_ lists: PageCursor.List...) throws(Problem) -> UInt64? {
         guard let bytes = try cursor(lists) else { return nil }
         // Positions are stored as signed numbers.
