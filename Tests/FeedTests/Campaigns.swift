@@ -136,8 +136,17 @@ final class Campaigns {
         try view(campaign).progress.state
     }
 
+    /// Whoever looks at them: no device is in two places, and none in none.
     func counts(_ campaign: CampaignID) throws -> CampaignCounts {
-        try view(campaign).progress.counts
+        let counts = try view(campaign).progress.counts
+        #expect(
+            counts.audience
+                == counts.waiting + counts.flying + counts.accepted + counts.refused
+                + counts.cancelled, "\(counts)")
+        let leftOut = CampaignOmission.allCases.reduce(UInt64(0)) { $0 + counts[$1] }
+        #expect(counts.audience + leftOut <= counts.seen, "\(counts)")
+        #expect(counts.canaryAccepted + counts.canaryRefused <= counts.canary, "\(counts)")
+        return counts
     }
 
     func row(_ number: UInt64, _ campaign: CampaignID) throws -> CampaignPushRecord? {

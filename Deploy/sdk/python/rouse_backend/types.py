@@ -627,8 +627,10 @@ class CampaignTally(TypedDict):
 
 
 class LeftOut(TypedDict):
-    """Devices of the audience that get none, by why. `changed`: they were in it when they were
-    queued, and not when their turn came.
+    """Devices that the filter takes and that get none, by why. `changed`: they were in the
+    audience when they were queued, and not when their turn came, or were deleted with their
+    user before APNs' answer. What was left out of a canary share is counted anew with the
+    rest.
     """
 
     presumed_gone: Count

@@ -20,8 +20,14 @@ struct CampaignClaims {
     /// What a claim comes to for one campaign, for its counts.
     private struct Result {
         var claimed = 0
-        var gone = 0
         var leftOut: [CampaignOmission: UInt64] = [:]
+        /// Of those left out, the devices of the canary share.
+        var canaryLeftOut: UInt64 = 0
+
+        mutating func leaveOut(_ push: CampaignPushRecord, _ omission: CampaignOmission) {
+            leftOut[omission, default: 0] += 1
+            if push.isCanary { canaryLeftOut += 1 }
+        }
     }
 
     /// What all rows of a campaign share, read and decoded once a claim.
@@ -265,13 +271,13 @@ struct CampaignClaims {
                 DeviceRecord.self, [.app(push.app), .user(push.user), .identifier(push.device)])
         else {
             try transaction.delete(CampaignPushRecord.self, push.key)
-            results[due.campaign, default: Result()].gone += 1
+            results[due.campaign, default: Result()].leaveOut(push, .changed)
             return false
         }
         if let omission = try omission(due.campaign, device) {
             push.settle(.leftOut, omission.name, now: now)
             try transaction.put(push)
-            results[due.campaign, default: Result()].leftOut[omission, default: 0] += 1
+            results[due.campaign, default: Result()].leaveOut(push, omission)
             return false
         }
         var placed = push
@@ -344,13 +350,13 @@ struct CampaignClaims {
                 var progress = try transaction.record(
                     CampaignProgressRecord.self, known.key.columns, lock: .wait)
             else { continue }
-            let omitted = result.leftOut.values.reduce(0, +)
-            let left = UInt64(result.claimed + result.gone) + omitted
-            progress.counts.waiting -= min(progress.counts.waiting, left)
-            progress.counts.flying += UInt64(result.claimed)
+            let claimed = UInt64(result.claimed)
+            progress.counts.waiting -= min(progress.counts.waiting, claimed)
+            progress.counts.flying += claimed
             for omission in CampaignOmission.allCases {
-                progress.counts[omission] += result.leftOut[omission] ?? 0
+                progress.counts.leaveOut(result.leftOut[omission] ?? 0, omission)
             }
+            progress.counts.canary -= min(progress.counts.canary, result.canaryLeftOut)
             if let sending = sendings[known.key] {
                 progress.take(result.claimed, sending.campaign.plan.rate, now: now)
             }

@@ -193,6 +193,7 @@ extension CampaignProgressRecord {
     }
 
     mutating func begin(_ stage: CampaignStage, now: Timestamp) {
+        if stage == .main { counts.lookAgain() }
         self.stage = stage
         since = now
         startedAt = startedAt ?? now

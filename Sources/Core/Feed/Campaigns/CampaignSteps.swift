@@ -138,7 +138,7 @@ extension Work {
             // few are left, and not before: more are not counted for it at each look.
             let few = min(limits.campaignQueue, Self.countedAtOnce)
             let found = try queued(progress, limit: few)
-            if found < few { progress.counts.waiting = UInt64(found) }
+            if found < few { progress.counts.lose(waitingDownTo: UInt64(found)) }
         }
         let room = limits.campaignQueue - Int(clamping: progress.counts.waiting)
         guard room > 0 else {
@@ -221,13 +221,24 @@ extension Work {
     ) throws(StoreError) {
         let isCanary = campaign.plan.isCanary(device.device, of: campaign.campaign)
         if progress.stage == .canary, !isCanary { return }
-        // Both passes come by those of the share that goes first.
-        let isFirstLook = progress.stage == .canary || !isCanary
-        if isFirstLook { progress.counts.seen += 1 }
         let row = CampaignPushRecord(
             device, of: campaign.campaign, isCanary: progress.stage == .canary, now: now)
+        let known = try transaction.record(CampaignPushRecord.self, row.key)
+        // Both passes come by the devices of the share that goes first, but for those that
+        // joined after its pass. Their omissions are counted anew in the second.
+        let joined = progress.startedAt.map { device.createdAt > $0 } ?? false
+        if progress.stage == .canary || !isCanary || (known == nil && joined) {
+            progress.counts.seen += 1
+        }
         // One a device, whatever came before.
-        guard try transaction.record(CampaignPushRecord.self, row.key) == nil else { return }
+        if let known {
+            if isCanary, known.phase == .leftOut,
+                let omission = CampaignOmission(name: known.reason), omission != .changed
+            {
+                progress.counts[omission] += 1
+            }
+            return
+        }
         switch try audience.verdict(on: device) {
         case nil, .outside: return
         case .takes:
@@ -236,7 +247,7 @@ extension Work {
             if row.isCanary { progress.counts.canary += 1 }
             try transaction.put(row)
         case .leftOut(let omission):
-            if isFirstLook { progress.counts[omission] += 1 }
+            progress.counts[omission] += 1
         }
     }
 
@@ -248,8 +259,7 @@ extension Work {
             progress.due = now + Self.idleDelay
             return 0
         }
-        progress.counts.waiting = 0
-        progress.counts.flying = 0
+        progress.counts.loseAll(isCanary: progress.stage == .canary)
         if progress.stage == .main {
             try finish(&progress, campaign)
         } else if progress.counts.canary == 0 {
@@ -293,9 +303,8 @@ extension Work {
         progress.counts.waiting -= min(progress.counts.waiting, UInt64(rows.count))
         progress.due = now
         if found.isEmpty {
-            progress.counts.waiting = 0
             if try flying(progress) == 0 {
-                progress.counts.flying = 0
+                progress.counts.loseAll(isCanary: progress.stage == .canary)
                 try finish(&progress, campaign)
                 return 1
             }

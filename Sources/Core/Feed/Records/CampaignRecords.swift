@@ -64,12 +64,15 @@ extension CampaignRecord {
     }
 }
 
-/// What has been counted of a campaign. `waiting` and `flying` follow rows that others delete
-/// with their users, and are put right when the campaign looks itself; all others only rise.
+/// What has been counted of a campaign.
+///
+/// Invariant: `audience` is the sum of `waiting`, `flying`, `accepted`, `refused` and
+/// `cancelled`; with the devices left out it is at most `seen`. `waiting` and `flying` follow
+/// rows that others delete with their users, and are put right when the campaign looks itself.
 public struct CampaignCounts: StoredBytes, Equatable {
     /// Devices of the app that were looked at, in all its passes.
     public var seen: UInt64 = 0
-    /// Devices of the audience that got a row.
+    /// Devices of the audience that got a row, without those left out when its turn came.
     public var audience: UInt64 = 0
     public var waiting: UInt64 = 0
     public var flying: UInt64 = 0
@@ -89,6 +92,34 @@ public struct CampaignCounts: StoredBytes, Equatable {
     public subscript(_ omission: CampaignOmission) -> UInt64 {
         get { leftOut[Int(omission.rawValue) - 1] }
         set { leftOut[Int(omission.rawValue) - 1] = newValue }
+    }
+
+    /// Devices in the queue whose turn came, and who get nothing.
+    mutating func leaveOut(_ count: UInt64, _ omission: CampaignOmission) {
+        waiting -= min(waiting, count)
+        audience -= min(audience, count)
+        self[omission] += count
+    }
+
+    /// Rows in the queue were deleted with their users: so many are left.
+    mutating func lose(waitingDownTo count: UInt64) {
+        if waiting > count { leaveOut(waiting - count, .changed) }
+    }
+
+    /// Nothing is in the queue or under way any more: what counts as that was deleted.
+    mutating func loseAll(isCanary: Bool) {
+        let lost = waiting + flying
+        (waiting, flying) = (lost, 0)
+        lose(waitingDownTo: 0)
+        if isCanary { canary -= min(canary, lost) }
+    }
+
+    /// The share that went first is looked through again with all others, and what was left out
+    /// of it is counted then; who changed stays counted, for that device's row may be gone.
+    mutating func lookAgain() {
+        for omission in CampaignOmission.allCases where omission != .changed {
+            self[omission] = 0
+        }
     }
 
     private var numbers: [UInt64] {

@@ -85,7 +85,8 @@ public enum CampaignOmission: UInt64, Sendable, CaseIterable {
     case suspended = 4
     /// No push credential names its topic.
     case noCredential = 5
-    /// It was in the audience when it was queued, and not when its turn came.
+    /// It was in the audience when it was queued, and not when its turn came; or it was deleted
+    /// with its user before the answer to its push.
     case changed = 6
 
     /// The name in the APIs.
@@ -98,6 +99,12 @@ public enum CampaignOmission: UInt64, Sendable, CaseIterable {
         case .noCredential: "no-credential"
         case .changed: "changed"
         }
+    }
+
+    /// The one of that name; `nil`: none that this version knows.
+    public init?(name: String) {
+        guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = found
     }
 }
 
