@@ -67,6 +67,7 @@ extension SpecificationTests {
             "ftp://shop.example/", "shop.example", "https://", "https://a:b@shop.example/",
             "https://a@shop.example/", "https://shop.example/#x", "https://shop.example/\\u00e9",
             "https://shop.example/" + String(repeating: "x", count: 2048),
+            "https://shop.example:0/", "https://shop.example:65536/", "https://shop.example:x/",
         ]
         for url in urls {
             let body = #"{"url":"\#(url)"}"#

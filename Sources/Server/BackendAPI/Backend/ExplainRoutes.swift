@@ -2,6 +2,7 @@ import Feed
 import HTTP1
 import Model
 import Wake
+import Wire
 
 /// Why devices were pushed to for a message or an announcement, or were not.
 enum ExplainRoutes {
@@ -26,7 +27,12 @@ enum ExplainRoutes {
         }
         return .read(.explain(app, query)) { reading throws(Problem) in
             switch reading {
-            case .explained(let found): return .answer(.json(200, ExplanationBody(found)))
+            case .explained(let found):
+                guard query.user != nil || found.conversation != nil else {
+                    throw Problem(
+                        .missingField, "user: name the recipient of an announcement")
+                }
+                return .answer(.json(200, ExplanationBody(found)))
             case .nothing: throw .noSuch("message")
             default: throw .unexpected(reading)
             }

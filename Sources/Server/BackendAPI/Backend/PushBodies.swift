@@ -37,7 +37,10 @@ struct NewPush: Decodable {
         options.subtitleKey = try Self.key(fields, .subtitleKey, .subtitleArguments)
         options.bodyKey = try Self.key(fields, .bodyKey, .bodyArguments)
         options.more = try fields.optional(.more) ?? ""
-        options.moreKey = try fields.optional(.moreKey) ?? ""
+        let moreKey = try fields.optional(.moreKey, String.self)
+        // In a row an empty key is none.
+        if moreKey?.isEmpty == true { throw fields.refusal(.moreKey, "must not be empty") }
+        options.moreKey = moreKey ?? ""
         options.sound = try fields.optional(.sound, NewSound.self)?.sound ?? .standard
         options.thread = try fields.optional(.thread) ?? ""
         options.category = try fields.optional(.category) ?? ""
@@ -88,9 +91,13 @@ struct NewPush: Decodable {
         if at != nil { throw fields.refusal(.at, "must not stand beside local") }
         // A time of day is one of the first of January 1970.
         let isDaily = !text.contains("T")
-        let seconds = text + (text.utf8.count == (isDaily ? 5 : 16) ? ":00" : "")
+        let minutesCount = isDaily ? "09:00".count : "2026-11-24T09:00".count
+        let seconds = text + (text.utf8.count == minutesCount ? ":00" : "")
         let whole = isDaily ? "1970-01-01T" + seconds : seconds
-        guard let wall = Timestamp(text: whole + "Z") else {
+        // Timestamps have fractions of a second, and clocks on walls have none.
+        guard seconds.utf8.count == minutesCount + ":00".count,
+            let wall = Timestamp(text: whole + "Z")
+        else {
             throw fields.refusal(.local, "must be like 09:00 or 2026-11-24T09:00")
         }
         return .local(

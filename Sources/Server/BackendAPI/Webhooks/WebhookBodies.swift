@@ -58,12 +58,13 @@ extension Fields {
             text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
             let parts = URLComponents(string: text),
             let scheme = parts.scheme?.lowercased(), ["http", "https"].contains(scheme),
-            let host = parts.host, !host.isEmpty, parts.fragment == nil
+            let host = parts.host, !host.isEmpty, parts.fragment == nil,
+            parts.port.map({ (1...65_535).contains($0) }) ?? true
         else {
             throw refusal(
                 key,
                 "must be an http or https URL of at most \(Self.urlBytesMax) ASCII characters, "
-                    + "with a host and without a fragment")
+                    + "with a host, a port of 1 to 65535 if it has one, and without a fragment")
         }
         guard parts.user == nil, parts.password == nil else {
             throw refusal(key, "must not hold a user or password; a delivery is signed")
