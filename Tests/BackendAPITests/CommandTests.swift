@@ -104,7 +104,7 @@ import Testing
         for (words, complaint) in [
             (["--role", "owner"], "read-only or admin"), (["--expires", "soon"], "from 1m to 30d"),
             (["--expires", "31d"], "from 1m to 30d"),
-            (["--label", String(repeating: "x", count: 65)], "label: must have 0 to 64 bytes"),
+            (["--label", String(repeating: "x", count: 65)], "--label must have 0 to 64 bytes"),
         ] {
             let wrong = try run(["console", "token"] + words)
             #expect(wrong.status != 0 && wrong.complaint.contains(complaint), "\(wrong)")

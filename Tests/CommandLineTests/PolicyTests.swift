@@ -37,9 +37,43 @@ import Testing
         let shown = try program.rouse("app", "show", "shop")
         #expect(shown.output.contains("  event-kinds: order,chat\n"), "\(shown.output)")
         let odd = try program.rouse("app", "set", "shop", "--event-kinds", "order,,chat")
-        #expect(odd.status != 0 && odd.errors.contains("event_kinds"), "\(odd.all)")
+        #expect(odd.status != 0 && odd.errors.contains("--event-kinds must"), "\(odd.all)")
         let any = try program.rouse("app", "set", "shop", "--event-kinds", "")
         #expect(any.status == 0 && !any.output.contains("event-kinds"), "\(any.all)")
+    }
+
+    @Test("what the server refuses is told by the option or operand that gave it")
+    func refusedOptions() throws {
+        let program = try shop()
+        let send = ["campaign", "create", "shop", "--body", "x"]
+        for (words, reason) in [
+            (send + ["--start", "yesterday"], "--start must be RFC 3339"),
+            (send + ["--local-start", "9"], "--local-start must be like 2026"),
+            (send + ["--locale", "_"], "--locale: _ is no language tag"),
+            (send + ["--seen-within", "0s"], "--seen-within must be a whole number from 1"),
+            (send + ["--expires", "90000d"], "--expires must be a whole number from 0"),
+            (send + ["--id", "5"], "--id must be 36 characters"),
+            (
+                send + ["--canary", "1", "--local-start", "2026-12-01T09:00:00"],
+                "--canary: a share that goes first"
+            ),
+            (["app", "webhook", "add", "shop", "--url", "ftp://x"], "--url must be an http"),
+            (
+                ["app", "webhook", "add", "shop", "--url", "http://x", "--event", "foo"],
+                "--event must be of message.created"
+            ),
+            (["app", "webhook", "show", "shop", "5"], "WEBHOOK must be 36 characters"),
+            (["app", "user", "suspend", "shop", "a\u{1}"], "USER must be 1 to 128 bytes"),
+            (["explain", "--app", "shop", "--message", "5"], "--message must be 36"),
+        ] {
+            let outcome = try program.rouse(words)
+            #expect(outcome.status == 1, "\(words)")
+            #expect(outcome.errors.contains(": " + reason), "\(words): \(outcome.errors)")
+        }
+        // A field of a file is of no option.
+        try program.write(#"{"body":"x","sound":7}"#, "push.json")
+        let file = try program.rouse("campaign", "create", "shop", "--push", "push.json")
+        #expect(file.errors.contains(": push.sound: must be a name or an object"), "\(file.errors)")
     }
 
     @Test("what is proposed next can be pasted into a shell, whatever the app is called")

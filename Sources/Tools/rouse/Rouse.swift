@@ -87,7 +87,8 @@ enum Rouse {
             Terminal.complain("rouse \(command.description.name): \(error)")
             return ExitStatus.configuration
         } catch let error as AdminRefusal {
-            Terminal.complain("rouse \(command.description.name): \(error)")
+            let reason = command.description.inWordsOfOptions(error.description)
+            Terminal.complain("rouse \(command.description.name): \(reason)")
             return error.status
         } catch {
             Terminal.complain("rouse \(command.description.name): \(ErrorWords.of(error))")

@@ -142,6 +142,9 @@ private struct NewSound: Decodable {
                 }
             return
         }
+        guard (try? (decoder as? JSONReader)?.members()) != nil else {
+            throw FieldError(path: decoder.codingPath, text: "must be a name or an object")
+        }
         let fields = try Fields<Key>(decoder)
         guard try fields.required(.critical, Bool.self) else {
             throw fields.refusal(.critical, "must be true; other sounds are a name alone")
