@@ -244,7 +244,8 @@ import Testing
     }
 
     @Test(
-        "nothing is written to files that are not at their path any more", arguments: ["", "-wal"])
+        "nothing is written to files that are not at their path any more",
+        arguments: ["", "-wal", "-shm"])
     func deleted(_ suffix: String) throws {
         try withFolder { folder throws in
             let store = try open(folder)
