@@ -142,6 +142,26 @@ struct NodesTests {
         #expect(log.contains("404") && log.contains("command on the store"), "\(log)")
     }
 
+    @Test("a node that nobody would relieve keeps its devices, and the drain says so")
+    func drainsAlone() throws {
+        let settings = try settings("nodes_drain_alone")
+        let named = settings.flatMap { ["--set", $0] }
+        let server = try RealServer(settings: settings + ["node.name=one"])
+        let waits = "one: keeps its devices until another node takes some; none does now"
+        let told = try Program.run(["node", "drain", "one"] + named)
+        #expect(told.status == 0 && told.output.contains(waits), "\(told)")
+        #expect(server.comesToLog("node.drain_waits"))
+        let list = try Program.run(["node", "list"] + named).output
+        #expect(list.contains("one: to drain once another node takes devices"), "\(list)")
+        // Somebody else has come.
+        let other = try RealServer(settings: settings + ["node.name=two"], besides: server)
+        #expect(server.comesToLog("node.draining"))
+        #expect(try Program.run(["node", "list"] + named).output.contains("one: draining"))
+        let both = try Program.run(["node", "drain", "two"] + named)
+        #expect(both.output.contains("two: keeps its devices"), "\(both)")
+        _ = other
+    }
+
     @Test(
         "nodes that are told to end together send nobody to each other, and leave no row",
         .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"),

@@ -115,6 +115,12 @@ final class RealServer {
     /// Everything the server has logged so far.
     var log: String { (try? String(contentsOfFile: path("server.log"), encoding: .utf8)) ?? "" }
 
+    /// Waits until a text stands in the log, and not for ever.
+    func comesToLog(_ text: String) -> Bool {
+        for _ in 0..<300 where !log.contains(text) { Thread.sleep(forTimeInterval: 0.1) }
+        return log.contains(text)
+    }
+
     /// The server's process, also under a tracer.
     var identifier: Int32 {
         let own = process.processIdentifier

@@ -38,6 +38,9 @@ final class NodeDesk: Sendable {
             return standing
         }
         if new.leaves != old.leaves { carryOut(drains: new.leaves) }
+        if new.waits, !old.waits {
+            log.info("node.drain_waits", [LogField("for", "another node that takes devices")])
+        }
         guard new.surplus > 0, let sync = lock.withLock({ sync }) else { return }
         log.info("node.rebalancing", [LogField("devices", new.surplus)])
         sync.sendAway(new.surplus)

@@ -14,6 +14,8 @@ public struct NodeList: Codable, Equatable, Sendable {
         public var lastBeat: Date
         public var isThere: Bool
         public var isDraining: Bool
+        /// It is told to drain, and keeps its devices as long as no other node takes any.
+        public var waitsForOthers: Bool
         /// By the audit log; `nil`: it does not drain, or that does not know it any more.
         public var drainsSince: Date?
         public var drainedBy: String?
@@ -52,6 +54,7 @@ public struct NodeList: Codable, Equatable, Sendable {
                     node.hasMoreSessions = sessions.count == sessionsMax
                     return node
                 }
+                list.noteWaiting(among: rows, now: now)
             }
         } catch {
             throw StoreCopy.Refusal(error.words)
@@ -68,13 +71,29 @@ public struct NodeList: Codable, Equatable, Sendable {
     ) throws(StoreCopy.Refusal) -> NodeList {
         let rows: [NodeRecord]
         let refusal: String?
+        var all: [NodeRecord] = []
         do throws(StoreError) {
             (rows, refusal) = try ordered(order, in: place)
+            try place.read { snapshot throws(StoreError) in
+                all = try snapshot.records(NodeRecord.self, Scan(limit: 1_000))
+            }
         } catch {
             throw StoreCopy.Refusal(error.words)
         }
         if let refusal { throw StoreCopy.Refusal(refusal) }
-        return NodeList(nodes: rows.map { node($0, now: now) })
+        var list = NodeList(nodes: rows.map { node($0, now: now) })
+        list.noteWaiting(among: all, now: now)
+        return list
+    }
+
+    /// As the nodes themselves see it with their next beats (`NodeStanding.leaves`).
+    private mutating func noteWaiting(among rows: [NodeRecord], now: Date) {
+        let now = Timestamp(milliseconds: UInt64(max(0, now.timeIntervalSince1970 * 1_000)))
+        let taking = rows.filter { $0.takesDevices(at: now) }.map { "\($0.boot)" }
+        for index in nodes.indices where nodes[index].isDraining {
+            let boot = nodes[index].boot
+            nodes[index].waitsForOthers = !taking.contains { $0 != boot }
+        }
     }
 
     /// There is no order without its row in the audit log.
@@ -148,7 +167,7 @@ public struct NodeList: Codable, Equatable, Sendable {
             name: row.name, boot: "\(row.boot)", startedAt: date(row.startedAt),
             until: date(row.until), lastBeat: date(row.until) - lease,
             isThere: date(row.until) > now, isDraining: row.drains ?? false,
-            isEnding: row.ends ?? false, version: row.version,
+            waitsForOthers: false, isEnding: row.ends ?? false, version: row.version,
             connections: row.connections.map { Int(clamping: $0) },
             sessions: 0, hasMoreSessions: false, surplus: Int(clamping: row.surplus ?? 0))
     }

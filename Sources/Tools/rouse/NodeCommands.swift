@@ -75,9 +75,14 @@ extension Rouse {
         return try told(arguments) { place throws(StoreCopy.Refusal) in
             try NodeList.order(order(name), in: place, now: Date())
         } text: { list in
-            list.nodes.map { "\($0.name): \($0.isDraining ? "drains" : "takes devices")" }
-                .joined(separator: "\n")
+            list.nodes.map { "\($0.name): \(told($0))" }.joined(separator: "\n")
         }
+    }
+
+    private static func told(_ node: NodeList.Node) -> String {
+        guard node.isDraining else { return "takes devices" }
+        return node.waitsForOthers
+            ? "keeps its devices until another node takes some; none does now" : "drains"
     }
 
     private static func told(
@@ -118,6 +123,7 @@ extension Rouse {
     private static func doing(_ node: NodeList.Node) -> String {
         if node.isEnding { return "ending, " }
         guard node.isDraining else { return "" }
+        if node.waitsForOthers { return "to drain once another node takes devices, " }
         guard let since = node.drainsSince, let actor = node.drainedBy else { return "draining, " }
         return "draining since \(since.formatted(.iso8601)) by \(actor), "
     }

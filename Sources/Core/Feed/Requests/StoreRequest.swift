@@ -582,6 +582,8 @@ public struct NodeStanding: Equatable, Sendable {
 
     /// It sends its devices away: not as long as nobody else would take them.
     public var leaves: Bool { drains && hasOthers }
+    /// It is told to, and nobody else would take them.
+    public var waits: Bool { drains && !hasOthers }
 }
 
 extension SessionKey {
