@@ -186,12 +186,20 @@ final class GatewayLoop {
         queue.claim(request) { [weak self] result in self?.claimed(claim, result) }
     }
 
+    /// What the last claim failed with.
+    private var claimFailure: StoreError?
+
     private func claimed(_ claim: PushClaim, _ result: Result<ClaimedPushes, StoreError>) {
         switch result {
         case .failure(let error):
             metrics.claimFailures.add()
-            journal.log.warning("push.claim_failed", [LogField("error", "\(error)")])
+            // It is tried again twice a second, and the store tells of itself (`store.failed`).
+            if error != claimFailure {
+                journal.log.warning("push.claim_failed", [LogField("error", "\(error)")])
+            }
+            claimFailure = error
         case .success(let claimed):
+            claimFailure = nil
             if claim.countsQueues { metrics.note(claimed.queues, wall: clocks.wall()) }
             if !claimed.jobs.isEmpty {
                 metrics.claimSeconds.observe(milliseconds: now.since(claim.asked))

@@ -45,7 +45,9 @@ extension SyncLoop {
                 .info, "request.refused",
                 [place, LogField("frame", "\(type)"), LogField("code", code.rawValue)])
         case .storeFailed(let error):
-            log.warning("session.store_failed", [place, LogField("error", "\(error)")])
+            // Each session tries again every second.
+            log.limited(
+                .warning, "session.store_failed", [place, LogField("error", "\(error)")])
         case .digestCompared(let own, let clients):
             compared(own, clients, place)
         case .closedByPeer(let code):

@@ -143,6 +143,9 @@ final class WebhookSender {
         queue.claim(request) { [weak self] result in self?.claimed(result, asked, changes) }
     }
 
+    /// What the last claim failed with.
+    private var claimFailure: StoreError?
+
     private func claimed(
         _ result: Result<ClaimedDeliveries, StoreError>, _ asked: Instant, _ changes: UInt64?
     ) {
@@ -152,10 +155,15 @@ final class WebhookSender {
         switch result {
         case .failure(let error):
             parts.metrics.claimFailures.add()
-            parts.log.warning("webhook.claim_failed", [LogField("error", "\(error)")])
+            // It is tried again every second, and the store tells of itself (`store.failed`).
+            if error != claimFailure {
+                parts.log.warning("webhook.claim_failed", [LogField("error", "\(error)")])
+            }
+            claimFailure = error
             nextDue = nil
             return endIfStopped()  // The timer tries again.
         case .success(let claimed):
+            claimFailure = nil
             nextDue = claimed.nextDue
             wantsClaim = wantsClaim || claimed.more
             if claimed.jobs.isEmpty, !claimed.more, open == 0 { emptyAt = changes }

@@ -264,8 +264,8 @@ final class CallDesk: Desk {
             }
         case (.read(let reading), .read(let then)): return try then(reading)
         case (.failed(let error), _):
-            log.warning(
-                "api.store_failed",
+            log.limited(
+                .warning, "api.store_failed",
                 [
                     LogField("request", waited.ticket.request),
                     LogField("route", waited.ticket.template), LogField("error", "\(error)"),
