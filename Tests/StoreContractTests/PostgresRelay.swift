@@ -4,10 +4,11 @@ import PostgresPeer
 import Synchronization
 
 /// Stands between a store and the server, and cuts a connection when the answer to COMMIT is on
-/// its way back.
+/// its way back, or brings no answers.
 final class PostgresRelay: Sendable {
     private struct State {
         var isSwallowing = false
+        var isMute = false
         var cuts = 0
     }
 
@@ -48,6 +49,12 @@ final class PostgresRelay: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
+    /// While set, nothing that the server says arrives; the connections stand.
+    var isMute: Bool {
+        get { state.withLock { $0.isMute } }
+        set { state.withLock { $0.isMute = newValue } }
+    }
+
     func swallowsNextAnswer() { state.withLock { $0.isSwallowing = true } }
 
     private func accept() {
@@ -81,6 +88,7 @@ final class PostgresRelay: Sendable {
                 let count = read(both[from].fd, &buffer, buffer.count)
                 guard count > 0 else { return }
                 if from == 1, isSwallowed(buffer[..<count]) { return }
+                if from == 1, isMute { continue }
                 // Whoever has closed its end meanwhile must not end the process by SIGPIPE.
                 guard send(to, &buffer, count, Int32(MSG_NOSIGNAL)) == count
                 else { return }

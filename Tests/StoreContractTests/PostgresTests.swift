@@ -1,3 +1,4 @@
+import Feed
 import Foundation
 import Model
 import PostgresPeer
@@ -33,7 +34,7 @@ struct PostgresTests {
 
     /// A statement of somebody else, beside the stores.
     private static func ask(_ sql: String) throws -> [Int64] {
-        let connection = try PostgresConnection(try PostgresPeer.shared().address, options: [])
+        let connection = try PostgresConnection(try PostgresPeer.shared().address, options: [], silence: 7_000)
         defer { connection.close() }
         return try connection.rows(sql, columns: [Column("number", .integer)]).compactMap {
             if case .integer(let number) = $0[0] { number } else { nil }
@@ -213,6 +214,35 @@ struct PostgresTests {
         try store.put(Self.owner, Self.row("a", 1))
         #expect(relay.cuts == 1)
         #expect(try store.rows(Self.owner) == [Self.row("a", 1)])
+    }
+
+    @Test("a server that hangs is given up before others take the node for gone")
+    func silence() throws {
+        #expect(
+            PostgresOptions(address: "").silence + 4_000 < Int(RuleLimits().nodeLease),
+            "a beat that is 2 s old, and the next one in 2 s")
+        let relay = try PostgresRelay(to: try PostgresPeer.shared())
+        defer { relay.stop() }
+        let store = try Self.open("silence") {
+            $0.address = relay.address
+            $0.statementTimeout = 1_000
+        }
+        defer { store.close() }
+        try store.put(Self.owner, Self.row("a", 1))
+        relay.isMute = true
+        var failure: StoreError?
+        do { try store.put(Self.owner, Self.row("b", 2)) } catch { failure = error }
+        #expect("\(String(describing: failure))".contains("it has said nothing for 2 s"))
+        relay.isMute = false
+        // It is not connected to again at once (`ConnectPause`).
+        var isBack = false
+        for _ in 0..<200 where !isBack {
+            isBack = (try? store.put(Self.owner, Self.row("c", 3))) != nil
+            if !isBack { Thread.sleep(forTimeInterval: 0.1) }
+        }
+        // The server has heard the second one, and what became of it is not known.
+        let rows = try store.rows(Self.owner).filter { $0 != Self.row("b", 2) }
+        #expect(rows == [Self.row("a", 1), Self.row("c", 3)])
     }
 
     @Test("the time within a transaction is the server's, whatever this machine's clock says")

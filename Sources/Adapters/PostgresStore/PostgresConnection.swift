@@ -37,21 +37,20 @@ final class PostgresConnection {
     /// Statements that are kept; the code has a few hundred shapes, so it is never reached.
     private static let preparedMax = 2_048
 
-    /// Milliseconds without a word of the server after which the connection is given up. The
-    /// server's own limits end a statement long before.
-    private static let silenceMax: Int32 = 60_000
+    /// Milliseconds without a word of the server after which the connection is given up; -1: never.
     private let silence: Int32
 
     /// - Parameters:
     ///   - options: Keywords of libpq (PostgreSQL 15, 34.1.2) with their values; they stand above
     ///     those of `address`.
-    ///   - isPatient: Waits for an answer for as long as the server is there.
+    ///   - silence: Milliseconds that a server may say nothing while an answer is awaited; `nil`:
+    ///     for as long as it is there.
     /// - Throws: `.unavailable`: why nobody answers, or refuses, or that there is no libpq.
     init(
-        _ address: String, options: [(String, String)], isPatient: Bool = false
+        _ address: String, options: [(String, String)], silence: Int?
     ) throws(StoreError) {
         if let problem = rouse_pg_load() { throw .unavailable(String(cString: problem)) }
-        silence = isPatient ? -1 : Self.silenceMax
+        self.silence = silence.map { Int32(clamping: $0) } ?? -1
         // `dbname` holds the address, which is taken apart; what follows it stands above it.
         let all = [("dbname", address)] + options
         handle = Self.withStrings(all.map(\.0)) { keywords in
@@ -274,6 +273,7 @@ final class PostgresConnection {
         var descriptor = pollfd(fd: PQsocket(handle), events: events, revents: 0)
         var ready = poll(&descriptor, 1, silence)
         while ready < 0, errno == EINTR { ready = poll(&descriptor, 1, silence) }
+        guard ready != 0 else { throw lost("it has said nothing for \(silence / 1_000) s") }
         guard ready > 0 else { throw lost() }
         if descriptor.revents & ~Int16(POLLOUT) != 0, PQconsumeInput(handle) == 0 { throw lost() }
     }
@@ -287,8 +287,9 @@ final class PostgresConnection {
         return handle
     }
 
-    private func lost() -> StoreError {
-        let reason = handle.map { Self.text(PQerrorMessage($0)) } ?? "closed"
+    /// - Parameter silence: Why, where libpq does not know of it.
+    private func lost(_ silence: String? = nil) -> StoreError {
+        let reason = silence ?? handle.map { Self.text(PQerrorMessage($0)) } ?? "closed"
         close()
         return .unavailable("the connection to PostgreSQL at \(place) was lost: \(reason)")
     }
@@ -348,7 +349,9 @@ final class PostgresConnection {
 
     private static func text(_ start: UnsafePointer<CChar>?) -> String {
         guard let start else { return "" }
-        return String(cString: start).split(separator: "\n").joined(separator: "; ")
+        // libpq breaks its longer texts into lines, and indents them.
+        return String(cString: start).split(separator: "\n")
+            .map { $0.drop { $0 == "\t" || $0 == " " } }.joined(separator: "; ")
     }
 
     /// The strings as C expects them: an array that ends with null.

@@ -96,8 +96,8 @@ public final class PostgresHints: Sendable {
             "target_session_attrs",
         ]
         let values = [
-            options.address, "\(options.connectTimeout)", "rouse hints", "10", "5", "3", "20000",
-            "read-write",
+            options.address, "\(options.connectTimeout)", "rouse hints", "10", "5", "3",
+            "\(options.silence)", "read-write",
         ]
         let connection = PostgresConnection.withStrings(keywords) { keywords in
             PostgresConnection.withStrings(values) { PQconnectdbParams(keywords, $0, 1) }

@@ -14,11 +14,16 @@ public struct PostgresOptions: Sendable {
     /// Milliseconds a statement waits for a row that another transaction holds.
     public var lockTimeout = 2_000
     /// Milliseconds a statement may take.
-    public var statementTimeout = 5_000
+    public var statementTimeout = 4_000
     /// Milliseconds after which the server ends a transaction whose node says nothing any more, so
     /// that it holds no rows. Others must not be kept from saying that they are there
     /// (`RuleLimits.nodeLease`).
     public var idleTransactionTimeout = 3_000
+    /// Milliseconds that a server may say nothing while an answer is awaited: it would have ended a
+    /// statement by then, and a node must hear of a server that hangs, or of one whose machine is
+    /// gone, early enough to beat over another connection before the others take the node for gone
+    /// (`RuleLimits.nodeLease`, of which a beat may be 2 s old, and the next one comes in 2 s).
+    public var silence: Int { statementTimeout + 1_000 }
     /// Milliseconds to find out whether a transaction was committed whose answer was lost.
     public var resolveTimeout: UInt64 = 10_000
     /// This machine's clock: milliseconds since 1970. It only stands for itself between two looks

@@ -15,10 +15,10 @@ struct PostgresSession {
                 ("connect_timeout", String(options.connectTimeout)),
                 ("application_name", "rouse \(role)"), ("client_encoding", "UTF8"),
                 ("keepalives_idle", "10"), ("keepalives_interval", "5"),
-                ("keepalives_count", "3"), ("tcp_user_timeout", "20000"),
+                ("keepalives_count", "3"), ("tcp_user_timeout", String(options.silence)),
                 // Behind a list of hosts only the primary takes writes.
                 ("target_session_attrs", "read-write"),
-            ], isPatient: isPatient)
+            ], silence: isPatient ? nil : options.silence)
         do throws(StoreError) {
             for (setting, value) in settings {
                 try connection.run("SELECT set_config('\(setting)', '\(value)', false)")

@@ -47,10 +47,29 @@ public final class StoreHealth: Sendable {
     /// By writer, for what they know of themselves are totals; the first also has the reader's.
     private nonisolated(unsafe) var guarded = [Counts()]
     private nonisolated(unsafe) var lastFailure: StoreError?
+    /// By writer, since when it waits for the engine.
+    private nonisolated(unsafe) var waits: [Int: UInt64] = [:]
+    private nonisolated(unsafe) var refusedForSpaceAt: UInt64?
     private nonisolated(unsafe) var news = StoreNews.Pace()
     private let onNews: @Sendable (StoreNews) -> Void
+    /// Milliseconds, of a clock that is never set.
+    private let clock: @Sendable () -> UInt64
 
-    init(onNews: @escaping @Sendable (StoreNews) -> Void = { _ in }) { self.onNews = onNews }
+    /// Milliseconds after which an engine that says nothing is taken for one that fails: a disk or
+    /// a database that hangs. Less than a balancer's devices should be sent to it for, and more
+    /// than any transaction takes.
+    static let patience: UInt64 = 5_000
+    /// Milliseconds for which a shared store that had no space is not trusted again: small rows
+    /// that are written over fit where a message does not.
+    static let doubt: UInt64 = 10_000
+
+    init(
+        clock: @escaping @Sendable () -> UInt64 = { SystemClock.monotonicMilliseconds() },
+        onNews: @escaping @Sendable (StoreNews) -> Void = { _ in }
+    ) {
+        self.clock = clock
+        self.onNews = onNews
+    }
 
     /// From any thread.
     public var counts: Counts {
@@ -61,17 +80,45 @@ public final class StoreHealth: Sendable {
         }
     }
     public var isWritable: Bool { failure == nil }
-    public var failure: StoreError? { lock.withLock { lastFailure } }
+    /// Why the store cannot be written: what the last transaction failed with, or that one has not
+    /// ended for long.
+    public var failure: StoreError? {
+        lock.withLock {
+            if let lastFailure { return lastFailure }
+            let now = clock()
+            guard let since = waits.values.min(), now >= since + Self.patience else { return nil }
+            return .unavailable("it has not answered for \((now - since) / 1_000) s")
+        }
+    }
+
+    /// A writer that waits for the engine, from before until after it: `failure` tells of one that
+    /// does not come back.
+    func waiting<Value>(
+        lane: Int, _ body: () throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        lock.withLock { waits[lane] = clock() }
+        defer { lock.withLock { waits[lane] = nil } }
+        return try body()
+    }
+
+    /// Whether a store that had no space refused nobody for it for a while.
+    var hasHadSpace: Bool {
+        lock.withLock { refusedForSpaceAt.map { clock() >= $0 + Self.doubt } ?? true }
+    }
 
     /// - Parameter lane: The writer's number; 0: the first.
     func record(lane: Int = 0, _ change: (inout Counts) -> Void) {
         let fresh: StoreNews? = lock.withLock {
             while guarded.count <= lane { guarded.append(Counts()) }
             guarded[lane].failure = lastFailure
+            let refused = guarded[lane].refusedForSpace
             change(&guarded[lane])
             lastFailure = guarded[lane].failure
+            if case .full? = lastFailure, guarded[lane].refusedForSpace != refused {
+                refusedForSpaceAt = clock()
+            }
             guard lastFailure != nil || news.isFailing else { return nil }
-            return news.next(lastFailure, now: SystemClock.monotonicMilliseconds())
+            return news.next(lastFailure, now: clock())
         }
         if let fresh { onNews(fresh) }
     }

@@ -30,12 +30,14 @@ extension StoreWriter {
             var rules = RuleLimits()
             // What was tried as a whole and met another node's is tried once in each part.
             if divides != nil { rules.attempts = 1 }
-            let outcomes = try store.commit(
-                requests, through: rows, budget: budget, limits: rules, zones: shared.zones
-            ) {
-                leave()
-                place = shared.order?.enter()
-                Failpoint.hit(.applied, Array(requests[..<$0.count]), $0)
+            let outcomes = try health.waiting(lane: role.number) { () throws(StoreError) in
+                try store.commit(
+                    requests, through: rows, budget: budget, limits: rules, zones: shared.zones
+                ) {
+                    leave()
+                    place = shared.order?.enter()
+                    Failpoint.hit(.applied, Array(requests[..<$0.count]), $0)
+                }
             }
             defer { leave() }
             if let place { shared.order?.await(place) }
@@ -144,8 +146,9 @@ extension StoreWriter {
     }
 
     /// Whether writing works after this transaction. Many transactions write nothing and prove
-    /// nothing; and where a message does not fit any more, a small write may. So a full store is
-    /// trusted again after a write and the checkpoint that follows it. `keepAlive` always writes:
+    /// nothing; and where a message does not fit any more, a small write may. So a full file is
+    /// trusted again after a write and the checkpoint that follows it, and a full database, of which
+    /// no checkpoint tells, when it has refused nobody for a while. `keepAlive` always writes:
     /// nobody has to publish for it to be found out.
     private func isSound(
         after requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>]
@@ -157,6 +160,7 @@ extension StoreWriter {
             return !outcome.effects.changes.all.isEmpty
         }
         guard hasWritten, case .full = failure else { return hasWritten }
+        guard store.isSoleWriter else { return health.hasHadSpace }
         return !isJournalMoving && (try? store.checkpoint()) != nil
     }
 

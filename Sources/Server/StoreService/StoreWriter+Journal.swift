@@ -62,7 +62,9 @@ extension StoreWriter {
         }
         checkpointDue = nil
         do throws(StoreError) {
-            try store.checkpoint()
+            try health.waiting(lane: role.number) { () throws(StoreError) in
+                try store.checkpoint()
+            }
         } catch {
             health.record(lane: role.number) { $0.failure = error }
         }
