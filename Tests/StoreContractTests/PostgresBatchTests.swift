@@ -103,7 +103,8 @@ struct PostgresBatchTests {
             SELECT count(DISTINCT pid)::bigint FROM pg_stat_activity JOIN pg_locks USING (pid)
             WHERE backend_xid IS NOT NULL AND relation = 'batch_sent.thing'::regclass
             """
-        let other = try PostgresConnection(try PostgresPeer.shared().address, options: [], silence: 7_000)
+        let other = try PostgresConnection(
+            try PostgresPeer.shared().address, options: [], silence: 7_000)
         func hasWritten() throws(StoreError) -> Bool {
             try other.rows(writers, columns: [Column("writers", .integer)]) == [[.integer(1)]]
         }

@@ -34,7 +34,8 @@ struct PostgresTests {
 
     /// A statement of somebody else, beside the stores.
     private static func ask(_ sql: String) throws -> [Int64] {
-        let connection = try PostgresConnection(try PostgresPeer.shared().address, options: [], silence: 7_000)
+        let connection = try PostgresConnection(
+            try PostgresPeer.shared().address, options: [], silence: 7_000)
         defer { connection.close() }
         return try connection.rows(sql, columns: [Column("number", .integer)]).compactMap {
             if case .integer(let number) = $0[0] { number } else { nil }

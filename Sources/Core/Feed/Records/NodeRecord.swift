@@ -47,7 +47,9 @@ public struct NodeRecord: Record, Equatable {
     public var isGone: Bool { goneAt == until }
 
     /// Devices may be sent to it.
-    public func takesDevices(at now: Timestamp) -> Bool { until > now && drains != true && ends != true }
+    public func takesDevices(at now: Timestamp) -> Bool {
+        until > now && drains != true && ends != true
+    }
 }
 
 extension NodeRecord {
