@@ -50,6 +50,23 @@ import Wire
         }
     }
 
+    @Test("what no server takes is queued and read again like all else", arguments: engines)
+    func large(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let now = Timestamp(milliseconds: 5)
+            let users = (0..<9_000).map { "u\($0)" }
+            let add = Mutation.Operation.addParticipants(
+                AddParticipants(conversation: Self.room, users: users))
+            let send = Mutation.Operation.sendMessage(
+                SendMessage(
+                    conversation: Self.room, message: MessageID(high: 2, low: 1),
+                    parts: [Part](repeating: Part(mimeType: "a/b"), count: 9_000)))
+            for operation in [add, send] { _ = try local.enqueue(operation, at: now) }
+            let read = try local.mutations(after: 0, limit: 10, now: now)
+            #expect(read.map(\.operation) == [add, send])
+        }
+    }
+
     @Test("a reset keeps rows until the sweep, and takes lower versions", arguments: engines)
     func reset(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

@@ -22,11 +22,12 @@ struct Phone {
     init(
         at seq: UInt64? = 10, token: [UInt8] = [9], mutations: Int = 0, seed: UInt64 = 1,
         limits: ClientLimits = ClientLimits(), signals: Bool = false, snapshots: Bool = false,
-        peeks: Bool = false, role: Role = .app
+        peeks: Bool = false, role: Role = .app, reads: [ReadReceipt] = []
     ) throws {
         store = MemoryLocalStore()
         store.state.cursor = seq.map { Cursor(epoch: Self.epoch, seq: $0) }
         store.state.sessionToken = token
+        store.state.pendingReads = reads
         for _ in 0..<mutations {
             _ = try store.enqueue(.sendMessage(SendMessage()), at: wall)
         }

@@ -119,10 +119,13 @@ public struct ClientLimits: Equatable, Sendable {
     public var mutationsUnanswered = 32
     /// Mutations inside HELLO, in bytes; its body is at most 16 KiB.
     public var helloMutationBytes = 10 << 10
-    /// Read receipts inside HELLO.
+    /// Read receipts inside HELLO, and their bytes: beside the mutations and all else there is room
+    /// for no more, and elements are at most 1,024 (FRM-15).
     public var helloReads = 64
-    /// Read receipts inside a SYNC.
+    public var helloReadBytes = 3 << 10
+    /// Read receipts inside a SYNC or an ACK, and their bytes; one goes in any case.
     public var syncReads = 256
+    public var syncReadBytes = 64 << 10
     /// FETCHes that may wait, and those sent without an answer; the server takes 4 (HIS-12).
     public var fetchesPending = 64
     public var fetchesOpen = 3

@@ -31,10 +31,35 @@ extension ClientSession {
         guard phase == .open, let cursor = sharedCursor, openSync == nil, changesInFlight.isEmpty
         else { return }
         while !unsentReads.isEmpty {
-            let some = Array(unsentReads.prefix(limits.syncReads))
+            let some = firstOfSync(unsentReads)
             unsentReads.removeFirst(some.count)
             send(.ack(Ack(applied: cursor.seq, reads: some)), now: now, &actions)
         }
+    }
+
+    /// The receipts that fit: a frame that is too large, or has too many elements, ends the
+    /// connection, and the next one would carry the same.
+    func first(of reads: [ReadReceipt], _ count: Int, bytes: Int) -> [ReadReceipt] {
+        var left = bytes
+        return Array(
+            reads.prefix(count).prefix { receipt in
+                left -= receipt.approximateBytes
+                return left >= 0
+            })
+    }
+
+    /// Those of a SYNC or an ACK: one at least.
+    func firstOfSync(_ reads: [ReadReceipt]) -> [ReadReceipt] {
+        let some = first(of: reads, limits.syncReads, bytes: limits.syncReadBytes)
+        return some.isEmpty ? Array(reads.prefix(1)) : some
+    }
+
+    /// Why no server takes it, whatever connection it is sent on.
+    private func refusal(of mutation: Mutation) -> Code? {
+        let body = mutation.encoded
+        if body.count > bodyBytes { return .tooLarge }
+        let isRead = (try? Mutation(encoded: body, limits: .afterWelcome)) != nil
+        return isRead ? nil : .limit
     }
 
     /// Asks the store for mutations while there is room for them.
@@ -126,11 +151,10 @@ extension ClientSession {
         for index in outbox.indices where !outbox[index].isSent {
             guard isSettled || outbox[index].mutation.number <= floor else { break }
             let outgoing = mutation(at: index, now: now)
-            if Frame(.mutate(outgoing)).encoded.count - Frame.headerBytes > bodyBytes {
+            if let code = refusal(of: outgoing) {
                 // It would end every connection it is sent on.
                 let refused = MutationResult(
-                    number: outgoing.number, code: Code.tooLarge.rawValue,
-                    retry: Code.tooLarge.retryClass)
+                    number: outgoing.number, code: code.rawValue, retry: code.retryClass)
                 return take([refused], now: now, &actions)
             }
             if !awaitsAnswer { quietSince = now }

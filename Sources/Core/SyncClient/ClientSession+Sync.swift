@@ -76,7 +76,8 @@ extension ClientSession {
         }
         var sync = SyncFrame(
             cursor: cursor, applied: cursor?.seq ?? 0, mode: .advance,
-            reads: Array(reads.prefix(limits.helloReads)), mutations: inline, reason: syncReason,
+            reads: first(of: reads, limits.helloReads, bytes: limits.helloReadBytes),
+            mutations: inline, reason: syncReason,
             resetHead: cursor == nil ? 0 : resetHead)
         // With little time the newest first; the rest follows.
         isPeeking =
@@ -261,7 +262,7 @@ extension ClientSession {
         withoutCursor = false
         let sync = SyncFrame(
             cursor: known, applied: known?.seq ?? 0, mode: .advance,
-            reads: Array(reads.prefix(limits.syncReads)), reason: syncReason,
+            reads: firstOfSync(reads), reason: syncReason,
             resetHead: known == nil ? 0 : resetHead)
         unsentReads = Array(reads.dropFirst(sync.reads.count))
         syncReason = .timer

@@ -169,11 +169,17 @@ extension ReadReceipt {
         return conversation?.bytes ?? []
     }
 
-    /// Whether the user's own read mark says at least as much (MSG-19).
+    /// Encoded size, a little overestimated: each position with ten bytes.
+    var approximateBytes: Int { 48 + 26 * ranges.count }
+
+    /// Whether the user's own read mark says at least as much (MSG-19), but for what the server did
+    /// not keep: of many ranges the highest (MSG-17).
     public func isCovered(by mark: ReadMarkState) -> Bool {
         guard through <= mark.through else { return false }
+        let isFull = mark.ranges.count >= Self.rangesMax
+        let kept = isFull ? mark.ranges.map(\.first).min() ?? 0 : 0
         return ranges.allSatisfy { range in
-            range.last <= mark.through
+            range.last <= mark.through || range.last < kept
                 || mark.ranges.contains {
                     $0.first <= max(range.first, mark.through.addingClamped(1))
                         && $0.last >= range.last

@@ -245,8 +245,8 @@ public final class TableLocalStore: LocalStore {
                 LocalReadRecord.self, [.blob(receipt.subject)])
             {
                 merged = try Self.decoded(row.receipt)
-                merged.merge(receipt)
             }
+            merged.merge(receipt)
             try transaction.put(
                 LocalReadRecord(subject: receipt.subject, receipt: merged.encoded))
         }
@@ -510,11 +510,14 @@ extension TableLocalStore {
         try snapshot.record(LocalStateRecord.self, [.text(name)])
     }
 
+    private static let stored = FrameLimits(bodyBytes: .max, elements: .max)
+
     static func decoded<Body: WireMessage>(
         _ bytes: [UInt8]
     ) throws(StoreError) -> Body {
         do throws(WireError) {
-            return try Body(encoded: bytes, limits: .afterWelcome)
+            // What an app queued may have more than a server takes: it is refused, and not lost.
+            return try Body(encoded: bytes, limits: Self.stored)
         } catch {
             throw .corrupt("a stored body does not decode: \(error)")
         }
