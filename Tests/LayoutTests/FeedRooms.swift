@@ -19,7 +19,7 @@ let feedRooms: [Room] = [
         uses: ["Unread"],
         doors: [
             "AlertContent", "AlertRoom", "AlertedMessages", "TimedAlert", "WakeRules", "WakeStep",
-            "announcementRead(_:_:_:in:now:)", "applied(_:ranges:completesSync:in:now:)",
+            "announcementRead(_:_:_:from:head:in:now:)", "applied(_:ranges:completesSync:in:now:)",
             "cleared(_:in:now:)", "counts(now:)", "detachToken(_:in:now:)", "devices(_:_:in:)",
             "devicesMax", "entryReplaced(_:by:in:now:)", "entryWithdrawn(_:in:now:)",
             "feedGrew(_:urgency:in:now:)", "gapTolerance", "isPresumedGone(_:in:now:)",

@@ -209,8 +209,13 @@ import Testing
         #expect(
             text(PushPayload.badge(2, text: .init(title: "A", body: "b"), subject: subject))
                 == #"{"aps":{"alert":{"title":"A","body":"b"},"badge":2,"#
-                + #""thread-id":"\#(ids.conversation)","content-available":1},"#
-                + rouse + "}")
+                + #""thread-id":"\#(ids.conversation)","content-available":1,"#
+                + #""mutable-content":1},"# + rouse + "}")
+        var plain = PushOptions()
+        plain.isMutable = false
+        let kept = PushPayload.badge(
+            2, text: .init(title: "A", body: "b"), options: plain, subject: subject)
+        #expect(!text(kept).contains("mutable-content"))
     }
 
     @Test func onlyControlCharactersQuoteAndBackslashAreEscaped() {

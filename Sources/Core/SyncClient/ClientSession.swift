@@ -158,12 +158,8 @@ public struct ClientSession: Sendable {
         snapshot = state.snapshot.map { SnapshotProgress(stored: $0) }
         sessionToken = state.sessionToken
         user = state.user
-        // Merged with itself a receipt of an older version has no more ranges than the server takes.
-        reads = state.pendingReads.map { receipt in
-            var merged = receipt
-            merged.merge(receipt)
-            return merged
-        }
+        // One that an older version stored may have more ranges than a server takes.
+        reads = state.pendingReads.map(\.normalized)
         queuedThrough = state.lastMutation
         // Numbers start at 1.
         loadedThrough = state.firstUnanswered.map { $0 > 0 ? $0 - 1 : 0 } ?? state.lastMutation

@@ -240,13 +240,13 @@ public final class TableLocalStore: LocalStore {
     public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try write { transaction throws(StoreError) in
             guard !receipt.subject.isEmpty else { return }
-            var merged = receipt
+            var merged = receipt.normalized
             if let row = try transaction.record(
                 LocalReadRecord.self, [.blob(receipt.subject)])
             {
                 merged = try Self.decoded(row.receipt)
+                merged.merge(receipt)
             }
-            merged.merge(receipt)
             try transaction.put(
                 LocalReadRecord(subject: receipt.subject, receipt: merged.encoded))
         }

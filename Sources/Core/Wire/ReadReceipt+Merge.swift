@@ -2,6 +2,13 @@ extension ReadReceipt {
     /// The most ranges of a receipt, and of what is kept of one conversation (MSG-17).
     public static let rangesMax = 256
 
+    /// The same, with its ranges as `merge` keeps them.
+    public var normalized: ReadReceipt {
+        var receipt = self
+        receipt.merge(self)
+        return receipt
+    }
+
     /// Maximum and union (MSG-18). Ranges that meet are one, and the highest `rangesMax` are kept,
     /// as the server keeps them.
     public mutating func merge(_ other: ReadReceipt) {

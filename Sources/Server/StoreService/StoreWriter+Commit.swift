@@ -147,9 +147,9 @@ extension StoreWriter {
 
     /// Whether writing works after this transaction. Many transactions write nothing and prove
     /// nothing; and where a message does not fit any more, a small write may. So a full file is
-    /// trusted again after a write and the checkpoint that follows it, and a full database, of which
-    /// no checkpoint tells, when it has refused nobody for a while. `keepAlive` always writes:
-    /// nobody has to publish for it to be found out.
+    /// trusted again after a write and the checkpoint that follows it, and a full database, of
+    /// which no checkpoint tells, when it has refused nobody for a while. `keepAlive` always
+    /// writes: nobody has to publish for it to be found out.
     private func isSound(
         after requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>]
     ) -> Bool {

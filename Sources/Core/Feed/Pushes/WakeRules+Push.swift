@@ -195,10 +195,11 @@ extension WakeRules {
                     unread, text: nil, subject: subject, expires: nil,
                     to: step.device.destination))
         }
-        // It takes APNs' slot, so it carries what is still to be told.
+        // It takes APNs' slot, so it carries what is still to be told: with 0 an announcement,
+        // which does not count as unread.
         var text: PushPayload.AlertText?
         var options = PushOptions()
-        if unread > 0, let (alert, shown) = try step.newestOpenAlert() {
+        if let (alert, shown) = try step.newestOpenAlert() {
             text = step.text(
                 shown, others: step.row.alertsOpen - min(1, step.row.alertsOpen))
             options = shown.options
@@ -285,26 +286,32 @@ extension WakeStep {
         return min(expires, end)
     }
 
-    /// Whether `alert` is the newest that is open, and whether a newer open one was sent.
+    /// Whether `alert` is the newest that is open, and whether a newer open one was sent: newer is
+    /// what was queued later, and one at a time of its own was queued then.
     fileprivate func standing(
         of alert: AlertRecord
     ) throws(StoreError) -> (isNewest: Bool, isNewerSent: Bool) {
-        let newer = try newestAlerts().filter { $0.seq > alert.seq && $0.phase.isOpen }
+        let newer = try newestAlerts().filter { $0.isNewer(than: alert) && $0.phase.isOpen }
         return (newer.isEmpty, newer.contains { $0.phase == .sent })
     }
 
-    /// The newest alert the device was sent has been read elsewhere: replacing it is the wish.
+    /// The newest alert the device was sent has been read elsewhere or is gone: replacing it is
+    /// the wish. The newest is the one that was queued last: an edit moves an alert up by its
+    /// `seq`, and sends nothing.
     fileprivate func isNewestAlertRead() throws(StoreError) -> Bool {
-        let sent = try newestAlerts().first { $0.sentAt != nil }
-        return try sent.map { alert throws(StoreError) in
-            try transaction.isSettled(alert, now: now)
-        } ?? false
+        let sent = try newestAlerts().filter { $0.sentAt != nil }.max { $1.isNewer(than: $0) }
+        guard let sent else { return false }
+        if sent.phase == .cancelled { return true }
+        return try transaction.isSettled(sent, now: now)
     }
 
     fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
         for alert in try newestAlerts() where alert.phase.isOpen {
             if try transaction.isSettled(alert, now: now) { continue }
-            return try content(of: alert).map { (alert, $0) }
+            guard let content = try content(of: alert),
+                content.expiry(of: alert).map({ now < $0 }) ?? true
+            else { continue }
+            return (alert, content)
         }
         return nil
     }
@@ -314,6 +321,12 @@ extension WakeStep {
         content.options.shown(
             title: content.title, body: content.body, locale: device.locale,
             otherwise: appLocale, others: others)
+    }
+}
+
+extension AlertRecord {
+    fileprivate func isNewer(than other: AlertRecord) -> Bool {
+        (queuedAt, seq) > (other.queuedAt, other.seq)
     }
 }
 

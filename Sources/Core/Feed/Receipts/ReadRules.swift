@@ -98,6 +98,9 @@ extension Work {
         else { return }
         try append(.announcement(announcement, isRead: true), to: &feed)
         effects.note(
-            try stored(try WakeRules.announcementRead(app, user, id, in: transaction, now: now)))
+            try stored(
+                try WakeRules.announcementRead(
+                    app, user, id, from: entry.seq, head: feed.user.head, in: transaction,
+                    now: now)))
     }
 }

@@ -200,7 +200,9 @@ public enum WakeRules {
             }
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
             // Deleted, or without a text for alerts now: the app may be showing it.
-            if older.isVisible, entry.unreadPosition == nil, !read.contains(older.position) {
+            if entry.unreadPosition == nil, !read.contains(older.position),
+                try isShown(older, in: transaction, now: now)
+            {
                 var change = older.visibleChange
                 change.seq = entry.seq
                 effects += try usefulCame(
@@ -222,6 +224,19 @@ public enum WakeRules {
             effects += step.effects
         }
         return effects
+    }
+
+    /// Whether a phone may be showing the message: also one whose alert has a time of its own, of
+    /// which no entry is visible, unless the user has muted the conversation.
+    private static func isShown(
+        _ entry: EntryRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> Bool {
+        if entry.isVisible { return true }
+        guard entry.unreadPosition != nil else { return false }
+        let member = try transaction.record(
+            ParticipantRecord.self,
+            [.app(entry.app), .identifier(entry.conversation), .user(entry.user)])
+        return member.map { $0.mutedUntil <= now } ?? false
     }
 
     /// An entry of a message went, and the user is told nothing.
@@ -332,9 +347,14 @@ public enum WakeRules {
         return effects
     }
 
-    /// The user has read an announcement on one device: the others alert of it no more.
+    /// The user has read an announcement on one device: the others alert of it no more, and those
+    /// that may be showing it would like to know.
+    ///
+    /// - Parameters:
+    ///   - place: of its entry before it was read.
+    ///   - head: of its entry now.
     static func announcementRead(
-        _ app: AppID, _ user: UserID, _ announcement: MessageID,
+        _ app: AppID, _ user: UserID, _ announcement: MessageID, from place: UInt64, head: UInt64,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
@@ -345,6 +365,9 @@ public enum WakeRules {
             try step.save()
             effects += step.effects
         }
+        let change = VisibleChange(seq: head, conversation: .none, message: announcement)
+        effects += try usefulCame(
+            app, user, change, shownFrom: place, in: transaction, now: now)
         return effects
     }
 

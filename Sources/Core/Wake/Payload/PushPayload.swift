@@ -113,6 +113,7 @@ public enum PushPayload {
         }
         var rest = Array(#","badge":\#(badge)"#.utf8)
         append(options, subject, to: &rest)
+        if options.isMutable { rest += Array(#","mutable-content":1"#.utf8) }
         append(shown: options, to: &rest)
         rest.append(UInt8(ascii: "}"))
         return join(text, options, subject, rest: rest)
