@@ -269,6 +269,34 @@ extension LocalStoreTests {
     }
 
     @Test(
+        "a refused text outlives a conversation that somebody ended, not one its user deleted",
+        arguments: [true, false], engines)
+    func refusedText(_ everyone: Bool, _ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            _ = try local.apply(LocalChange(entries: [room(1), message(1)], to: cursor(61)))
+            let time = Timestamp(milliseconds: 5)
+            let ids = (7...8 as ClosedRange<UInt64>).map { MessageID(high: 9, low: $0) }
+            for id in ids {
+                let send = SendMessage(
+                    conversation: Self.room, message: id, parts: [Part(mimeType: "a/b")])
+                _ = try local.enqueue(.sendMessage(send), at: time)
+            }
+            // One was taken, and the feed will never tell of it.
+            try local.saveResults([
+                MutationResult(number: 1, position: 2),
+                MutationResult(number: 2, code: Code.gone.rawValue),
+            ])
+            _ = try local.apply(
+                LocalChange(entries: [end(2, version: 9, everyone: everyone)], to: cursor(70)))
+            let again = try ids.map { id in
+                try local.resend(
+                    MessageReference(conversation: Self.room, message: id), at: time)
+            }
+            #expect(again == (everyone ? [nil, 3] : [nil, nil]))
+        }
+    }
+
+    @Test(
         "a tombstone takes its message's place, and no older version comes back", arguments: engines
     )
     func messageTombstone(_ engine: EngineFactory) throws {

@@ -134,13 +134,15 @@ extension TableLocalStore {
     }
 
     /// A conversation was deleted, or, without one, the feed told everything anew: what the server
-    /// had taken and the feed did not tell of was lost there.
+    /// had taken and the feed did not tell of was lost there. A text that was refused is nowhere
+    /// else: it goes only with a conversation that its own user has deleted.
     static func dropSent(
-        of conversation: [UInt8]? = nil, _ transaction: any StoreTransaction
+        of conversation: [UInt8]? = nil, keepsRefused: Bool = true,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) {
         for row in try transaction.records(LocalSentRecord.self, Scan(limit: sentMax)) {
-            let goes = conversation.map { $0 == row.conversation } ?? (row.code == 0)
-            if goes { try transaction.delete(LocalSentRecord.self, [.blob(row.message)]) }
+            let isOfIt = conversation.map { $0 == row.conversation } ?? true
+            if isOfIt, row.code == 0 || !keepsRefused { try transaction.delete(LocalSentRecord.self, [.blob(row.message)]) }
         }
     }
 

@@ -441,7 +441,7 @@ extension TableLocalStore {
                 through: tombstone.forEveryone ? nil : [.unsigned(tombstone.position)],
                 limit: step),
             transaction)
-        try dropSent(of: conversation, transaction)
+        try dropSent(of: conversation, keepsRefused: tombstone.forEveryone, transaction)
         guard tombstone.forEveryone else { return }
         for kind in 1...LocalEntryRecord.kindMax where kind != messages {
             try clear(
