@@ -142,7 +142,8 @@ extension TableLocalStore {
     ) throws(StoreError) {
         for row in try transaction.records(LocalSentRecord.self, Scan(limit: sentMax)) {
             let isOfIt = conversation.map { $0 == row.conversation } ?? true
-            if isOfIt, row.code == 0 || !keepsRefused { try transaction.delete(LocalSentRecord.self, [.blob(row.message)]) }
+            guard isOfIt, row.code == 0 || !keepsRefused else { continue }
+            try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
         }
     }
 
