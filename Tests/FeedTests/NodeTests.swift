@@ -44,6 +44,23 @@ import Testing
         return nodes
     }
 
+    @Test("two processes of one name hear of each other, a successor does not of the one before")
+    func namesakes() throws {
+        var twin = second
+        twin.name = first.name
+        #expect(try standing(first)?.hasNamesake == false)
+        world.pass(2_000)
+        // Its row stands until its lease is over, and it may have been killed.
+        #expect(try standing(twin)?.hasNamesake == false)
+        world.pass(2_000)
+        #expect(try standing(first)?.hasNamesake == true)
+        #expect(try standing(twin)?.hasNamesake == true)
+        var ending = first
+        ending.phase = .ending
+        #expect(try standing(ending)?.hasNamesake == true)
+        #expect(try standing(twin)?.hasNamesake == false)
+    }
+
     @Test("a node that is to drain hears so with each beat, until it is to go on")
     func drains() throws {
         #expect(try standing(first) == NodeStanding(isAlone: true))

@@ -41,6 +41,16 @@ final class NodeDesk: Sendable {
         if new.waits, !old.waits {
             log.info("node.drain_waits", [LogField("for", "another node that takes devices")])
         }
+        if new.hasNamesake, !old.hasNamesake {
+            log.warning(
+                "node.same_name",
+                [
+                    LogField(
+                        "advice",
+                        "another process has this node's name, and both are told what one is to "
+                            + "do: give each its own node.name")
+                ])
+        }
         guard new.surplus > 0, let sync = lock.withLock({ sync }) else { return }
         log.info("node.rebalancing", [LogField("devices", new.surplus)])
         sync.sendAway(new.surplus)

@@ -29,6 +29,11 @@ extension Work {
         let others = try nodesThere().filter { $0.boot != node.boot }
         effects.node?.hasOthers = others.contains { $0.takesDevices(at: now) }
         effects.node?.isAlone = others.isEmpty
+        // One that has not said so since this node is there may be the process before it.
+        effects.node?.hasNamesake = others.contains {
+            $0.name.isExactly(own.name) && $0.ends != true
+                && $0.until > own.thereSince + limits.nodeLease
+        }
         // Where the store was away nobody could say anything: whoever comes back first leaves the
         // others the time of a lease to do the same.
         guard now >= own.thereSince + limits.nodeLease else { return .done }

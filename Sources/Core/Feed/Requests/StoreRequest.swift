@@ -572,12 +572,16 @@ public struct NodeStanding: Equatable, Sendable {
     public var hasOthers: Bool
     /// No other node is there, not even one that takes no devices.
     public var isAlone: Bool
+    /// Another process goes on under this node's name: orders are given by name.
+    public var hasNamesake: Bool
 
     public init(
-        drains: Bool = false, surplus: Int = 0, hasOthers: Bool = false, isAlone: Bool = false
+        drains: Bool = false, surplus: Int = 0, hasOthers: Bool = false, isAlone: Bool = false,
+        hasNamesake: Bool = false
     ) {
         (self.drains, self.surplus) = (drains, surplus)
         (self.hasOthers, self.isAlone) = (hasOthers, isAlone)
+        self.hasNamesake = hasNamesake
     }
 
     /// It sends its devices away: not as long as nobody else would take them.
