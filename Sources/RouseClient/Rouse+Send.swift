@@ -66,6 +66,13 @@ extension Rouse {
                 EditMessage(message: message, parts: parts, push: push, baseVersion: version)))
     }
 
+    /// Replaces the text of a message as its row shows it, and what an alert shows of it.
+    @discardableResult
+    public func edit(_ row: MessageRow, text: String) throws(LocalStoreError) -> UInt64 {
+        let push = row.push.map { PushText(title: $0.title, body: text.alerted) }
+        return try edit(row.id, parts: [Part(text)], push: push, from: row.version)
+    }
+
     @discardableResult
     public func delete(
         _ message: MessageID, forEveryone: Bool

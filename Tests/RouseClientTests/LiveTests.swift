@@ -158,6 +158,26 @@ import Wire
         #expect(try await !second.discard(other))
     }
 
+    @Test("a text takes a message's place with as much of it as an alert can show")
+    func edited() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.room(stage)
+        let sent = try await rouse.send("short", to: Self.room, title: "Anna")
+        for await state in await rouse.delivery(of: sent) where state == .accepted { break }
+        let text = String(repeating: "ж", count: 1_100)
+        for await window in await rouse.messages(in: Self.room, newest: 9) {
+            guard let row = window.rows.first else { continue }
+            let results = await rouse.changes()
+            try await rouse.edit(row, text: text)
+            for await change in results { if case .results = change { break } }
+            break
+        }
+        let edits = stage.server.feed.withLock { $0.edits }
+        #expect(edits.map(\.parts) == [[Part(text)]])
+        #expect(edits.first?.push?.title == "Anna")
+        #expect(edits.first?.push?.body == String(repeating: "ж", count: 510) + "…")
+    }
+
     @Test("what was queued is shown and sent by the next process")
     func queuedOverARestart() async throws {
         let stage = try Stage()

@@ -27,6 +27,7 @@ final class ScriptedServer: RouseTransport {
         var heard: [FrameType] = []
         /// What it has taken.
         var sent: [SendMessage] = []
+        var edits: [EditMessage] = []
         var reads: [ReadReceipt] = []
         /// What it answers to a FETCH.
         var page = PageFrame()
@@ -120,6 +121,7 @@ final class ScriptedServer: RouseTransport {
     private static func take(_ mutation: Mutation, _ feed: inout Feed) -> MutationResult? {
         guard !feed.isMute else { return nil }
         if let known = feed.results[mutation.number] { return known }
+        if case .editMessage(let edit) = mutation.operation { feed.edits.append(edit) }
         guard case .sendMessage(let send) = mutation.operation else {
             return MutationResult(number: mutation.number)
         }

@@ -177,6 +177,7 @@ def story(anna, ben):
     ben.sees("anna: Or never\\? \\(edited\\)")
     ben.line("Never.")
     anna.sees("ben: Never\\.")
+    ben.sees("you: Never\\. +✓")
     ben.line("/delete")
     anna.sees("ben: Never\\.", absent=True)
 

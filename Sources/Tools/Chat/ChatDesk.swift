@@ -179,19 +179,19 @@ actor ChatDesk {
             try await rouse.send(text, to: conversation, title: model.user)
             await rouse.typing(false, in: conversation)
         case .edit(let text):
-            guard let row = model.lastOwn else {
-                model.remark = "there is no message of yours"
-                return
+            switch model.lastOwn {
+            case .none: model.remark = "there is no message of yours"
+            case .waits: model.remark = "it is not sent yet"
+            case .refused: model.remark = "it was refused: /delete discards it, then write it anew"
+            case .sent(let row): try await rouse.edit(row, text: text)
             }
-            try await rouse.edit(
-                row.id, parts: [Part(text)],
-                push: row.push.map { PushText(title: $0.title, body: text) }, from: row.version)
         case .delete:
-            guard let row = model.lastOwn else {
-                model.remark = "there is no message of yours"
-                return
+            switch model.lastOwn {
+            case .none: model.remark = "there is no message of yours"
+            case .waits: model.remark = "it is not sent yet"
+            case .refused(let row): try await rouse.discard(row.reference)
+            case .sent(let row): try await rouse.delete(row.id, forEveryone: true)
             }
-            try await rouse.delete(row.id, forEveryone: true)
         case .older:
             guard let conversation = model.opened else { return }
             try await rouse.fetchOlder(in: conversation)

@@ -44,8 +44,22 @@ public struct ChatModel: Sendable {
 
     public var openRow: ConversationRow? { conversations.first { $0.id == opened } }
 
-    /// The user's newest message in the open conversation that the server has.
-    public var lastOwn: MessageRow? { window.rows.last { $0.isOwn && $0.position != nil } }
+    /// What `/edit` and `/delete` are about.
+    enum LastOwn: Equatable {
+        case none
+        /// The server has not given it a place: nothing can be said of it yet.
+        case waits
+        case refused(MessageRow)
+        case sent(MessageRow)
+    }
+
+    /// The last message of the user's that stands in the open conversation, and no other.
+    var lastOwn: LastOwn {
+        guard let row = window.rows.last(where: \.isOwn) else { return .none }
+        if row.position != nil { return .sent(row) }
+        if case .refused = row.delivery { return .refused(row) }
+        return .waits
+    }
 
     /// A conversation's title, or who else is in it.
     public func name(of row: ConversationRow) -> String {
