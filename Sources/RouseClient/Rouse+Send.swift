@@ -115,8 +115,16 @@ extension Rouse {
     public func read(
         _ conversation: ConversationID, only position: UInt64
     ) throws(LocalStoreError) {
-        let one = InclusiveRange(first: position, last: position)
-        try read(ReadReceipt(conversation: conversation, ranges: [one]))
+        try read(conversation, from: position, through: position)
+    }
+
+    /// The person has read what stands between two positions, both of them too, and not what
+    /// stands before.
+    public func read(
+        _ conversation: ConversationID, from first: UInt64, through last: UInt64
+    ) throws(LocalStoreError) {
+        let range = InclusiveRange(first: first, last: last)
+        try read(ReadReceipt(conversation: conversation, ranges: [range]))
     }
 
     /// The person has read a conversation up to a position.

@@ -24,6 +24,7 @@ public enum ChatCommand: Equatable, Sendable {
         ("/edit TEXT", "change your last message"),
         ("/delete", "delete it for everyone"),
         ("/older", "fetch older messages"),
+        ("PageUp, PageDown", "see what is above, and below"),
         ("/lock", "lock the phone: the app has 30 s"),
         ("/sleep", "the system suspends the app"),
         ("/kill", "the system ends the app"),

@@ -30,6 +30,14 @@ actor ChatDesk {
     private var process: ChatProcess?
     private var life = 0
     private var running: Task<Void, Never>?
+    /// What was said to be read and is shown as unread still.
+    private var lastRead: ChatReading?
+    /// Messages of the open conversation that are looked at.
+    private var newest = ChatDesk.newestFirst
+
+    /// Messages of a conversation that are looked at first, and that come with each step back.
+    private static let newestFirst = 200
+    private static let olderStep = 50
 
     /// Milliseconds that iOS gives an app after it left the screen, and to one that it wakes.
     private static let runTime: Milliseconds = 30_000
@@ -52,7 +60,7 @@ actor ChatDesk {
         model.remark = "/help shows what there is"
         for notice in pushes?.shown ?? [] { await phone.show(notice) }
         await start()
-        draw()
+        await draw()
     }
 
     func close() async {
@@ -77,7 +85,7 @@ actor ChatDesk {
         case .screen(let screen): (model.notices, model.icon) = (screen.notices, screen.icon)
         case .app(let life, let event): if life == self.life { await take(event) }
         }
-        draw()
+        await draw()
         return goesOn
     }
 
@@ -107,10 +115,11 @@ actor ChatDesk {
         }
     }
 
-    private func draw() {
+    private func draw() async {
         let (columns, rows) = terminal.size
-        terminal.draw(
-            ChatDrawing(model, columns: columns, rows: rows, hasColour: hasColour))
+        let drawing = ChatDrawing(model, columns: columns, rows: rows, hasColour: hasColour)
+        terminal.draw(drawing)
+        await markRead(drawing.seen)
     }
 
     // MARK: The keyboard
@@ -119,13 +128,17 @@ actor ChatDesk {
         switch key {
         case .interrupt: return false
         case .endOfInput where model.editor.text.isEmpty: return false
+        case .pageUp, .pageDown:
+            let (columns, rows) = terminal.size
+            if model.turn(up: key == .pageUp, columns: columns, rows: rows) { await older() }
+            return true
         default: break
         }
         let before = model.editor.text
         let line = model.editor.take(key)
         if let line {
             model.remark = ""
-            model.showsHelp = false
+            if model.showsHelp { (model.showsHelp, model.top) = (false, 0) }
             return await carryOut(ChatCommand(line))
         }
         let isText = model.editor.text.first.map { $0 != "/" } ?? false
@@ -138,7 +151,7 @@ actor ChatDesk {
     private func carryOut(_ command: ChatCommand) async -> Bool {
         switch command {
         case .quit: return false
-        case .help: model.showsHelp = true
+        case .help: (model.showsHelp, model.top) = (true, 0)
         case .mistake(let words): model.remark = words
         case .start: await start()
         case .lock: await lock()
@@ -177,6 +190,7 @@ actor ChatDesk {
                 return
             }
             try await rouse.send(text, to: conversation, title: model.user)
+            model.place = nil
             await rouse.typing(false, in: conversation)
         case .edit(let text):
             switch model.lastOwn {
@@ -193,8 +207,7 @@ actor ChatDesk {
             case .sent(let row): try await rouse.delete(row.id, forEveryone: true)
             }
         case .older:
-            guard let conversation = model.opened else { return }
-            try await rouse.fetchOlder(in: conversation)
+            if await !older() { model.remark = "there is nothing older" }
         default: break
         }
     }
@@ -205,21 +218,48 @@ actor ChatDesk {
         if let opened = model.opened { await process.rouse.looking(false, at: opened) }
         model.opened = conversation
         model.window = MessageWindow()
+        (model.place, model.top) = (nil, 0)
         model.typing = []
+        (newest, lastRead) = (Self.newestFirst, nil)
         process.following?.cancel()
         process.following = nil
         if let conversation {
-            let (events, life) = (events, life)
-            let windows = await process.rouse.messages(in: conversation, newest: 200)
-            process.following = Task {
-                for await window in windows {
-                    events.yield(.app(life: life, .window(conversation, window)))
-                }
-            }
+            process.following = await following(conversation, process.rouse)
             await process.rouse.looking(at: conversation)
         }
         self.process = process
         await process.rouse.onScreen(conversation.map { .conversation($0) } ?? .nothing)
+    }
+
+    private func following(
+        _ conversation: ConversationID, _ rouse: Rouse
+    ) async -> Task<Void, Never> {
+        let (events, life) = (events, life)
+        let windows = await rouse.messages(in: conversation, newest: newest)
+        return Task {
+            for await window in windows {
+                events.yield(.app(life: life, .window(conversation, window)))
+            }
+        }
+    }
+
+    /// Looks at more messages of this device, and has the server asked where these end.
+    ///
+    /// - Returns: whether there is anything older.
+    @discardableResult
+    private func older() async -> Bool {
+        guard let conversation = model.opened, let process,
+            model.window.hasOlder || model.window.mayFetchOlder
+        else { return false }
+        newest = max(newest, model.window.rows.count) + Self.olderStep
+        do throws(LocalStoreError) {
+            if !model.window.hasOlder { try await process.rouse.fetchOlder(in: conversation) }
+        } catch {
+            model.remark = "\(error)"
+        }
+        process.following?.cancel()
+        self.process?.following = await following(conversation, process.rouse)
+        return true
     }
 
     // MARK: The app
@@ -230,8 +270,7 @@ actor ChatDesk {
         case .connection(let state): model.connection = state
         case .window(let conversation, let window):
             guard conversation == model.opened else { return }
-            model.window = window
-            await markRead()
+            (model.window, lastRead) = (window, nil)
         case .woken(let result):
             guard model.phase != .front else { return }
             model.remark = "the app told the system: \(result.rawValue)"
@@ -255,13 +294,19 @@ actor ChatDesk {
         }
     }
 
-    /// What is on the screen of an app in front is read.
-    private func markRead() async {
-        guard model.phase == .front, let conversation = model.opened,
-            model.window.rows.contains(where: \.isUnread)
+    /// What was drawn to its end is read.
+    private func markRead(_ seen: Range<Int>) async {
+        guard let conversation = model.opened, let reading = model.reading(of: seen),
+            reading != lastRead
         else { return }
+        lastRead = reading
         do throws(LocalStoreError) {
-            try await process?.rouse.markRead(conversation)
+            switch reading {
+            case .through(let position):
+                try await process?.rouse.markRead(conversation, through: position)
+            case .between(let first, let last):
+                try await process?.rouse.read(conversation, from: first, through: last)
+            }
         } catch {
             model.remark = "\(error)"
         }
@@ -334,7 +379,6 @@ actor ChatDesk {
         tell(.open)
         await rouse.scene(.active)
         await show(model.opened)
-        await markRead()
     }
 
     private func lock() async {
@@ -374,7 +418,7 @@ actor ChatDesk {
         tell(.kill)
         model.phase = .killed
         (model.connection, model.conversations, model.opened) = (.offline, [], nil)
-        (model.window, model.typing) = (MessageWindow(), [])
+        (model.window, model.typing, model.place) = (MessageWindow(), [], nil)
     }
 
     private func endProcess() {

@@ -6,9 +6,11 @@ import SyncClient
 public struct ChatDrawing: Equatable, Sendable {
     public var lines: [String]
     public var cursor: (row: Int, column: Int)
+    /// Rows of the open conversation that are seen to their ends.
+    var seen = 0..<0
 
     public static func == (left: Self, right: Self) -> Bool {
-        left.lines == right.lines && left.cursor == right.cursor
+        left.lines == right.lines && left.cursor == right.cursor && left.seen == right.seen
     }
 
     /// Below these there is nothing to see.
@@ -20,7 +22,8 @@ public struct ChatDrawing: Equatable, Sendable {
 
     /// - Parameter hasColour: names and states in colours; without, the same text.
     public init(_ model: ChatModel, columns: Int, rows: Int, hasColour: Bool = false) {
-        guard columns >= Self.columnsMin, rows >= Self.rowsMin else {
+        let pen = ChatPen(hasColour: hasColour)
+        guard let body = ChatBody(model, columns: columns, rows: rows, pen) else {
             let text = "at least \(Self.columnsMin) x \(Self.rowsMin), please"
             lines = [ChatText.fit(text, max(0, columns))]
             lines += Array(
@@ -29,13 +32,12 @@ public struct ChatDrawing: Equatable, Sendable {
             return
         }
         let isWide = columns >= Self.wide
-        let appColumns = isWide ? columns - Self.phoneColumns - 1 : columns
-        let pen = ChatPen(hasColour: hasColour)
+        let appColumns = Self.appColumns(columns)
         var app = [Self.header(model, appColumns, isWide, pen)]
-        app.append(String(repeating: "─", count: appColumns))
-        app += Self.body(model, appColumns, rows - 5, pen)
+        app.append(Self.rule(body.above, appColumns))
+        app += Self.padded(body.lines, appColumns, body.height)
         app.append(ChatText.fit(Self.status(model), appColumns))
-        app.append(String(repeating: "─", count: appColumns))
+        app.append(Self.rule(body.below, appColumns))
         let (prompt, column) = Self.prompt(model.editor, appColumns)
         app.append(prompt)
         if isWide {
@@ -45,6 +47,12 @@ public struct ChatDrawing: Equatable, Sendable {
             lines = app
         }
         cursor = (rows - 1, column)
+        seen = body.seen
+    }
+
+    /// Of the terminal's columns, those of the app.
+    static func appColumns(_ columns: Int) -> Int {
+        columns >= wide ? columns - phoneColumns - 1 : columns
     }
 
     // MARK: The app
@@ -64,75 +72,11 @@ public struct ChatDrawing: Equatable, Sendable {
         return pen.bold(ChatText.fit(name, room)) + " " + state
     }
 
-    private static func body(
-        _ model: ChatModel, _ columns: Int, _ rows: Int, _ pen: ChatPen
-    ) -> [String] {
-        if model.showsHelp { return help(columns, rows) }
-        if model.phase == .suspended || model.phase == .killed {
-            let text = "The app is \(model.phase.words). /wake wakes it, /start opens it."
-            return padded(ChatText.wrap(text, columns), columns, rows)
-        }
-        if model.phase == .background {
-            let text = "The phone is locked. /start unlocks it, /tap taps a notification."
-            return padded(ChatText.wrap(text, columns), columns, rows)
-        }
-        guard model.opened != nil else { return list(model, columns, rows, pen) }
-        var lines: [String] = []
-        // The newest ones are seen; the others are not even wrapped.
-        for row in model.window.rows.reversed() where lines.count < rows {
-            lines.insert(contentsOf: message(row, columns, pen), at: 0)
-        }
-        if model.window.rows.isEmpty { lines = ["Nobody has said anything yet."] }
-        return padded(Array(lines.suffix(rows)), columns, rows)
-    }
-
-    private static func list(
-        _ model: ChatModel, _ columns: Int, _ rows: Int, _ pen: ChatPen
-    ) -> [String] {
-        guard !model.conversations.isEmpty else {
-            return padded(
-                ChatText.wrap("No conversations yet. /new USER begins one.", columns), columns, rows
-            )
-        }
-        var lines: [String] = []
-        for (index, row) in model.conversations.prefix(rows).enumerated() {
-            let unread = row.unread > 0 ? " (\(row.unread))" : ""
-            let last = row.last.map { ": " + ChatText.plain($0.text) } ?? ""
-            let name = ChatText.plain(model.name(of: row))
-            let line = ChatText.fit("\(index + 1) \(name)\(unread)\(last)", columns)
-            lines.append(row.unread > 0 ? pen.bold(line) : line)
-        }
-        return padded(lines, columns, rows)
-    }
-
-    private static func help(_ columns: Int, _ rows: Int) -> [String] {
-        let lines = ChatCommand.table.map { "\(ChatText.fit($0.form, 24)) \($0.does)" }
-        return padded(lines.map { ChatText.fit($0, columns) }, columns, rows)
-    }
-
-    private static func message(_ row: MessageRow, _ columns: Int, _ pen: ChatPen) -> [String] {
-        let name = row.isOwn ? "you" : ChatText.plain(row.sender)
-        let edited = row.editedAt == nil ? "" : " (edited)"
-        let text = (row.text.isEmpty ? "[no text]" : row.text) + edited + mark(row.delivery)
-        let lines = ChatText.wrap("\(name): \(text)", columns)
-        return lines.enumerated().map { index, line in
-            let line = ChatText.fit(line, columns)
-            guard index == 0, line.hasPrefix(name) else { return line }
-            return pen.name(name, isOwn: row.isOwn) + line.dropFirst(name.count)
-        }
-    }
-
-    /// How far a message got.
-    private static func mark(_ delivery: Delivery?) -> String {
-        switch delivery {
-        case nil: ""
-        case .queued: "  (waits)"
-        case .sent: "  (sending)"
-        case .accepted: "  ✓"
-        case .delivered: "  ✓✓"
-        case .read(let count, _): count > 1 ? "  ✓✓ read by \(count)" : "  ✓✓ read"
-        case .refused(let refusal): "  ✗ \(refusal)"
-        }
+    /// A line across, with what there is beyond it.
+    private static func rule(_ words: String, _ columns: Int) -> String {
+        guard !words.isEmpty else { return String(repeating: "─", count: columns) }
+        let text = ChatText.fit("─ \(words) ", min(columns, ChatText.width(words) + 3))
+        return text + String(repeating: "─", count: columns - ChatText.width(text))
     }
 
     private static func status(_ model: ChatModel) -> String {

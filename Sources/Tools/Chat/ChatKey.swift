@@ -1,7 +1,7 @@
 /// A key as a terminal tells it.
 public enum ChatKey: Equatable, Sendable {
     case character(Character)
-    case enter, backspace, delete, left, right, up, down, home, end
+    case enter, backspace, delete, left, right, up, down, home, end, pageUp, pageDown
     /// The word before the cursor, or all before it.
     case eraseWord, eraseLine
     case redraw, interrupt, endOfInput
@@ -73,6 +73,8 @@ public struct ChatKeyReader {
             case (UInt8(ascii: "H"), _), (UInt8(ascii: "~"), UInt8(ascii: "1")): .home
             case (UInt8(ascii: "F"), _), (UInt8(ascii: "~"), UInt8(ascii: "4")): .end
             case (UInt8(ascii: "~"), UInt8(ascii: "3")): .delete
+            case (UInt8(ascii: "~"), UInt8(ascii: "5")): .pageUp
+            case (UInt8(ascii: "~"), UInt8(ascii: "6")): .pageDown
             default: nil
             }
         return (key, end + 1)

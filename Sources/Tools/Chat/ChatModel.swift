@@ -30,6 +30,10 @@ public struct ChatModel: Sendable {
     public var conversations: [ConversationRow] = []
     public var opened: ConversationID?
     public var window = MessageWindow()
+    /// What is seen of it; `nil`: the newest.
+    public var place: ChatPlace?
+    /// The first line that is seen of the list or of the help.
+    public var top = 0
     /// Who types in the open conversation.
     public var typing: [String] = []
     /// On the phone's screen, newest first.

@@ -33,7 +33,7 @@ public struct LineEditor: Equatable, Sendable {
         case .eraseWord: eraseWord()
         case .up: show(shown - 1)
         case .down: show(shown + 1)
-        case .redraw, .interrupt, .endOfInput: break
+        case .redraw, .interrupt, .endOfInput, .pageUp, .pageDown: break
         }
         return nil
     }

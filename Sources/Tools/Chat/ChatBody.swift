@@ -1,0 +1,124 @@
+import SyncClient
+
+/// What stands between the app's header and its status: a conversation, the list of them, help.
+struct ChatBody {
+    var lines: [String]
+    let height: Int
+    /// Rows of the open conversation that are seen to their ends.
+    var seen = 0..<0
+    /// What there is above and below, in words; empty: nothing.
+    var above = ""
+    var below = ""
+    var place: ChatPlace?
+    var top = 0
+
+    /// Lines of the terminal that are the app's header, its status, its prompt and its rules.
+    private static let around = 5
+
+    /// `nil`: the terminal is too small.
+    init?(_ model: ChatModel, columns: Int, rows: Int, _ pen: ChatPen) {
+        guard columns >= ChatDrawing.columnsMin, rows >= ChatDrawing.rowsMin else { return nil }
+        let columns = ChatDrawing.appColumns(columns)
+        height = rows - Self.around
+        if let lines = Self.still(model, columns, pen) {
+            top = max(0, min(model.top, lines.count - height))
+            self.lines = Array(lines.dropFirst(top).prefix(height))
+            if top > 0 { above = "more above: PageUp" }
+            if top + height < lines.count { below = "more below: PageDown" }
+            return
+        }
+        let page = Self.scroll(model, columns, height, pen).page(at: model.place)
+        place = page.place
+        seen = page.seen
+        lines = page.lines
+        if lines.isEmpty { lines = ["Nobody has said anything yet."] }
+        let unread = model.window.rows[..<seen.lowerBound].count(where: \.isUnread)
+        if unread + model.unreadBeyond > 0 {
+            above = "\(unread + model.unreadBeyond) unread above: PageUp"
+        } else if page.hasAbove || model.window.hasOlder || model.window.mayFetchOlder {
+            above = "older above: PageUp"
+        }
+        let new = model.window.rows[seen.upperBound...].count(where: \.isUnread)
+        if page.hasBelow {
+            below = new > 0 ? "\(new) unread below: PageDown" : "newer below: PageDown"
+        }
+    }
+
+    fileprivate static func scroll(
+        _ model: ChatModel, _ columns: Int, _ height: Int, _ pen: ChatPen
+    ) -> ChatScroll {
+        ChatScroll(model.window.rows, height: height) { message($0, columns, pen) }
+    }
+
+    /// All lines of what is no conversation; `nil`: one is seen.
+    private static func still(_ model: ChatModel, _ columns: Int, _ pen: ChatPen) -> [String]? {
+        if model.showsHelp {
+            return ChatCommand.table.map { "\(ChatText.fit($0.form, 24)) \($0.does)" }
+        }
+        switch model.phase {
+        case .suspended, .killed:
+            let text = "The app is \(model.phase.words). /wake wakes it, /start opens it."
+            return ChatText.wrap(text, columns)
+        case .background:
+            let text = "The phone is locked. /start unlocks it, /tap taps a notification."
+            return ChatText.wrap(text, columns)
+        case .front: return model.opened == nil ? list(model, columns, pen) : nil
+        }
+    }
+
+    private static func list(_ model: ChatModel, _ columns: Int, _ pen: ChatPen) -> [String] {
+        guard !model.conversations.isEmpty else {
+            return ChatText.wrap("No conversations yet. /new USER begins one.", columns)
+        }
+        return model.conversations.enumerated().map { index, row in
+            let unread = row.unread > 0 ? " (\(row.unread))" : ""
+            let last = row.last.map { ": " + ChatText.plain($0.text) } ?? ""
+            let name = ChatText.plain(model.name(of: row))
+            let line = ChatText.fit("\(index + 1) \(name)\(unread)\(last)", columns)
+            return row.unread > 0 ? pen.bold(line) : line
+        }
+    }
+
+    private static func message(_ row: MessageRow, _ columns: Int, _ pen: ChatPen) -> [String] {
+        let name = row.isOwn ? "you" : ChatText.plain(row.sender)
+        let edited = row.editedAt == nil ? "" : " (edited)"
+        let text = (row.text.isEmpty ? "[no text]" : row.text) + edited + mark(row.delivery)
+        let lines = ChatText.wrap("\(name): \(text)", columns)
+        return lines.enumerated().map { index, line in
+            let line = ChatText.fit(line, columns)
+            guard index == 0, line.hasPrefix(name) else { return line }
+            return pen.name(name, isOwn: row.isOwn) + line.dropFirst(name.count)
+        }
+    }
+
+    /// How far a message got.
+    private static func mark(_ delivery: Delivery?) -> String {
+        switch delivery {
+        case nil: ""
+        case .queued: "  (waits)"
+        case .sent: "  (sending)"
+        case .accepted: "  ✓"
+        case .delivered: "  ✓✓"
+        case .read(let count, _): count > 1 ? "  ✓✓ read by \(count)" : "  ✓✓ read"
+        case .refused(let refusal): "  ✗ \(refusal)"
+        }
+    }
+}
+
+extension ChatModel {
+    /// Another page of what is seen.
+    ///
+    /// - Returns: whether what is above it is not in the window.
+    mutating func turn(up: Bool, columns: Int, rows: Int) -> Bool {
+        let pen = ChatPen(hasColour: false)
+        guard let body = ChatBody(self, columns: columns, rows: rows, pen) else { return false }
+        guard phase == .front, opened != nil, !showsHelp else {
+            top = max(0, body.top + (up ? -1 : 1) * max(1, body.height - 1))
+            return false
+        }
+        let scroll = ChatBody.scroll(self, ChatDrawing.appColumns(columns), body.height, pen)
+        let page = up ? scroll.pageUp(from: place) : scroll.pageDown(from: place)
+        place = page.place
+        return up && !page.hasAbove
+    }
+}
