@@ -162,7 +162,8 @@ extension Rouse {
         hear { $0.signal(isTyping ? .typing : .typingEnded, in: conversation, now: $1) }
     }
 
-    /// The person looks at a conversation, or has stopped.
+    /// The person looks at a conversation, or has stopped. It is told again for as long as it
+    /// lasts and the app is in front.
     public func looking(_ isLooking: Bool = true, at conversation: ConversationID) {
         hear { $0.signal(isLooking ? .present : .away, in: conversation, now: $1) }
     }

@@ -22,4 +22,18 @@ import Wire
         model.window.rows.append(refused)
         #expect(model.lastOwn == .refused(refused))
     }
+
+    @Test("who types does so until it is over, whatever they look at")
+    func typing() {
+        var model = ChatModel.looking()
+        model.heard(.present, of: "ben")
+        #expect(model.typing == [])
+        for _ in 1...2 { model.heard(.typing, of: "ben") }
+        model.heard(.typing, of: "carl")
+        model.heard(.away, of: "ben")
+        model.heard(.present, of: "carl")
+        #expect(model.typing == ["ben", "carl"])
+        model.heard(.typingEnded, of: "ben")
+        #expect(model.typing == ["carl"])
+    }
 }

@@ -221,4 +221,44 @@ import Wire
         phone.run { $0.closed(now: $1) }
         #expect(say(.typing) == [])
     }
+
+    @Test("SIG-2: who goes on looking says so again, also on the next connection, and then no more")
+    func looking() throws {
+        var phone = try Self.phone()
+        let present = "send SIGNAL present 0 "
+        func say(_ kind: SignalKind) -> [String] {
+            phone.run { $0.signal(kind, in: Self.conversation, now: $1) }
+        }
+        func signals(after time: Milliseconds) -> [String] {
+            phone.now = phone.now + time
+            return phone.run { $0.deadlineReached(now: $1) }.filter { $0.contains("SIGNAL") }
+        }
+        #expect(say(.present) == [present])
+        // What was not sent for being the same puts off nothing.
+        phone.now = phone.now + 1_000
+        #expect(say(.present) == [])
+        #expect(phone.session.nextDeadline == phone.now + 3_000)
+        #expect(signals(after: 2_999) == [])
+        #expect(signals(after: 1) == [present])
+        // Who types looks, too.
+        #expect(say(.typing) == ["send SIGNAL typing 0 "])
+        #expect(signals(after: 4_000) == [present])
+        phone.run { $0.appStateChanged(AppState(phase: .background), now: $1) }
+        #expect(signals(after: 4_000) == [])
+        phone.run { $0.appStateChanged(AppState(phase: .foreground), now: $1) }
+        #expect(signals(after: 0) == [present])
+        phone.run { $0.closed(now: $1) }
+        phone.run { $0.appStateChanged(AppState(phase: .inactive), now: $1) }
+        phone.run { $0.appStateChanged(AppState(phase: .foreground), now: $1) }
+        phone.run { $0.connected(now: $1) }
+        phone.run {
+            $0.received(
+                Frame(
+                    .welcome(Welcome(version: 1, features: ["signal"], user: "anna")), request: 1),
+                now: $1)
+        }
+        #expect(signals(after: 4_000) == [present])
+        #expect(say(.away) == ["send SIGNAL away 0 "])
+        #expect(signals(after: 4_000) == [])
+    }
 }

@@ -15,12 +15,19 @@ struct LiveSignal: Equatable, Sendable {
 extension ClientSession {
     /// The user types, stopped typing, looks at the conversation, or stopped looking. Call it as
     /// often as it happens: the same is not sent again within `signalInterval`. Without a
-    /// connection that agreed on signals it is dropped.
+    /// connection that agreed on signals it is dropped. That the user looks at a conversation is
+    /// said again, on each connection, until something else is looked at or nothing is.
     ///
     /// - Parameter time: how long it holds without another, in milliseconds; 0: the server's.
     public mutating func signal(
         _ kind: SignalKind, in conversation: ConversationID, time: Milliseconds = 0, now: Instant
     ) -> [ClientAction] {
+        switch kind {
+        case .present where presence?.conversation != conversation || presence?.time != time:
+            presence = (conversation, time, now)
+        case .away where presence?.conversation == conversation: presence = nil
+        default: break
+        }
         guard phase == .open, maySignal, kind != .unspecified else { return [] }
         if let last = lastSignal, last.conversation == conversation, last.kind == kind,
             now < last.until
@@ -29,11 +36,37 @@ extension ClientSession {
         }
         lastSignal = LiveSignal(
             conversation: conversation, user: user, kind: kind, until: now + limits.signalInterval)
+        if kind == .present { presence = (conversation, time, now + interval(of: time)) }
         var actions: [ClientAction] = []
         let signal = Signal(
             conversation: conversation, kind: kind, ttlMs: UInt32(clamping: time))
         send(.signal(signal), now: now, &actions)
         return actions
+    }
+
+    /// When a signal of another user is over, or one of this user is due again.
+    var signalDeadline: Instant? {
+        (liveSignals.map(\.until) + [presenceAt].compactMap { $0 }).min()
+    }
+
+    /// When it is said again that the user looks at a conversation; `nil`: it is not.
+    private var presenceAt: Instant? {
+        phase == .open && maySignal && appState.phase == .foreground ? presence?.at : nil
+    }
+
+    private func interval(of time: Milliseconds) -> Milliseconds {
+        max(limits.signalInterval, (time == 0 ? limits.signalTime : time) * 2 / 3)
+    }
+
+    /// SIG-2: before the time of what was said is over.
+    mutating func renewPresence(now: Instant, _ actions: inout [ClientAction]) {
+        guard let presence, let at = presenceAt, at <= now else { return }
+        let next = now + interval(of: presence.time)
+        self.presence?.at = next
+        let signal = Signal(
+            conversation: presence.conversation, kind: .present,
+            ttlMs: UInt32(clamping: presence.time))
+        send(.signal(signal), now: now, &actions)
     }
 
     /// A signal of another user. Only what changes is reported.

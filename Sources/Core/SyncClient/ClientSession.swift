@@ -99,6 +99,8 @@ public struct ClientSession: Sendable {
     var maySignal = false
     /// What was signalled last, and until when it need not be said again.
     var lastSignal: LiveSignal?
+    /// What the user looks at, how long one signal of it holds, and when the next is due.
+    var presence: (conversation: ConversationID, time: Milliseconds, at: Instant)?
     /// Signals of others that hold: at most `limits.liveSignals`.
     var liveSignals: [LiveSignal] = []
     var bodyBytes = FrameLimits.beforeWelcome.bodyBytes
@@ -186,9 +188,7 @@ public struct ClientSession: Sendable {
 
     /// When `deadlineReached` is due; `nil`: never.
     public var nextDeadline: Instant? {
-        let decay = liveSignals.map(\.until).min()
-        guard let next = connectionDeadline else { return decay }
-        return decay.map { min($0, next) } ?? next
+        [connectionDeadline, signalDeadline].compactMap { $0 }.min()
     }
 
     private var connectionDeadline: Instant? {
@@ -370,6 +370,7 @@ public struct ClientSession: Sendable {
     public mutating func deadlineReached(now: Instant) -> [ClientAction] {
         var actions: [ClientAction] = []
         decaySignals(now: now, &actions)
+        renewPresence(now: now, &actions)
         switch phase {
         case .idle: break
         case .waiting(let until):

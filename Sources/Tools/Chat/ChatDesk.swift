@@ -285,8 +285,7 @@ actor ChatDesk {
         case .trouble(let words): model.remark = words
         case .signal(let kind, let conversation, let user):
             guard conversation == model.opened else { return }
-            model.typing.removeAll { $0 == user }
-            if kind == .typing { model.typing.append(user) }
+            model.heard(kind, of: user)
         case .results(let results):
             let refused = results.first { $0.code != 0 }
             if let refused { model.remark = "\(Refusal(code: refused.code))" }

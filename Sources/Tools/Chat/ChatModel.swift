@@ -2,6 +2,7 @@ public import AppLife
 public import Model
 public import RouseClient
 public import SyncClient
+import Wire
 
 /// What stands on the terminal: the app, and the phone beside it.
 public struct ChatModel: Sendable {
@@ -63,6 +64,16 @@ public struct ChatModel: Sendable {
         if row.position != nil { return .sent(row) }
         if case .refused = row.delivery { return .refused(row) }
         return .waits
+    }
+
+    /// Another user begins or ends something in the open conversation. Who looks away, or whose
+    /// look is over, may type still.
+    mutating func heard(_ kind: SignalKind, of user: String) {
+        switch kind {
+        case .typing: if !typing.contains(user) { typing.append(user) }
+        case .typingEnded: typing.removeAll { $0 == user }
+        case .present, .away, .unspecified: break
+        }
     }
 
     /// A conversation's title, or who else is in it.
