@@ -17,6 +17,8 @@ final class ChatTerminal: Sendable {
             setlocale(LC_CTYPE, "C.UTF-8")
         }
         before = attributes
+        // Made before a signal can ask for it.
+        _ = farewell.utf8CodeUnitCount
         for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { signal(number, putBack) }
         cfmakeraw(&attributes)
         // A read returns within a tenth of a second, so that a new size is noticed.
@@ -25,12 +27,12 @@ final class ChatTerminal: Sendable {
             characters[Int(VTIME)] = 1
         }
         tcsetattr(0, TCSADRAIN, &attributes)
-        Self.write("\u{1B}[?1049h\u{1B}[2J")
+        Self.write(Self.greeting)
     }
 
     /// Leaves it as it was. Nothing is drawn after it.
     func close() {
-        Self.write(farewell)
+        Self.write("\(farewell)")
         var attributes = saved
         tcsetattr(0, TCSADRAIN, &attributes)
     }
@@ -54,11 +56,19 @@ final class ChatTerminal: Sendable {
         return Array(bytes[..<count])
     }
 
-    func draw(_ drawing: ChatDrawing) {
-        var text = "\u{1B}[?25l\u{1B}[H"
-        text += drawing.lines.joined(separator: "\r\n")
+    func draw(_ drawing: ChatDrawing) { Self.write(Self.text(drawing)) }
+
+    /// A screen of its own, on which a line that is too long does not wrap.
+    static let greeting = "\u{1B}[?1049h\u{1B}[?7l\u{1B}[2J"
+
+    /// Each line stands in its own row, however wide the terminal takes what is in another.
+    static func text(_ drawing: ChatDrawing) -> String {
+        var text = "\u{1B}[?25l"
+        for (row, line) in drawing.lines.enumerated() {
+            text += "\u{1B}[\(row + 1);1H\u{1B}[2K\(line)"
+        }
         text += "\u{1B}[\(drawing.cursor.row + 1);\(drawing.cursor.column + 1)H\u{1B}[?25h"
-        Self.write(text)
+        return text
     }
 
     private static func write(_ text: String) {
@@ -71,14 +81,14 @@ final class ChatTerminal: Sendable {
     }
 }
 
-private let farewell = "\u{1B}[?25h\u{1B}[?1049l"
+/// Undoes what the greeting did.
+let farewell: StaticString = "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
 /// What the terminal was like; written once, before the signals that read it.
 private nonisolated(unsafe) var before = termios()
 
 private func putBack(_ number: Int32) {
-    let bytes: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
-    _ = Glibc.write(1, bytes.utf8Start, bytes.utf8CodeUnitCount)
+    _ = Glibc.write(1, farewell.utf8Start, farewell.utf8CodeUnitCount)
     tcsetattr(0, TCSANOW, &before)
     _exit(128 + number)
 }

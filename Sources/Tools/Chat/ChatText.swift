@@ -12,16 +12,33 @@ private let columns: @convention(c) (wchar_t) -> Int32 = {
 enum ChatText {
     /// Columns of a character, as the terminal's locale says; 0 of what cannot be seen.
     static func width(_ character: Character) -> Int {
-        var widest = 0
-        for scalar in character.unicodeScalars {
-            widest = max(widest, Int(columns(wchar_t(bitPattern: scalar.value))))
+        if let ascii = character.asciiValue { return (0x20..<0x7F).contains(ascii) ? 1 : 0 }
+        let scalars = character.unicodeScalars
+        guard !isPicture(scalars) else { return 2 }
+        // What stands beside each other in one character, as in Thai, has a column each.
+        return scalars.reduce(0) { $0 + max(0, Int(columns(wchar_t(bitPattern: $1.value)))) }
+    }
+
+    /// One picture of several scalars: a flag, a keycap, what is to be shown in colours (variation
+    /// selector 16), what is joined, or has a tone of skin.
+    private static func isPicture(_ scalars: Character.UnicodeScalarView) -> Bool {
+        guard let first = scalars.first, scalars.count > 1 else { return false }
+        let rest = scalars.dropFirst()
+        if isIndicator(first) { return rest.contains { isIndicator($0) } }
+        guard first.properties.isEmoji else { return false }
+        return rest.contains {
+            $0.value == 0xFE0F || $0.value == 0x200D || $0.properties.isEmojiModifier
         }
-        return min(2, widest)
+    }
+
+    /// Two regional indicators are a flag.
+    private static func isIndicator(_ scalar: Unicode.Scalar) -> Bool {
+        (0x1F1E6...0x1F1FF).contains(scalar.value)
     }
 
     static func width(_ text: some StringProtocol) -> Int { text.reduce(0) { $0 + width($1) } }
 
-    /// Without what would move the cursor or change colours, whoever wrote it.
+    /// One line, without what would move the cursor or change colours, whoever wrote it.
     static func plain(_ text: some StringProtocol) -> String {
         var plain = ""
         for character in text {
