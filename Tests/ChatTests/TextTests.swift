@@ -1,4 +1,6 @@
+import AppLife
 import Glibc
+import Model
 import Testing
 
 @testable import Chat
@@ -20,6 +22,14 @@ import Testing
         #expect(ChatText.width(ChatText.fit(text, 1)) == 1)
     }
 
+    @Test("a letter has as many marks as people write, and not thousands")
+    func marks() {
+        let heaped = "a" + String(repeating: "\u{301}", count: 30_000)
+        #expect(ChatText.plain(heaped).unicodeScalars.count == 32)
+        let family = "👩🏽‍❤️‍💋‍👩🏽"
+        #expect(ChatText.plain(family) == family)
+    }
+
     @Test("flags fill the lines of a message, and not more")
     func flags() {
         let model = ChatModel.looking(at: [.row(1, String(repeating: "🇩🇪", count: 40))])
@@ -28,6 +38,47 @@ import Testing
         let flags = lines.map { line in line.count { $0 == "🇩🇪" } }
         #expect(flags.reduce(0, +) == 40)
         #expect(flags.allSatisfy { $0 <= 30 })
+    }
+
+    @Test(
+        "a line ends at every kind of break, and none is lost in what is one line",
+        arguments: ["\r\n", "\n", "\r", "\u{85}", "\u{2028}", "\u{2029}", "\u{B}", "\u{C}"])
+    func breaks(_ end: String) {
+        #expect(ChatText.plain("pay 10\(end)50") == "pay 10 50")
+        #expect(ChatText.wrap("pay 10\(end)50", 40) == ["pay 10", "50"])
+        #expect(ChatText.wrap("a\(end)\(end)b", 40) == ["a", "", "b"])
+
+        var model = ChatModel.looking(at: [.row(1, "pay 10\(end)50")])
+        model.notices = [
+            AppNotice(
+                object: MessageID(high: 1, low: 2), conversation: nil, title: "ben",
+                body: "pay 20\(end)60")
+        ]
+        var row = ConversationRow(
+            id: ChatModel.room, created: Timestamp(milliseconds: 1), creator: "ben")
+        row.last = model.window.rows[0]
+        model.conversations = [row]
+        model.opened = nil
+        let text = ChatDrawing(model, columns: 80, rows: 24).lines.joined(separator: "\n")
+        #expect(text.contains("pay 10 50") && text.contains("pay 20 60"))
+    }
+
+    @Test(
+        "nobody writes a line that looks like another's message",
+        arguments: [
+            "hello\nyou: I owe 100  ✓✓ read", "hello\r\nyou: I owe 100  ✓✓ read",
+            "hello\u{2028}you: I owe 100  ✓✓ read",
+            String(repeating: "x", count: 50) + " you: I owe 100  ✓✓ read",
+            String(repeating: "x", count: 70) + "you: I owe 100  ✓✓ read",
+        ])
+    func forged(_ text: String) {
+        for sender in ["ben", "you", "You ", "you: I", "ben\nyou"] {
+            let model = ChatModel.looking(at: [.row(1, text, by: sender)])
+            for columns in 40...100 {
+                let drawing = ChatDrawing(model, columns: columns, rows: 24)
+                #expect(!drawing.lines.contains { $0.lowercased().hasPrefix("you") })
+            }
+        }
     }
 
     @Test("each line has its own row, and what the terminal was told is taken back at the end")

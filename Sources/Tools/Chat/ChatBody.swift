@@ -80,15 +80,23 @@ struct ChatBody {
     }
 
     private static func message(_ row: MessageRow, _ columns: Int, _ pen: ChatPen) -> [String] {
-        let name = row.isOwn ? "you" : ChatText.plain(row.sender)
+        let name = row.isOwn ? "you" : self.name(row.sender)
         let edited = row.editedAt == nil ? "" : " (edited)"
         let text = (row.text.isEmpty ? "[no text]" : row.text) + edited + mark(row.delivery)
-        let lines = ChatText.wrap("\(name): \(text)", columns)
+        // No line but the first begins where a name does: nobody writes another's message.
+        let lines = ChatText.wrap("\(name): \(text)", columns, indent: 2)
         return lines.enumerated().map { index, line in
             let line = ChatText.fit(line, columns)
             guard index == 0, line.hasPrefix(name) else { return line }
             return pen.name(name, isOwn: row.isOwn) + line.dropFirst(name.count)
         }
+    }
+
+    /// Another user's; one that could be taken for the user's own is quoted.
+    private static func name(_ sender: String) -> String {
+        let name = ChatText.plain(sender)
+        let isPlain = name.prefix { $0.isLetter || $0.isNumber }.lowercased() != "you"
+        return isPlain && !name.contains(":") ? name : "“\(name)”"
     }
 
     /// How far a message got.

@@ -111,7 +111,7 @@ public struct ChatDrawing: Equatable, Sendable {
             let title = notice.title.isEmpty ? "" : ChatText.plain(notice.title) + " "
             let text = ChatText.wrap("\(index + 1) \(title)", inner).prefix(1)
             screen += text.map { pen.bold(ChatText.fit($0, inner)) }
-            screen += ChatText.wrap(notice.body, inner - 2).prefix(2)
+            screen += ChatText.wrap(ChatText.plain(notice.body), inner - 2).prefix(2)
                 .map { ChatText.fit("  " + $0, inner) }
         }
         if model.notices.isEmpty { screen.append(ChatText.fit("no notifications", inner)) }

@@ -91,10 +91,9 @@ public struct ChatKeyReader {
             }
         guard length > 0 else { return (nil, 1) }
         guard pending.count >= length else { return nil }
-        guard let text = String(validating: pending[..<length], as: UTF8.self),
-            let character = text.first
-        else { return (nil, 1) }
-        if ChatText.plain(text).isEmpty { return (nil, length) }
-        return (.character(character), length)
+        guard let text = String(validating: pending[..<length], as: UTF8.self) else {
+            return (nil, 1)
+        }
+        return (ChatText.plain(text).first.map { .character($0) }, length)
     }
 }

@@ -38,18 +38,24 @@ enum ChatText {
 
     static func width(_ text: some StringProtocol) -> Int { text.reduce(0) { $0 + width($1) } }
 
-    /// One line, without what would move the cursor or change colours, whoever wrote it.
+    /// One line, without what would move the cursor or change colours, whoever wrote it. Where a
+    /// line ended, a space stands.
     static func plain(_ text: some StringProtocol) -> String {
         var plain = ""
         for character in text {
-            if character == "\t" {
+            if character == "\t" || character.isNewline {
                 plain.append(" ")
             } else if !character.unicodeScalars.contains(where: { isControl($0) }) {
-                plain.append(character)
+                // Thousands of marks on one letter keep a terminal busy for minutes.
+                plain.unicodeScalars.append(
+                    contentsOf: character.unicodeScalars.prefix(scalarsMax))
             }
         }
         return plain
     }
+
+    /// Of one character; pictures and letters that people write have fewer.
+    private static let scalarsMax = 32
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
@@ -78,28 +84,56 @@ enum ChatText {
     }
 
     /// Lines of at most so many columns, broken at spaces where there are any.
-    static func wrap(_ text: String, _ columns: Int) -> [String] {
-        guard columns > 0 else { return [] }
-        var lines: [String] = []
-        for paragraph in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            var line = ""
+    ///
+    /// - Parameter indent: spaces before each line but the first.
+    static func wrap(_ text: String, _ columns: Int, indent: Int = 0) -> [String] {
+        guard columns > indent else { return [] }
+        var lines = Lines(columns, indent: indent)
+        let paragraphs = text.split(
+            omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for paragraph in paragraphs {
             for word in plain(paragraph).split(separator: " ", omittingEmptySubsequences: false) {
-                if !line.isEmpty, width(line) + 1 + width(word) <= columns {
-                    line += " " + word
-                    continue
-                }
-                if !line.isEmpty { lines.append(line) }
-                line = ""
-                for character in word {
-                    if width(line) + width(character) > columns {
-                        lines.append(line)
-                        line = ""
-                    }
-                    line.append(character)
-                }
+                lines.add(word)
             }
-            lines.append(line)
+            lines.end()
         }
-        return lines
+        return lines.ended
+    }
+
+    /// Lines that are filled word by word.
+    private struct Lines {
+        private let columns: Int
+        private let indent: Int
+        private(set) var ended: [String] = []
+        private var line = ""
+        private var used = 0
+
+        init(_ columns: Int, indent: Int) {
+            self.columns = columns
+            self.indent = indent
+        }
+
+        private var room: Int { ended.isEmpty ? columns : columns - indent }
+
+        mutating func add(_ word: Substring) {
+            let own = ChatText.width(word)
+            if !line.isEmpty, used + 1 + own <= room {
+                line += " " + word
+                used += 1 + own
+                return
+            }
+            if !line.isEmpty { end() }
+            for character in word {
+                let step = ChatText.width(character)
+                if used + step > room, !line.isEmpty { end() }
+                line.append(character)
+                used += step
+            }
+        }
+
+        mutating func end() {
+            ended.append(ended.isEmpty ? line : String(repeating: " ", count: indent) + line)
+            (line, used) = ("", 0)
+        }
     }
 }
