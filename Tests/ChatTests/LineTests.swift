@@ -1,9 +1,12 @@
+import Glibc
 import Testing
 
 @testable import Chat
 
 /// What a person types, as a terminal sends it.
 @Suite struct LineTests {
+    init() { setlocale(LC_CTYPE, "C.UTF-8") }
+
     private func edit(_ bytes: [UInt8]) -> (LineEditor, [String]) {
         var (reader, editor, lines) = (ChatKeyReader(), LineEditor(), [String]())
         // As the slowest terminal: byte by byte.
@@ -49,10 +52,78 @@ import Testing
     func bounds() {
         #expect(edit([0x61, 0xFF, 0xC3, 0x28, 0x62, 0x0D]).1 == ["a(b"])
         let (editor, _) = edit([UInt8](repeating: 0x61, count: LineEditor.lengthMax + 5))
-        #expect(editor.text.count == LineEditor.lengthMax)
+        #expect(editor.text.count == LineEditor.lengthMax && editor.lost == 5)
         // A sequence that never ends does not swallow the keyboard.
         let endless = [0x1B, 0x5B] + [UInt8](repeating: 0x31, count: 40)
         #expect(edit(endless + [0x0D]).1.joined().allSatisfy { $0 == "1" })
+    }
+
+    @Test("a line that lost its end is not sent, and says so, until something is erased")
+    func lost() {
+        let long = [UInt8](repeating: 0x61, count: LineEditor.lengthMax + 503)
+        var (editor, lines) = edit(long + [0x0D])
+        #expect(lines == [] && editor.lost == 503)
+        var model = ChatModel.looking()
+        model.editor = editor
+        let drawing = ChatDrawing(model, columns: 80, rows: 24)
+        #expect(drawing.lines[21].contains("2000 characters fit, 503 do not"))
+        _ = editor.take(.backspace)
+        #expect(editor.take(.enter)?.count == LineEditor.lengthMax - 1)
+        // As many as fit are sent.
+        (editor, lines) = edit(long.prefix(LineEditor.lengthMax) + [0x0D])
+        #expect(lines.map(\.count) == [LineEditor.lengthMax])
+    }
+
+    @Test("what is pasted is one text, whatever lines and keys are in it")
+    func pastes() {
+        let text = "first\r/delete\r\nthird\t4\n\u{1b}[A\u{15}\u{4}end"
+        let pasted = Array("a\u{1b}[200~\(text)\u{1b}[201~".utf8)
+        let (editor, lines) = edit(pasted)
+        #expect(lines == [])
+        #expect(String(editor.text) == "afirst\n/delete\nthird 4\nend")
+        #expect(line(String(decoding: pasted, as: UTF8.self)) == String(editor.text))
+        // As a fast terminal sends it.
+        var reader = ChatKeyReader()
+        #expect(reader.read(pasted).count == editor.text.count)
+        var model = ChatModel.looking()
+        model.editor = editor
+        let drawing = ChatDrawing(model, columns: 80, rows: 24)
+        #expect(drawing.lines[23].hasPrefix("> afirst↵/delete↵third 4↵end "))
+        #expect(drawing.cursor.column == 28)
+    }
+
+    @Test(
+        "a command is one line, but for the text of an edit",
+        arguments: ["/delete\n", "/delete \nx", "/open\n1", "/quit\n"])
+    func pastedCommands(_ line: String) {
+        guard case .mistake = ChatCommand(line) else {
+            Issue.record("\(ChatCommand(line))")
+            return
+        }
+        #expect(ChatCommand("/edit a\nb") == .edit("a\nb"))
+    }
+
+    @Test("the prompt shows as much of the line as fits before the cursor")
+    func prompt() {
+        var editor = LineEditor()
+        for character in String(repeating: "ab界😀e\u{301}🇩🇪\u{200B}", count: 12) {
+            _ = editor.take(.character(character))
+        }
+        for columns in 4...60 {
+            var each = editor
+            for _ in 0...editor.text.count {
+                let (text, column) = ChatDrawing.prompt(each, columns)
+                #expect(ChatText.width(text) == columns)
+                // The least that must be left out.
+                var start = 0
+                while ChatText.width(String(each.text[start..<each.cursor])) > columns - 3 {
+                    start += 1
+                }
+                let before = String(each.text[start..<each.cursor])
+                #expect(column == 2 + ChatText.width(before))
+                _ = each.take(.left)
+            }
+        }
     }
 
     @Test(

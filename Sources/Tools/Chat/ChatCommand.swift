@@ -45,6 +45,10 @@ public enum ChatCommand: Equatable, Sendable {
             self = .say(String(line.dropFirst()))
             return
         }
+        guard !line.contains(where: \.isNewline) || line.hasPrefix("/edit ") else {
+            self = .mistake("a command is one line; // begins a text with /")
+            return
+        }
         let words = line.dropFirst().split(separator: " ", maxSplits: 1)
         let rest = words.count > 1 ? words[1].drop { $0 == " " } : ""
         let name = words.first.map(String.init) ?? ""

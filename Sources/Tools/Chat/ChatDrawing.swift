@@ -80,6 +80,10 @@ public struct ChatDrawing: Equatable, Sendable {
     }
 
     private static func status(_ model: ChatModel) -> String {
+        let lost = model.editor.lost
+        if lost > 0 {
+            return "\(LineEditor.lengthMax) characters fit, \(lost) do not: erase some first"
+        }
         if !model.remark.isEmpty { return model.remark }
         guard !model.typing.isEmpty, model.phase == .front else { return "" }
         let names = model.typing.map { ChatText.plain($0) }.joined(separator: " and ")
@@ -87,13 +91,31 @@ public struct ChatDrawing: Equatable, Sendable {
     }
 
     /// The part of the line around the cursor, if not all of it fits.
-    private static func prompt(_ editor: LineEditor, _ columns: Int) -> (String, Int) {
+    static func prompt(_ editor: LineEditor, _ columns: Int) -> (String, Int) {
         let room = columns - 3
-        var start = 0
-        while ChatText.width(String(editor.text[start..<editor.cursor])) > room { start += 1 }
-        let before = ChatText.width(String(editor.text[start..<editor.cursor]))
-        let shown = ChatText.fit("> " + String(editor.text[start...]), columns)
-        return (shown, 2 + before)
+        var (start, before) = (editor.cursor, 0)
+        while start > 0 {
+            let step = width(editor.text[start - 1])
+            guard before + step <= room else { break }
+            before += step
+            start -= 1
+        }
+        var (end, used) = (editor.cursor, before)
+        while end < editor.text.count, used <= room {
+            used += width(editor.text[end])
+            end += 1
+        }
+        let text = String(editor.text[start..<end].map { $0.isNewline ? lineBreak : $0 })
+        // What does not fit is cut: also where nothing of it can be seen.
+        let rest = end < editor.text.count ? "…" : ""
+        return (ChatText.fit("> " + text + rest, columns), 2 + before)
+    }
+
+    /// In what was pasted.
+    private static let lineBreak: Character = "↵"
+
+    private static func width(_ character: Character) -> Int {
+        ChatText.width(character.isNewline ? lineBreak : character)
     }
 
     // MARK: The phone

@@ -58,8 +58,9 @@ final class ChatTerminal: Sendable {
 
     func draw(_ drawing: ChatDrawing) { Self.write(Self.text(drawing)) }
 
-    /// A screen of its own, on which a line that is too long does not wrap.
-    static let greeting = "\u{1B}[?1049h\u{1B}[?7l\u{1B}[2J"
+    /// A screen of its own, on which a line that is too long does not wrap; and what is pasted is
+    /// told from what is typed.
+    static let greeting = "\u{1B}[?1049h\u{1B}[?7l\u{1B}[?2004h\u{1B}[2J"
 
     /// Each line stands in its own row, however wide the terminal takes what is in another.
     static func text(_ drawing: ChatDrawing) -> String {
@@ -82,7 +83,7 @@ final class ChatTerminal: Sendable {
 }
 
 /// Undoes what the greeting did.
-let farewell: StaticString = "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+let farewell: StaticString = "\u{1B}[?2004l\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
 /// What the terminal was like; written once, before the signals that read it.
 private nonisolated(unsafe) var before = termios()

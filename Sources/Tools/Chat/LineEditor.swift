@@ -10,6 +10,9 @@ public struct LineEditor: Equatable, Sendable {
     /// The line of the history that is shown; its count: the new one.
     private var shown = 0
     private var draft: [Character] = []
+    /// Characters that found no room. A line that lacks its end is not finished: something is to
+    /// be erased before.
+    public private(set) var lost = 0
 
     public init() {}
 
@@ -17,7 +20,8 @@ public struct LineEditor: Equatable, Sendable {
     public mutating func take(_ key: ChatKey) -> String? {
         switch key {
         case .character(let character): insert(character)
-        case .enter: return finish()
+        case .lineBreak: insert("\n")
+        case .enter: return lost > 0 ? nil : finish()
         case .backspace:
             guard cursor > 0 else { break }
             cursor -= 1
@@ -35,11 +39,11 @@ public struct LineEditor: Equatable, Sendable {
         case .down: show(shown + 1)
         case .redraw, .interrupt, .endOfInput, .pageUp, .pageDown: break
         }
+        if text.count < Self.lengthMax { lost = 0 }
         return nil
     }
 
     private mutating func insert(_ character: Character) {
-        guard text.count < Self.lengthMax else { return }
         // A mark joins the character before it.
         if cursor > 0 {
             let joined = String(text[cursor - 1]) + String(character)
@@ -47,6 +51,10 @@ public struct LineEditor: Equatable, Sendable {
                 text[cursor - 1] = one
                 return
             }
+        }
+        guard text.count < Self.lengthMax else {
+            lost += 1
+            return
         }
         text.insert(character, at: cursor)
         cursor += 1
@@ -78,6 +86,7 @@ public struct LineEditor: Equatable, Sendable {
         if shown == history.count { draft = text }
         shown = index
         text = index == history.count ? draft : Array(history[index])
+        lost = 0
         cursor = text.count
     }
 }
