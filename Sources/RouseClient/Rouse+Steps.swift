@@ -283,7 +283,8 @@ extension Rouse {
         case .upgradeRequired:
             tell(.trouble("the server wants a newer app"))
             answer(.gaveUp)
-        case .loginRefused(let code): tell(.trouble("the server refused the login: \(code)"))
+        case .loginRefused(let code):
+            tell(.trouble("the server refused the login: \(Refusal(code: code))"))
         case .storeFailed(let error):
             storeTrouble("\(error)")
             answer(.storeFailed)

@@ -28,7 +28,7 @@ public enum Delivery: Equatable, Sendable {
     case refused(Refusal)
 }
 
-/// Why the server does not take something, for good.
+/// Why the server does not take something, for good; or lets nobody in.
 public struct Refusal: Hashable, Sendable, CustomStringConvertible {
     /// Of the registry (`Code`), or one that this side does not know.
     public var code: UInt32
@@ -50,6 +50,11 @@ public struct Refusal: Hashable, Sendable, CustomStringConvertible {
         case .resultGone: "the server does not know any more whether it took it"
         case .conflict: "it contradicts what was done before"
         case .suspended: "the user or the app is suspended"
+        case .tokenInvalid: "it does not know the key, or the token is not for this app and user"
+        case .expired: "the token is too old, or a clock is wrong"
+        case .nonceExpired: "the token was made too late"
+        case .revoked: "the session was ended"
+        case .deviceMismatch: "the token belongs to another device"
         case .some(let code): "the server refused it: \(code.name) (\(code.rawValue))"
         case nil: "the server refused it: \(code)"
         }

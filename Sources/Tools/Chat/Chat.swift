@@ -56,6 +56,8 @@ enum ChatEvent: Sendable {
         case window(ConversationID, MessageWindow)
         case connection(ConnectionState)
         case change(RouseChange)
+        /// Of a trouble, or of its end.
+        case record(RouseRecord)
         /// The wake is over.
         case woken(FetchResult)
         /// The time that the locked phone gave is over.

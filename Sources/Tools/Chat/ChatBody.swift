@@ -12,14 +12,21 @@ struct ChatBody {
     var place: ChatPlace?
     var top = 0
 
-    /// Lines of the terminal that are the app's header, its status, its prompt and its rules.
-    private static let around = 5
+    /// What is said to who sits here.
+    let status: [String]
+
+    /// Lines of the terminal that are the app's header, its prompt and its rules.
+    private static let around = 4
+    /// Lines that the status has at most; one in the smallest terminal.
+    private static let statusMax = 10
 
     /// `nil`: the terminal is too small.
     init?(_ model: ChatModel, columns: Int, rows: Int, _ pen: ChatPen) {
         guard columns >= ChatDrawing.columnsMin, rows >= ChatDrawing.rowsMin else { return nil }
         let columns = ChatDrawing.appColumns(columns)
-        height = rows - Self.around
+        let statusMax = min(Self.statusMax, rows - ChatDrawing.rowsMin + 1)
+        status = Self.status(model, columns, statusMax)
+        height = rows - Self.around - status.count
         if let lines = Self.still(model, columns, pen) {
             top = max(0, min(model.top, lines.count - height))
             self.lines = Array(lines.dropFirst(top).prefix(height))
@@ -31,7 +38,10 @@ struct ChatBody {
         place = page.place
         seen = page.seen
         lines = page.lines
-        if lines.isEmpty { lines = ["Nobody has said anything yet."] }
+        if lines.isEmpty {
+            let isKnown = model.hasList && model.hasSynced
+            lines = [isKnown ? "Nobody has said anything yet." : "The messages are not known yet."]
+        }
         let unread = model.window.rows[..<seen.lowerBound].count(where: \.isUnread)
         if unread + model.unreadBeyond > 0 {
             above = "\(unread + model.unreadBeyond) unread above: PageUp"
@@ -42,6 +52,27 @@ struct ChatBody {
         if page.hasBelow {
             below = new > 0 ? "\(new) unread below: PageDown" : "newer below: PageDown"
         }
+    }
+
+    /// Trouble first: it stays until it is over, whatever else is said.
+    private static func status(_ model: ChatModel, _ columns: Int, _ most: Int) -> [String] {
+        var said = model.phase == .killed ? [] : [model.trouble.store, model.trouble.server]
+        let lost = model.editor.lost
+        if lost > 0 {
+            said.append("\(LineEditor.lengthMax) characters fit, \(lost) do not: erase some first")
+        } else if !model.remark.isEmpty {
+            said.append(model.remark)
+        } else if !model.typing.isEmpty, model.phase == .front {
+            let names = model.typing.map { ChatText.plain($0) }.joined(separator: " and ")
+            said.append("\(names) \(model.typing.count > 1 ? "are" : "is") typing")
+        }
+        var lines = said.filter { !$0.isEmpty }.flatMap { ChatText.wrap($0, columns, indent: 2) }
+        if lines.isEmpty { lines = [""] }
+        if lines.count > most {
+            lines[most - 1] += " …"
+            lines.removeSubrange(most...)
+        }
+        return lines.map { ChatText.fit($0, columns) }
     }
 
     fileprivate static func scroll(
@@ -68,7 +99,13 @@ struct ChatBody {
 
     private static func list(_ model: ChatModel, _ columns: Int, _ pen: ChatPen) -> [String] {
         guard !model.conversations.isEmpty else {
-            return ChatText.wrap("No conversations yet. /new USER begins one.", columns)
+            let none = "No conversations yet. /new USER begins one."
+            let isKnown = model.hasList && model.hasSynced
+            var text = isKnown ? none : "The conversations are not known yet."
+            if !isKnown, !model.trouble.store.isEmpty {
+                text += " /kill and /start try the store again."
+            }
+            return ChatText.wrap(text, columns)
         }
         return model.conversations.enumerated().map { index, row in
             let unread = row.unread > 0 ? " (\(row.unread))" : ""

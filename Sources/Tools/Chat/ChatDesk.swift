@@ -59,6 +59,8 @@ actor ChatDesk {
     func open() async {
         model.remark = "/help shows what there is"
         for notice in pushes?.shown ?? [] { await phone.show(notice) }
+        // A store that is locked or damaged is tried for seconds.
+        await draw()
         await start()
         await draw()
     }
@@ -266,8 +268,11 @@ actor ChatDesk {
 
     private func take(_ event: ChatEvent.AppEvent) async {
         switch event {
-        case .conversations(let rows): model.conversations = rows
-        case .connection(let state): model.connection = state
+        case .conversations(let rows): (model.conversations, model.hasList) = (rows, true)
+        case .connection(let state):
+            model.connection = state
+            if state == .inSync { model.hasSynced = true }
+        case .record(let record): model.trouble = model.trouble.after(record) ?? model.trouble
         case .window(let conversation, let window):
             guard conversation == model.opened else { return }
             (model.window, lastRead) = (window, nil)
@@ -282,14 +287,14 @@ actor ChatDesk {
 
     private func take(_ change: RouseChange) {
         switch change {
-        case .trouble(let words): model.remark = words
         case .signal(let kind, let conversation, let user):
             guard conversation == model.opened else { return }
             model.heard(kind, of: user)
         case .results(let results):
             let refused = results.first { $0.code != 0 }
             if let refused { model.remark = "\(Refusal(code: refused.code))" }
-        case .entries, .unread, .inSync: break
+        // Of troubles the records tell, and when they are over.
+        case .entries, .unread, .inSync, .trouble: break
         }
     }
 
@@ -324,6 +329,10 @@ actor ChatDesk {
         let rouse = Rouse(
             configuration: configuration, transport: transport, phone: phone,
             clock: DeviceClock(), seed: .random(in: 0 ... .max),
+            journal: { [events, life] record in
+                guard ChatTrouble().after(record) != nil else { return }
+                events.yield(.app(life: life, .record(record)))
+            },
             openStore: { try Self.openStore(path) }, identity: options.identity)
         return ChatProcess(rouse: rouse, transport: transport, tasks: [])
     }
@@ -418,6 +427,7 @@ actor ChatDesk {
         model.phase = .killed
         (model.connection, model.conversations, model.opened) = (.offline, [], nil)
         (model.window, model.typing, model.place) = (MessageWindow(), [], nil)
+        (model.hasList, model.hasSynced, model.trouble) = (false, false, ChatTrouble())
     }
 
     private func endProcess() {

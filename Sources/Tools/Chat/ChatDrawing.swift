@@ -36,7 +36,7 @@ public struct ChatDrawing: Equatable, Sendable {
         var app = [Self.header(model, appColumns, isWide, pen)]
         app.append(Self.rule(body.above, appColumns))
         app += Self.padded(body.lines, appColumns, body.height)
-        app.append(ChatText.fit(Self.status(model), appColumns))
+        app += body.status
         app.append(Self.rule(body.below, appColumns))
         let (prompt, column) = Self.prompt(model.editor, appColumns)
         app.append(prompt)
@@ -67,7 +67,7 @@ public struct ChatDrawing: Equatable, Sendable {
         if !isWide, model.icon > 0 { state += " (\(model.icon))" }
         let name =
             model.openRow.map { ChatText.plain(model.name(of: $0)) }
-            ?? "conversations of \(model.user)"
+            ?? "conversations of \(ChatText.plain(model.user))"
         let room = columns - ChatText.width(state) - 1
         return pen.bold(ChatText.fit(name, room)) + " " + state
     }
@@ -77,17 +77,6 @@ public struct ChatDrawing: Equatable, Sendable {
         guard !words.isEmpty else { return String(repeating: "─", count: columns) }
         let text = ChatText.fit("─ \(words) ", min(columns, ChatText.width(words) + 3))
         return text + String(repeating: "─", count: columns - ChatText.width(text))
-    }
-
-    private static func status(_ model: ChatModel) -> String {
-        let lost = model.editor.lost
-        if lost > 0 {
-            return "\(LineEditor.lengthMax) characters fit, \(lost) do not: erase some first"
-        }
-        if !model.remark.isEmpty { return model.remark }
-        guard !model.typing.isEmpty, model.phase == .front else { return "" }
-        let names = model.typing.map { ChatText.plain($0) }.joined(separator: " and ")
-        return "\(names) \(model.typing.count > 1 ? "are" : "is") typing"
     }
 
     /// The part of the line around the cursor, if not all of it fits.
@@ -126,7 +115,7 @@ public struct ChatDrawing: Equatable, Sendable {
         let inner = columns - 4
         var screen: [String] = []
         let icon = model.icon > 0 ? " (\(model.icon))" : ""
-        screen.append(pen.bold(ChatText.fit("\(model.user)'s phone\(icon)", inner)))
+        screen.append(pen.bold(ChatText.fit("\(ChatText.plain(model.user))'s phone\(icon)", inner)))
         screen.append(ChatText.fit("app \(model.phase.words)", inner))
         screen.append(String(repeating: "─", count: inner))
         for (index, notice) in model.notices.enumerated() {

@@ -29,6 +29,11 @@ public struct ChatModel: Sendable {
     public var phase = Phase.killed
     public var connection = ConnectionState.offline
     public var conversations: [ConversationRow] = []
+    /// The list was told, and everything was here since the app was started: what is not in it
+    /// does not exist.
+    public var hasList = false
+    public var hasSynced = false
+    public var trouble = ChatTrouble()
     public var opened: ConversationID?
     public var window = MessageWindow()
     /// What is seen of it; `nil`: the newest.
