@@ -325,7 +325,7 @@ actor ChatDesk {
             options.endpoint, trustedCertificates: options.trusted)
         let configuration = ClientConfiguration(
             app: options.app, device: device, clientName: "rouse chat", clientVersion: "1",
-            wantsSignals: true, push: pushes?.registration)
+            wantsSignals: true, wantsSnapshots: true, push: pushes?.registration)
         let rouse = Rouse(
             configuration: configuration, transport: transport, phone: phone,
             clock: DeviceClock(), seed: .random(in: 0 ... .max),
