@@ -13,6 +13,11 @@ struct AlertBook {
         var summary: AlertSummary = .none
         var isUrgent = false
         let cause: AlertCause
+
+        /// As APNs' slot has it: what was queued later speaks for the others.
+        func isNewer(than other: Alert) -> Bool {
+            (queuedAt, seq) > (other.queuedAt, other.seq)
+        }
     }
 
     /// By `seq`, rising.

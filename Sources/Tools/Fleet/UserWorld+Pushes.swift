@@ -195,7 +195,9 @@ extension UserWorld {
             return false
         }
         devices[index].alerts[place].phase = .sending
-        let newer = devices[index].alerts.alerts[(place + 1)...].filter { $0.phase.isOpen }
+        let newer = devices[index].alerts.alerts.filter {
+            $0.phase.isOpen && $0.isNewer(than: alert)
+        }
         let isNewerSent = newer.contains { $0.phase == .sent }
         let expires = devices[index].machine.alertExpires(isNewerSent: isNewerSent, now: now)
         let handle = devices[index].machine.row.flightWake.low
@@ -268,7 +270,8 @@ extension UserWorld {
             perform(actions, on: index)
             return false
         }
-        let newestSent = devices[index].alerts.alerts.last { $0.sentAt != nil }
+        let newestSent = devices[index].alerts.alerts.filter { $0.sentAt != nil }
+            .max { $1.isNewer(than: $0) }
         let isRead = newestSent.map { $0.seq <= readSeq } ?? false
         let expires = devices[index].machine.badgeExpires(
             unread: unread, isNewestAlertRead: isRead, now: now)
