@@ -158,16 +158,20 @@ import Wire
 
     // MARK: The client half
 
-    static func phone() throws -> Phone {
-        var phone = try Phone(signals: true)
-        phone.run { $0.start(appState: AppState(phase: .foreground), now: $1) }
-        phone.run { $0.connected(now: $1) }
+    private static func welcome(_ phone: inout Phone) {
         phone.run {
             $0.received(
                 Frame(
                     .welcome(Welcome(version: 1, features: ["signal"], user: "anna")), request: 1),
                 now: $1)
         }
+    }
+
+    static func phone() throws -> Phone {
+        var phone = try Phone(signals: true)
+        phone.run { $0.start(appState: AppState(phase: .foreground), now: $1) }
+        phone.run { $0.connected(now: $1) }
+        Self.welcome(&phone)
         return phone
     }
 
@@ -251,12 +255,7 @@ import Wire
         phone.run { $0.appStateChanged(AppState(phase: .inactive), now: $1) }
         phone.run { $0.appStateChanged(AppState(phase: .foreground), now: $1) }
         phone.run { $0.connected(now: $1) }
-        phone.run {
-            $0.received(
-                Frame(
-                    .welcome(Welcome(version: 1, features: ["signal"], user: "anna")), request: 1),
-                now: $1)
-        }
+        Self.welcome(&phone)
         #expect(signals(after: 4_000) == [present])
         #expect(say(.away) == ["send SIGNAL away 0 "])
         #expect(signals(after: 4_000) == [])

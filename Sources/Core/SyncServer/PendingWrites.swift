@@ -49,16 +49,8 @@ struct PendingAck: Equatable, Sendable {
     mutating func merge(_ more: [InclusiveRange], request: UInt16, rangesMax: Int) {
         guard !more.isEmpty else { return }
         let all = ranges + more
-        var merged: [InclusiveRange] = []
-        for range in all.filter({ $0.first <= $0.last }).sorted(by: { $0.first < $1.first }) {
-            if let last = merged.last, range.first == 0 || range.first - 1 <= last.last {
-                merged[merged.count - 1].last = max(last.last, range.last)
-            } else {
-                merged.append(range)
-            }
-        }
         let malformed = all.first { $0.first > $0.last }.map { [$0] } ?? []
-        ranges = malformed + merged.suffix(rangesMax - malformed.count)
+        ranges = malformed + all.joined.suffix(rangesMax - malformed.count)
         if claim == nil { claimRequest = request }
     }
 

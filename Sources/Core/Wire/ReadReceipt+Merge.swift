@@ -13,20 +13,28 @@ extension ReadReceipt {
     /// as the server keeps them.
     public mutating func merge(_ other: ReadReceipt) {
         through = max(through, other.through)
-        let all = (ranges + other.ranges).filter { $0.first <= $0.last }
-            .sorted { ($0.first, $0.last) < ($1.first, $1.last) }
-        ranges = []
-        for range in all where range.last > through {
-            if range.first <= through || range.first - through == 1 {
-                through = range.last
-            } else if let last = ranges.last,
-                range.first <= last.last || range.first - last.last == 1
-            {
-                ranges[ranges.count - 1].last = max(last.last, range.last)
-            } else {
-                ranges.append(range)
-            }
+        ranges = (ranges + other.ranges).joined.filter { $0.last > through }
+        // The others are apart from it.
+        if let lowest = ranges.first, lowest.first <= through || lowest.first - through == 1 {
+            through = lowest.last
+            ranges.removeFirst()
         }
         ranges.removeFirst(max(0, ranges.count - Self.rangesMax))
+    }
+}
+
+extension [InclusiveRange] {
+    /// The same numbers, ascending and each once: ranges that meet are one, and ranges that end
+    /// before they begin are left out.
+    public var joined: [InclusiveRange] {
+        var joined: [InclusiveRange] = []
+        for range in filter({ $0.first <= $0.last }).sorted(by: { $0.first < $1.first }) {
+            if let last = joined.last, range.first == 0 || range.first - 1 <= last.last {
+                joined[joined.count - 1].last = Swift.max(last.last, range.last)
+            } else {
+                joined.append(range)
+            }
+        }
+        return joined
     }
 }

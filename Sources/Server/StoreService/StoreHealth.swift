@@ -56,8 +56,8 @@ public final class StoreHealth: Sendable {
     private let clock: @Sendable () -> UInt64
 
     /// Milliseconds after which an engine that says nothing is taken for one that fails: a disk or
-    /// a database that hangs. Less than a balancer's devices should be sent to it for, and more
-    /// than any transaction takes.
+    /// a database that hangs. It is more than any transaction takes, and little, so that a balancer
+    /// soon sends no more devices here.
     static let patience: UInt64 = 5_000
     /// Milliseconds for which a shared store that had no space is not trusted again: small rows
     /// that are written over fit where a message does not.
@@ -101,7 +101,7 @@ public final class StoreHealth: Sendable {
         return try body()
     }
 
-    /// Whether a store that had no space refused nobody for it for a while.
+    /// Whether nobody was refused for lack of space for a while.
     var hasHadSpace: Bool {
         lock.withLock { refusedForSpaceAt.map { clock() >= $0 + Self.doubt } ?? true }
     }

@@ -21,7 +21,7 @@ struct CampaignClaims {
     private struct Result {
         var claimed = 0
         var leftOut: [CampaignOmission: UInt64] = [:]
-        /// Of those left out, the devices of the canary share.
+        /// The number of devices left out that belong to the canary share.
         var canaryLeftOut: UInt64 = 0
 
         mutating func leaveOut(_ push: CampaignPushRecord, _ omission: CampaignOmission) {

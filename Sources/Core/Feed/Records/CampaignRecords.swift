@@ -94,14 +94,14 @@ public struct CampaignCounts: StoredBytes, Equatable {
         set { leftOut[Int(omission.rawValue) - 1] = newValue }
     }
 
-    /// Devices in the queue whose turn came, and who get nothing.
+    /// The turn of `count` devices in the queue has come, and they get nothing.
     mutating func leaveOut(_ count: UInt64, _ omission: CampaignOmission) {
         waiting -= min(waiting, count)
         audience -= min(audience, count)
         self[omission] += count
     }
 
-    /// Rows in the queue were deleted with their users: so many are left.
+    /// Rows of the queue were deleted with their users, and `count` rows are left.
     mutating func lose(waitingDownTo count: UInt64) {
         if waiting > count { leaveOut(waiting - count, .changed) }
     }
@@ -115,7 +115,7 @@ public struct CampaignCounts: StoredBytes, Equatable {
     }
 
     /// The share that went first is looked through again with all others, and what was left out
-    /// of it is counted then; who changed stays counted, for that device's row may be gone.
+    /// of it is counted then. Devices that changed stay counted, for their rows may be gone.
     mutating func lookAgain() {
         for omission in CampaignOmission.allCases where omission != .changed {
             self[omission] = 0

@@ -351,8 +351,8 @@ public enum WakeRules {
     /// that may be showing it would like to know.
     ///
     /// - Parameters:
-    ///   - place: of its entry before it was read.
-    ///   - head: of its entry now.
+    ///   - place: the `seq` of its entry before it was read.
+    ///   - head: the `seq` of its entry now.
     static func announcementRead(
         _ app: AppID, _ user: UserID, _ announcement: MessageID, from place: UInt64, head: UInt64,
         in transaction: any StoreTransaction, now: Timestamp
