@@ -128,6 +128,7 @@ struct BoundedTurnTests {
         var more = true
         while more {
             let claim = ClaimDeliveries(
+                boot: BootID(high: 9, low: 9),
                 ids: (0..<16).map { _ in world.fresh() }, underWay: [:], perApp: 16,
                 policy: WebhookPolicy())
             guard case .deliveries(let claimed) = try world.ask(.webhooks(.claim(claim))) else {

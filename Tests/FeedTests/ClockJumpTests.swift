@@ -98,6 +98,7 @@ import Wire
         try pushes.world.converse(["anna", "bob"])
         func claim() throws -> Int {
             let request = ClaimDeliveries(
+                boot: BootID(high: 9, low: 9),
                 ids: [pushes.world.fresh()], underWay: [:], perApp: 2, policy: WebhookPolicy())
             guard
                 case .deliveries(let claimed) = try pushes.world.ask(.webhooks(.claim(request)))

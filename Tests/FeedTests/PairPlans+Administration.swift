@@ -171,6 +171,7 @@ extension PairWorld {
             return .webhooks(
                 .claim(
                     ClaimDeliveries(
+                        boot: BootID(high: 9, low: 9),
                         ids: (0..<4).map { _ in world.fresh() }, underWay: [:], perApp: 2,
                         policy: WebhookPolicy())))
         default:

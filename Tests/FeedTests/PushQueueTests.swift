@@ -393,6 +393,7 @@ import Wire
         let row = try #require(try world.all(TokenFeedbackRecord.self).first)
         func claim() throws -> WebhookEventView? {
             let request = ClaimDeliveries(
+                boot: BootID(high: 9, low: 9),
                 ids: [world.fresh()], underWay: [:], perApp: 2, policy: WebhookPolicy())
             guard
                 case .deliveries(let claimed) = try world.ask(.webhooks(.claim(request)))

@@ -267,6 +267,7 @@ struct TwoWritersTests {
                         key: key, url: "https://x.example/", kinds: .all, secret: "s", series: 7))))
         try world.ask(publish(room))
         let claim = ClaimDeliveries(
+            boot: BootID(high: 9, low: 9),
             ids: [world.fresh()], underWay: [:], perApp: 4, policy: WebhookPolicy())
         guard case .deliveries(let claimed) = try world.ask(.webhooks(.claim(claim))),
             let job = claimed.jobs.first

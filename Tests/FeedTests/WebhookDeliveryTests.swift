@@ -14,7 +14,8 @@ import Testing
         webhook.attempts = attempts
         webhook.failingSince = attempts > 0 ? Self.start : nil
         webhook.claimed(
-            DeliveryID(high: 2, low: 2), through: 9, policy: WebhookPolicy(), now: Self.start)
+            DeliveryID(high: 2, low: 2), through: 9, by: .blank, policy: WebhookPolicy(),
+            now: Self.start)
         return webhook
     }
 

@@ -10,6 +10,9 @@ import Wire
 
     init() throws { world = try World() }
 
+    /// What these tests ask with, for others.
+    init(_ world: World) { self.world = world }
+
     // MARK: helpers
 
     @discardableResult
@@ -32,6 +35,7 @@ import Wire
             .webhooks(
                 .claim(
                     ClaimDeliveries(
+                        boot: BootID(high: 9, low: 9),
                         ids: (0..<count).map { _ in world.fresh() }, underWay: underWay,
                         perApp: 2, policy: policy))))
         guard case .deliveries(let claimed) = answer else { throw Unexpected(answer: answer) }

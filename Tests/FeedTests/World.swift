@@ -37,6 +37,8 @@ final class World {
     private(set) var unreadable: [UnreadableRow] = []
     /// What it told the node whose beat it was.
     private(set) var node: NodeStanding?
+    /// Whether the last request left something for webhooks.
+    private(set) var hasDeliveries = false
     /// What it cost.
     var rows = RowCount()
     /// Told of each transaction.
@@ -84,6 +86,7 @@ final class World {
         audiences = outcome.effects.audiences
         unreadable = outcome.effects.unreadable
         node = outcome.effects.node
+        hasDeliveries = outcome.effects.hasDeliveries
         rows = outcome.rows
         return outcome.answer
     }

@@ -121,13 +121,17 @@ let feedRooms: [Room] = [
     Room(
         folder: "Webhooks",
         uses: ["Pages"],
-        doors: ["carryOut(webhooks:)", "webhookBacklog(_:)"]),
+        doors: [
+            "carryOut(webhooks:)", "releaseDeliveries(besides:)", "releaseDeliveries(of:)",
+            "webhookBacklog(_:)",
+        ]),
     Room(
         folder: "Pushes",
         uses: ["Unread", "Wakes", "Devices", "Campaigns"],
         doors: [
-            "claimPushes(_:)", "finishPush(_:)", "isMending(in:)", "keepAlive()", "rested(_:)",
-            "resumed(_:_:in:now:)", "started(boot:in:now:)", "sweepWakes(rows:)",
+            "claimPushes(_:)", "finishPush(_:)", "isMending(in:)", "keepAlive()",
+            "nodeGone(_:in:now:)", "rested(_:)", "resumed(_:_:in:now:)",
+            "started(boot:besides:in:now:)", "sweepWakes(rows:)",
         ]),
     Room(
         folder: "History",
@@ -167,15 +171,16 @@ let feedRooms: [Room] = [
         ]),
     Room(
         folder: "Nodes",
-        uses: ["Devices"],
+        uses: ["Wakes", "Devices", "Webhooks", "Pushes"],
         doors: [
-            "beat(_:)", "keepProviderToken(_:)", "keepTicketKeys(_:)", "order(_:)",
+            "beat(_:)", "keepProviderToken(_:)", "keepTicketKeys(_:)", "nodesKnown()", "order(_:)",
             "standing(in:for:)",
         ]),
     Room(
         folder: "Operators",
         uses: [
-            "Wakes", "Pages", "Devices", "Campaigns", "Pushes", "Queries", "Sessions", "Nodes",
+            "Wakes", "Pages", "Devices", "Campaigns", "Webhooks", "Pushes", "Queries", "Sessions",
+            "Nodes",
         ],
         doors: [
             "administer(_:)", "read(_:_:)", "restore(epochHalf:)", "start(boot:epochHalf:)",

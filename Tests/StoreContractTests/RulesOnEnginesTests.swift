@@ -357,6 +357,7 @@ private struct RequestScript {
         .webhooks(
             .claim(
                 ClaimDeliveries(
+                    boot: Self.boot,
                     ids: [fresh(), fresh()], underWay: [:], perApp: 2, policy: WebhookPolicy())))
     }
 

@@ -201,7 +201,7 @@ public final class Server: Sendable {
         }
         do {
             webhooks = try Webhooks.start(
-                store: store, configuration: try Self.webhooks(configuration),
+                store: store, boot: boot, configuration: try Self.webhooks(configuration),
                 doorbell: deliveries, log: log, metrics: metrics,
                 render: { DeliveryDocument.render($0) })
         } catch {

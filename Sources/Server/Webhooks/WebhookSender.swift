@@ -8,6 +8,7 @@ import Telemetry
 
 /// What the sender's loop is made of; tests put other parts in.
 struct SenderParts: Sendable {
+    var boot: BootID
     var configuration: WebhooksConfiguration
     var render: @Sendable (DeliveryJob) -> [UInt8]
     var log: Log
@@ -137,7 +138,7 @@ final class WebhookSender {
         wantsClaim = false
         isClaiming = true
         let request = ClaimDeliveries(
-            ids: (0..<free).map { _ in freshID() }, underWay: underWay,
+            boot: parts.boot, ids: (0..<free).map { _ in freshID() }, underWay: underWay,
             perApp: parts.configuration.openPerApp, policy: parts.configuration.leased)
         let (asked, changes) = (now, queue.changes)
         queue.claim(request) { [weak self] result in self?.claimed(result, asked, changes) }

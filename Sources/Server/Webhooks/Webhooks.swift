@@ -1,5 +1,6 @@
 public import EventLoop
 public import Feed
+public import Model
 public import StoreService
 public import Telemetry
 
@@ -15,15 +16,18 @@ public final class Webhooks: Sendable {
 
     /// Starts delivering.
     ///
-    /// - Parameter render: the body of a delivery; from the sender's thread.
+    /// - Parameters:
+    ///   - boot: names this run; the same as the store's.
+    ///   - render: the body of a delivery; from the sender's thread.
     /// - Throws: a `StreamError` or `HTTPClientError` when the process has no thread or
     ///   descriptor left.
     public static func start(
-        store: StoreService, configuration: WebhooksConfiguration, doorbell: Doorbell,
-        log: Log, metrics: Metrics, render: @escaping @Sendable (DeliveryJob) -> [UInt8]
+        store: StoreService, boot: BootID, configuration: WebhooksConfiguration,
+        doorbell: Doorbell, log: Log, metrics: Metrics,
+        render: @escaping @Sendable (DeliveryJob) -> [UInt8]
     ) throws -> Webhooks {
         let parts = SenderParts(
-            configuration: configuration, render: render, log: log,
+            boot: boot, configuration: configuration, render: render, log: log,
             metrics: WebhookMetrics(metrics),
             makeQueue: { StoreDeliveryQueue(store, on: $0) })
         return Webhooks(
@@ -34,7 +38,7 @@ public final class Webhooks: Sendable {
     }
 
     /// Claims nothing more, waits for the answers of what is under way (at most
-    /// `stopDeadline`), and ends the thread. What has no answer then stays claimed until its
-    /// lease ends, and is sent again. Before the store is stopped.
+    /// `stopDeadline`), and ends the thread. What has no answer then stays claimed until this
+    /// process is known to be gone, and is sent again. Before the store is stopped.
     public func stop() { thread.stop { $0.stop($1) } }
 }

@@ -152,6 +152,7 @@ extension StoreBench {
             })
         var jobs: [DeliveryJob] = []
         let claim = ClaimDeliveries(
+            boot: BootID(high: 9, low: 9),
             ids: (0..<16).map { _ in world.fresh() }, underWay: [:], perApp: 16,
             policy: WebhookPolicy())
         try repeated(1, part: "claim") { _ in

@@ -42,9 +42,10 @@ extension Work {
         let surplus = kept.prefix(max(0, kept.count - Self.ordersMax))
         let over = kept.filter { isOver($0, besides: own) || surplus.contains($0) }
         for other in (past.filter { !$0.isGone } + over).prefix(Self.goneAtOnce) {
-            try step { () throws(RuleFailure) in
+            let isNews = try step { () throws(RuleFailure) in
                 try self.takeForGone(other, seenBy: own)
             }
+            if isNews { try takeOver(from: other.boot) }
         }
         return .done
     }
@@ -76,6 +77,18 @@ extension Work {
         guard try record(NodeRecord.self, key, lock: .wait) != nil else { return }
         try delete(NodeRecord.self, key)
         try endSessionsOfGone(besides: .blank)
+        try takeOver(from: node.boot)
+    }
+
+    /// What the node was sending to APNs and to webhooks is sent by others.
+    private func takeOver(from boot: BootID) throws(RuleFailure) {
+        try stored(try WakeRules.nodeGone(boot, in: transaction, now: now))
+        try step { () throws(RuleFailure) in try self.releaseDeliveries(of: boot) }
+    }
+
+    /// The boots of all that have not gone, as far as one look reaches.
+    func nodesKnown() throws(RuleFailure) -> [BootID] {
+        try records(NodeRecord.self, Scan(limit: Self.nodesMax)).filter { !$0.isGone }.map(\.boot)
     }
 
     /// - Returns: the node's row.
@@ -147,13 +160,14 @@ extension Work {
             uniqueKeysWithValues: counts.filter { $0.1 > mean }.map { ($0.0, $0.1 - mean) })
     }
 
+    /// - Returns: nobody had taken it for gone before.
     private func takeForGone(
         _ found: NodeRecord, seenBy own: NodeRecord
-    ) throws(RuleFailure) {
+    ) throws(RuleFailure) -> Bool {
         // It may have come back, or another node may be at it, since it was found.
         guard var other = try record(NodeRecord.self, found.rowKey, lock: .skip),
             other.until == found.until, other.goneAt == found.goneAt
-        else { return }
+        else { return false }
         let hadGone = other.isGone
         if other.drains == true, !hadGone, !isOver(other, besides: own) {
             // Its process may only stand still, and goes on with what it was told.
@@ -163,6 +177,7 @@ extension Work {
             try delete(NodeRecord.self, other.rowKey)
         }
         if !hadGone { try endSessionsOfGone(besides: own.boot) }
+        return !hadGone
     }
 
     private func endSessionsOfGone(besides boot: BootID) throws(RuleFailure) {

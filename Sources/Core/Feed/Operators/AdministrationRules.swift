@@ -136,7 +136,10 @@ extension Work {
                     app: AppID(""), cause: .processGone, boot: boot,
                     until: self.now + self.limits.reconnectWindow))
         }
-        try stored(try WakeRules.started(boot: boot, in: transaction, now: now))
+        let nodes = try nodesKnown()
+        try stored(
+            try WakeRules.started(boot: boot, besides: nodes, in: transaction, now: now))
+        try step { () throws(RuleFailure) in try self.releaseDeliveries(besides: nodes + [boot]) }
         return .started(storeEpochHalf: half)
     }
 }

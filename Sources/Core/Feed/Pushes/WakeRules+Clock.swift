@@ -8,7 +8,7 @@ import Wake
 extension WakeRules {
     /// Rows of one kind in one step. Where there may be more, the whole step's number is taken for
     /// used, and the next step goes on.
-    private static let mendedAtOnce = 32
+    static let mendedAtOnce = 32
 
     static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) {
         guard let record = try transaction.record(MetaRecord.self, [.text(setBackName)])

@@ -36,8 +36,11 @@ extension WakeRules {
 
     /// Start of a process: what other boots had in flight is not waited for unless their node is
     /// there, and the time since the last `alive_at` counts as a gap if it is one.
-    public static func started(
-        boot: BootID, in transaction: any StoreTransaction, now: Timestamp
+    ///
+    /// - Parameter nodes: those that are there.
+    static func started(
+        boot: BootID, besides nodes: [BootID], in transaction: any StoreTransaction,
+        now: Timestamp
     ) throws(StoreError) {
         if let lastAlive = try lastAlive(in: transaction) {
             try extendGraces(lastAlive, in: transaction, now: now)
@@ -46,8 +49,6 @@ extension WakeRules {
         // Further ones wait for the end of their leases.
         let rows = try transaction.records(
             WakeRecord.self, Scan(index: "wake_by_owner", limit: gapStep))
-        let nodes = try transaction.records(NodeRecord.self, Scan(limit: gapStep))
-            .filter { !$0.isGone }.map(\.boot)
         let others = rows.filter { row in
             row.owner != boot && !nodes.contains { $0 == row.owner }
         }
@@ -56,6 +57,20 @@ extension WakeRules {
             if let owner = step.row.owner, owner != boot, !nodes.contains(owner) {
                 step.machine.ownerGone(now: now)
             }
+        }
+    }
+
+    /// A node is gone: what it had in flight is not waited for. Of more than a turn takes the rest
+    /// waits for the end of its leases.
+    static func nodeGone(
+        _ boot: BootID, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) {
+        let rows = try transaction.records(
+            WakeRecord.self,
+            Scan(index: "wake_by_owner", prefix: [.identifier(boot)], limit: mendedAtOnce))
+        _ = try onDevices(of: rows, in: transaction, now: now) {
+            (step: inout WakeStep) throws(StoreError) in
+            if step.row.owner == boot { step.machine.ownerGone(now: now) }
         }
     }
 

@@ -41,6 +41,8 @@ public struct WebhookRecord: Record, Equatable {
     public var leasedUntil: Timestamp?
     /// When a sender looks at it next.
     public var due: Timestamp?
+    /// The process that holds the batch at hand; `nil`: none does, or one of an earlier version.
+    public var owner: BootID?
 
     public init(
         app: AppID, webhook: WebhookID, url: String, kinds: WebhookEventKinds, secret: String,
@@ -63,7 +65,8 @@ extension WebhookRecord {
     public static let table = Table(
         "webhook", of: Self.self,
         indexes: [
-            TableIndex("webhook_by_due", on: "due", present: "due")
+            TableIndex("webhook_by_due", on: "due", present: "due"),
+            TableIndex("webhook_by_owner", on: "owner", present: "owner", since: 11),
         ])
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
@@ -90,6 +93,7 @@ extension WebhookRecord {
         claim = c.value("claim", row?.claim)
         leasedUntil = c.value("leased_until", row?.leasedUntil)
         due = c.value("due", row?.due)
+        owner = c.value("owner", row?.owner, since: 11)
     }
 }
 

@@ -63,6 +63,8 @@ public struct WebhookChange: Equatable, Sendable {
 
 /// Takes batches that are due, at most one a webhook.
 public struct ClaimDeliveries: Equatable, Sendable {
+    /// The process that sends them.
+    public var boot: BootID
     /// The most batches given: one an id. Each id may become that of a new batch.
     public var ids: [DeliveryID]
     /// Batches under way, by app; apps that are not named have none.
@@ -72,8 +74,10 @@ public struct ClaimDeliveries: Equatable, Sendable {
     public var policy: WebhookPolicy
 
     public init(
-        ids: [DeliveryID], underWay: [AppID: Int], perApp: Int, policy: WebhookPolicy
+        boot: BootID, ids: [DeliveryID], underWay: [AppID: Int], perApp: Int,
+        policy: WebhookPolicy
     ) {
+        self.boot = boot
         self.ids = ids
         self.underWay = underWay
         self.perApp = perApp

@@ -5,7 +5,8 @@ import Model
 extension WebhookRecord {
     /// Whoever held it before has lost it.
     mutating func claimed(
-        _ id: DeliveryID, through last: UInt64, policy: WebhookPolicy, now: Timestamp
+        _ id: DeliveryID, through last: UInt64, by owner: BootID, policy: WebhookPolicy,
+        now: Timestamp
     ) {
         delivery = id
         through = last
@@ -13,6 +14,16 @@ extension WebhookRecord {
         claim += 1
         leasedUntil = now + policy.lease
         due = leasedUntil
+        self.owner = owner
+    }
+
+    /// The process that holds the batch is gone: it is sent again now. Until it is claimed anew an
+    /// answer counts, for the process may only have stood still.
+    mutating func holderGone(now: Timestamp) {
+        owner = nil
+        guard leasedUntil != nil else { return }
+        leasedUntil = now
+        due = now
     }
 
     /// Nothing up to `last` is asked for, nor what was passed over meanwhile: a webhook that was
@@ -30,6 +41,7 @@ extension WebhookRecord {
         now: Timestamp
     ) -> DeliveryEffect {
         leasedUntil = nil
+        owner = nil
         switch answer {
         case .notSent:
             due = state == .active ? now : nil

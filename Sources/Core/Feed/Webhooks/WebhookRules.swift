@@ -112,6 +112,9 @@ extension WebhookRecord {
 
 // What the sender does.
 extension Work {
+    /// Batches released in one turn; further ones wait for the end of their leases.
+    private static let releasedAtOnce = 64
+
     private func claimDeliveries(
         _ claim: ClaimDeliveries
     ) throws(RuleFailure) -> ClaimedDeliveries {
@@ -151,7 +154,7 @@ extension Work {
                 try put(webhook)
                 continue
             }
-            guard let job = try job(&webhook, outbox, id, claim.policy) else {
+            guard let job = try job(&webhook, outbox, id, claim) else {
                 claimed.more = claimed.more || webhook.due != nil
                 continue
             }
@@ -178,7 +181,7 @@ extension Work {
     /// `nil`: nothing up to where was looked is asked for.
     private func job(
         _ webhook: inout WebhookRecord, _ outbox: OutboxRecord, _ id: DeliveryID,
-        _ policy: WebhookPolicy
+        _ claim: ClaimDeliveries
     ) throws(RuleFailure) -> DeliveryJob? {
         var outbox = outbox
         let (events, last) = try batch(webhook, outbox)
@@ -192,7 +195,8 @@ extension Work {
         }
         // The same events are the same batch.
         let known = webhook.through == last ? webhook.delivery : nil
-        webhook.claimed(known ?? id, through: last, policy: policy, now: now)
+        webhook.claimed(
+            known ?? id, through: last, by: claim.boot, policy: claim.policy, now: now)
         try put(webhook)
         let secrets = [webhook.secret, webhook.secondSecret].filter { !$0.isEmpty }
         return DeliveryJob(
@@ -262,6 +266,36 @@ extension Work {
     /// His rows go in steps.
     private func isBeingDeleted(_ user: UserID, _ app: AppID) throws(RuleFailure) -> Bool {
         try record(UserDeletionRecord.self, [.app(app), .user(user)]) != nil
+    }
+
+    /// The process is gone, or has ended, with batches under way: others send them again.
+    func releaseDeliveries(of owner: BootID) throws(RuleFailure) {
+        try releaseDeliveries(
+            try records(
+                WebhookRecord.self,
+                Scan(
+                    index: "webhook_by_owner", prefix: [.identifier(owner)],
+                    limit: Self.releasedAtOnce)))
+    }
+
+    /// A process starts: those that held these are gone, unless their node is there.
+    func releaseDeliveries(besides nodes: [BootID]) throws(RuleFailure) {
+        let held = try records(
+            WebhookRecord.self, Scan(index: "webhook_by_owner", limit: Self.releasedAtOnce))
+        try releaseDeliveries(
+            held.filter { held in nodes.allSatisfy { $0 != held.owner } })
+    }
+
+    private func releaseDeliveries(_ held: [WebhookRecord]) throws(RuleFailure) {
+        for found in held.sorted(by: { SortKey($0.rowKey) < SortKey($1.rowKey) }) {
+            _ = try record(OutboxRecord.self, [.app(found.app)], lock: .wait)
+            guard var webhook = try record(WebhookRecord.self, found.rowKey),
+                webhook.owner == found.owner
+            else { continue }
+            webhook.holderGone(now: now)
+            try put(webhook)
+            effects.hasDeliveries = true
+        }
     }
 
     private func finishDelivery(
