@@ -40,6 +40,31 @@ import Testing
         #expect(health.isWritable, "a writer that has nothing to do waits for nobody")
     }
 
+    @Test("a clock that is not the store's is told once, and once that it is in step again")
+    func clockOff() {
+        let heard = Heard()
+        let health = StoreHealth(onNews: { heard.add($0) })
+        let store = Timestamp(milliseconds: 10_000_000)
+        for ahead: Int64 in [0, 5_000, -5_000, 5_001, 4_900, 2_501, 2_500, -5_000, -9_000, 0] {
+            health.note(
+                clock: store,
+                machine: Timestamp(milliseconds: UInt64(10_000_000 + ahead)))
+            #expect(health.clockAhead == ahead)
+        }
+        #expect(
+            heard.news == [
+                .clockOff(ahead: 5_001), .clockInStep, .clockOff(ahead: -9_000), .clockInStep,
+            ])
+    }
+
+    private final class Heard: Sendable {
+        private let lock = Lock()
+        private nonisolated(unsafe) var heard: [StoreNews] = []
+
+        var news: [StoreNews] { lock.withLock { heard } }
+        func add(_ news: StoreNews) { lock.withLock { heard.append(news) } }
+    }
+
     @Test("a writer whose engine fails waits for it no more")
     func fails() {
         let health = health()

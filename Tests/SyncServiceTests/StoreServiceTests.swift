@@ -1,6 +1,7 @@
 import EventLoop
 import Feed
 import Foundation
+import MemoryStore
 import Model
 import SQLiteStore
 import Testing
@@ -266,6 +267,7 @@ import Wire
                 #expect("\(error)".contains("the disk is sick"))
                 fails.arrive()
             case .works: works.arrive()
+            case .clockOff, .clockInStep: Issue.record("\(news)")
             }
         })
         defer { bench.stop() }
@@ -278,6 +280,29 @@ import Wire
         bench.ask { $0.commit(.keepAlive) }
         _ = bench.answers(2)
         #expect(works.wait(seconds: 20))
+    }
+
+    @Test("a node whose clock is not the store's says so with its beats")
+    func clockOff() throws {
+        let off = Latch()
+        let node = NodeBeat(boot: BootID(high: 1, low: 1), name: "one")
+        let service = try StoreService.start(
+            duties: [StoreDuty(name: "beat", request: .beat(node), interval: 1_000)],
+            boot: node.boot, epochHalf: 1,
+            node: node,
+            open: {
+                MemoryStore(
+                    tables: Schema.tables, lockRanks: Schema.lockRanks,
+                    clock: Timestamp(milliseconds: SystemClock.wallMilliseconds() - 3_600_000))
+            }, onCommit: { _ in },
+            onNews: { news in
+                guard case .clockOff(let ahead) = news, (3_600_000..<3_700_000).contains(ahead)
+                else { return }
+                off.arrive()
+            })
+        defer { service.stop() }
+        #expect(off.wait(seconds: 20))
+        #expect(service.health.clockAhead >= 3_600_000)
     }
 
     @Test("a store that fails and works in turns is told from time to time")

@@ -255,6 +255,18 @@ extension Server {
         switch news {
         case .failed(let error): log.error("store.failed", [LogField("error", "\(error)")])
         case .works: log.info("store.works")
+        case .clockOff(let ahead):
+            log.warning(
+                "node.clock_off",
+                [
+                    LogField("ahead_ms", ahead),
+                    LogField(
+                        "advice",
+                        "this machine's clock and the database's differ: webhooks and provider "
+                            + "tokens are signed, and identity tokens judged, by this machine's; "
+                            + "set the clocks (NTP)"),
+                ])
+        case .clockInStep: log.info("node.clock_in_step")
         }
     }
 
@@ -301,6 +313,14 @@ extension Server {
         metrics.reading(
             "rouse_store_query_rows_total", "Rows looked at for them.", isCounter: true
         ) { Double(health.counts.rowsRead) }
+    }
+
+    static func register(_ metrics: Metrics, clockOf health: StoreHealth) {
+        metrics.reading(
+            "rouse_node_clock_ahead_seconds",
+            "By how much this machine's clock is ahead of the database's; negative: behind. "
+                + "Of a file it is 0."
+        ) { Double(health.clockAhead) / 1000 }
     }
 
     static func register(_ metrics: Metrics, hints: NodeHints) {

@@ -129,6 +129,7 @@ public final class Server: Sendable {
         Self.register(metrics, store: store)
         Self.register(metrics, place: place)
         if let hints { Self.register(metrics, hints: hints) }
+        Self.register(metrics, clockOf: store.health)
         var settings = SyncServiceConfiguration(
             host: configuration.listenHost, port: configuration.listenPort,
             loops: configuration.loops > 0

@@ -51,6 +51,8 @@ public final class StoreHealth: Sendable {
     private nonisolated(unsafe) var waits: [Int: UInt64] = [:]
     private nonisolated(unsafe) var refusedForSpaceAt: UInt64?
     private nonisolated(unsafe) var news = StoreNews.Pace()
+    private nonisolated(unsafe) var ahead: Int64 = 0
+    private nonisolated(unsafe) var isClockOff = false
     private let onNews: @Sendable (StoreNews) -> Void
     /// Milliseconds, of a clock that is never set.
     private let clock: @Sendable () -> UInt64
@@ -62,6 +64,9 @@ public final class StoreHealth: Sendable {
     /// Milliseconds for which a shared store that had no space is not trusted again: small rows
     /// that are written over fit where a message does not.
     static let doubt: UInt64 = 10_000
+    /// Milliseconds by which this machine's clock may differ from the store's: less than any
+    /// receiver of a webhook or issuer of an identity token allows.
+    static let clockTolerance: UInt64 = 5_000
 
     init(
         clock: @escaping @Sendable () -> UInt64 = { SystemClock.monotonicMilliseconds() },
@@ -101,6 +106,24 @@ public final class StoreHealth: Sendable {
         return try body()
     }
 
+    /// Milliseconds by which this machine's clock was ahead of the store's when it was last looked
+    /// at; negative: behind.
+    public var clockAhead: Int64 { lock.withLock { ahead } }
+
+    func note(clock store: Timestamp, machine: Timestamp) {
+        let fresh: StoreNews? = lock.withLock {
+            ahead =
+                machine > store
+                ? Int64(clamping: machine.since(store)) : -Int64(clamping: store.since(machine))
+            // One that is at the border is told once.
+            let bound = isClockOff ? Self.clockTolerance / 2 : Self.clockTolerance
+            guard (ahead.magnitude > bound) != isClockOff else { return nil }
+            isClockOff.toggle()
+            return isClockOff ? .clockOff(ahead: ahead) : .clockInStep
+        }
+        if let fresh { onNews(fresh) }
+    }
+
     /// Whether nobody was refused for lack of space for a while.
     var hasHadSpace: Bool {
         lock.withLock { refusedForSpaceAt.map { clock() >= $0 + Self.doubt } ?? true }
@@ -129,6 +152,9 @@ public enum StoreNews: Equatable, Sendable {
     /// Writing fails, or the journal cannot be moved.
     case failed(StoreError)
     case works
+    /// This machine's clock is so many milliseconds ahead of the store's; negative: behind.
+    case clockOff(ahead: Int64)
+    case clockInStep
 
     /// A store may fail and work in turns, as where commits succeed and the journal cannot be
     /// moved: it is told from time to time.

@@ -316,7 +316,12 @@ final class StoreWriter {
         } else if let checkpointDue, checkpointDue <= now, mailbox.count == 0, queue.isEmpty {
             checkpoint()
         }
-        if beats { areAppsStale = true }
+        if beats {
+            areAppsStale = true
+            health.note(
+                clock: store.now(),
+                machine: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
+        }
         _ = refreshStaleApps()
         if duties.contains(where: { $0.due <= now }) { askTurn() }
         lieDown()
