@@ -103,6 +103,7 @@ extension Rouse {
     func followEvent(_ event: ClientEvent) {
         switch event {
         case .opened(let user, _):
+            disconnectReason = nil
             state(.syncing)
             // The rows of another one are gone.
             if user != liveUser { follow(.everything) }

@@ -33,6 +33,14 @@ extension Rouse {
             [Part(text)], to: conversation, push: PushText(title: title, body: text.alerted))
     }
 
+    /// The messages that the server refused and that were neither sent again nor discarded, oldest
+    /// first: of all conversations, also of those that are not listed, for one that was deleted
+    /// meanwhile, or was never made, is not. At most 256 are kept.
+    public func refusedMessages() throws(LocalStoreError) -> [MessageRow] {
+        guard let store else { throw isAbsent }
+        return try store.refusedMessages()
+    }
+
     /// Sends a message again, as it was, that the server refused; whether it was there.
     @discardableResult
     public func resend(_ message: MessageReference) throws(LocalStoreError) -> Bool {

@@ -78,6 +78,9 @@ public actor Rouse {
     private var lastListener: UInt64 = 0
     var live = LiveQueries()
     var connectionState = ConnectionState.offline
+    /// Why the last connection ended, or never came about, in words for whoever looks for a fault:
+    /// a wrong address, a certificate, no route. `nil`: the server has let this device in since.
+    public internal(set) var disconnectReason: String?
     /// The mutations on their way when they were last looked at.
     var lastSent: Set<UInt64> = []
     /// Whose rows the live queries show.

@@ -95,7 +95,8 @@ public enum RouseChange: Equatable, Sendable {
 
 /// Whether the server is reached.
 public enum ConnectionState: Equatable, Sendable {
-    /// There is no connection; if the app runs, it is tried again.
+    /// There is no connection; if the app runs, it is tried again. `Rouse.disconnectReason` says
+    /// why.
     case offline
     case connecting
     /// Something of the feed is still to come.

@@ -158,6 +158,46 @@ import Wire
         #expect(try await !second.discard(other))
     }
 
+    @Test("a text that was refused is found also where its conversation is not listed")
+    func refusedElsewhere() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.room(stage)
+        stage.server.feed.withLock { $0.refusal = .notFound }
+        let unmade = ConversationID(high: 77, low: 7)
+        #expect(try await rouse.refusedMessages().isEmpty)
+        for (text, room) in [("one", unmade), ("two", Self.room)] {
+            let sent = try await rouse.send(text, to: room)
+            for await state in await rouse.delivery(of: sent) {
+                if case .refused = state { break }
+            }
+        }
+        let second = stage.process()
+        try await Self.synced(second) { await second.scene(.active) }
+        let refused = try await second.refusedMessages()
+        #expect(refused.map(\.text) == ["one", "two"])
+        #expect(refused.map(\.conversation) == [unmade, Self.room])
+        #expect(
+            refused.allSatisfy {
+                $0.delivery == .refused(Refusal(code: Code.notFound.rawValue))
+            })
+        let first = try #require(refused.first)
+        #expect(
+            try await second.discard(
+                MessageReference(conversation: first.conversation, message: first.id)))
+        #expect(try await second.refusedMessages().map(\.text) == ["two"])
+    }
+
+    @Test("why there is no connection can be asked, until there is one")
+    func disconnectReason() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.room(stage)
+        #expect(await rouse.disconnectReason == nil)
+        await Self.hungUp(rouse, stage)
+        #expect(await rouse.disconnectReason == "broken")
+        try await Self.synced(rouse) { await rouse.networkChanged() }
+        #expect(await rouse.disconnectReason == nil)
+    }
+
     @Test("a text takes a message's place with as much of it as an alert can show")
     func edited() async throws {
         let stage = try Stage()

@@ -199,6 +199,47 @@ import Wire
         }
     }
 
+    @Test(
+        "so do messages that the server had accepted and the feed not told of", arguments: engines)
+    func lostAccepted(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed([state()], local)
+            func send(_ id: UInt64, at time: UInt64, code: UInt32 = 0) throws -> SendMessage {
+                let send = SendMessage(
+                    conversation: Self.room, message: MessageID(high: 1, low: id),
+                    parts: [Part(mimeType: "a/b", content: [UInt8(id)])])
+                let number = try local.enqueue(
+                    .sendMessage(send), at: Timestamp(milliseconds: time))
+                try local.saveResults([
+                    MutationResult(number: number, code: code, position: code == 0 ? id : 0)
+                ])
+                return send
+            }
+            _ = try send(1, at: 999)
+            let lost = try send(2, at: 1_000)
+            let told = try send(3, at: 2_000)
+            _ = try send(4, at: 3_000, code: Code.forbidden.rawValue)
+            let first = snapshot(
+                [state(), message(3, sender: "anna")], from: 1, next: [7], since: 1_000)
+            _ = try local.applySnapshot(first, at: time)
+            #expect(try local.mutations(after: 0, limit: 9, now: time).isEmpty)
+            let other = ConversationID(high: 1, low: 2)
+            let last = snapshot([state(other)], from: 1, room: other, isFirst: false, since: 1_000)
+            _ = try local.applySnapshot(last, at: time)
+            let again = try local.mutations(after: 0, limit: 9, now: time).map(\.operation)
+            #expect(again == [.sendMessage(lost)])
+            #expect(!again.contains(.sendMessage(told)))
+            // It waits for its answer again, and the text that was refused stays.
+            let rows = try local.messageWindow(of: Self.room, newest: 9, sent: []).rows
+            #expect(rows.map(\.id.low) == [3, 4, 2])
+            #expect(rows.last?.delivery == .queued)
+            // Of a server that was not restored nothing is sent twice.
+            _ = try send(5, at: 4_000)
+            _ = try local.applySnapshot(snapshot([state()], from: 1), at: time)
+            #expect(try local.mutations(after: 0, limit: 9, now: time).count == 1)
+        }
+    }
+
     @Test("what waits goes behind what was lost, unless it was done", arguments: engines)
     func lostFirst(_ engine: EngineFactory) throws {
         let made = ConversationID(high: 1, low: 2)

@@ -44,6 +44,7 @@ extension TableLocalStore {
                 applied += try Self.keep(conversation, round, &lost, transaction)
             }
             if change.isLast {
+                try lost.takeSent(transaction)
                 try Self.end(change.start, round, &lost, transaction)
             } else {
                 try Self.save(change, transaction)
@@ -357,6 +358,17 @@ extension TableLocalStore {
                             parts: state.parts, push: state.push)
                     ))
             default: break
+            }
+        }
+
+        /// Messages that the server had accepted and the feed not told of: none are left of those
+        /// that it has.
+        mutating func takeSent(_ snapshot: any StoreSnapshot) throws(StoreError) {
+            guard let since else { return }
+            for row in try TableLocalStore.accepted(snapshot)
+            where row.queuedAt.milliseconds >= since {
+                let send: SendMessage = try TableLocalStore.decoded(row.send)
+                messages.append((row.queuedAt.milliseconds, send))
             }
         }
 

@@ -133,6 +133,22 @@ extension TableLocalStore {
         }
     }
 
+    /// The server has taken these, and the feed has not told of them.
+    static func accepted(_ snapshot: any StoreSnapshot) throws(StoreError) -> [LocalSentRecord] {
+        try snapshot.records(LocalSentRecord.self, Scan(limit: sentMax)).filter { $0.code == 0 }
+    }
+
+    /// The messages that the server refused, oldest first, whatever became of their conversations:
+    /// one that was deleted, or never came about, is listed nowhere else.
+    public func refusedMessages() throws(LocalStoreError) -> [MessageRow] {
+        try read { snapshot throws(StoreError) in
+            let user = try Self.user(in: snapshot)
+            return try Self.pending(snapshot).filter { $0.refusal != nil }.map {
+                MessageRow($0, sender: user, delivery: $0.delivery([]))
+            }
+        }
+    }
+
     /// A conversation was deleted, or, without one, the feed told everything anew: what the server
     /// had taken and the feed did not tell of was lost there. A text that was refused is nowhere
     /// else: it goes only with a conversation that its own user has deleted.
