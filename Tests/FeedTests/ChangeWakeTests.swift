@@ -171,6 +171,20 @@ struct ChangeWakeTests {
         #expect(sent.count == 1 && sent.allSatisfy { $0.hasPrefix("silent") }, "\(sent)")
     }
 
+    /// An edit alerts nobody anew, also not of a message whose text an edit had taken away.
+    @Test(arguments: [true, false])
+    func anEditThatGivesATextCallsNobody(_ hadOne: Bool) throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        let message = try world.publish("x", to: id, from: "a", push: hadOne ? "x" : "").message
+        if hadOne { try world.edit(message, "y", push: "") }
+        try world.edit(message, "z")
+        #expect(try pushes.run(120_000) == [])
+        // It is there to be read, and the next message calls as ever.
+        try world.publish("next", to: id, from: "a")
+        #expect(try pushes.run(90_000) == ["silent", #"alert "next" badge 2 stored"#])
+    }
+
     /// A wake that is due is not forgotten by a page that ends below the edited message.
     @Test func aDueWakeFollowsTheEdit() {
         let now = Timestamp(milliseconds: 5_000)
