@@ -116,6 +116,12 @@ import Testing
         #expect(
             try complaint("store.path = \(folder)/a.db\nadmin.socket = /nonexistent/a")?
                 .contains("admin.socket") == true)
+        // A file that is there is somebody's: it would have to go for the socket.
+        for taken in [#filePath, folder] {
+            #expect(
+                try complaint("store.path = \(folder)/a.db\nadmin.socket = \(taken)")?
+                    .contains("admin.socket: \(taken) is there, and no socket") == true)
+        }
     }
 
     @Test("a key file that others may read is warned of")

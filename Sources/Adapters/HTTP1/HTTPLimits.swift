@@ -68,6 +68,8 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
     /// A system call failed; `code` is its errno. `EADDRINUSE` of `bind`: another process has the
     /// port.
     case system(call: String, code: Int32)
+    /// A file that is no socket stands at the path to listen at; it is left as it is.
+    case occupied(String)
     /// The library could not start (no memory or descriptors).
     case library
     /// libmicrohttpd cannot be loaded, in words.
@@ -79,6 +81,7 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
         case .unknownHost(let host): "cannot resolve the host \(host)"
         case .system("bind", EADDRINUSE):
             "bind failed: \(String(cString: strerror(EADDRINUSE))); another program listens there"
+        case .occupied(let path): "\(path) is a file and no socket; it is left as it is"
         case .system(let call, let code): "\(call) failed: \(String(cString: strerror(code)))"
         case .library: "the HTTP library did not start"
         case .missing(let words): words

@@ -39,6 +39,8 @@ public final class HTTPServer {
     private let timerDescriptor: Int32
     /// Nil after `stop()`.
     private var daemon: OpaquePointer?
+    /// `nil`: it listens at a port.
+    private var bound: SocketPath?
     private var connections: [OpaquePointer: Connection] = [:]
     /// Not later than the earliest deadline, nor, while all places are taken, than the end of
     /// anybody's patience.
@@ -70,7 +72,8 @@ public final class HTTPServer {
     }
 
     /// Starts to listen on a Unix-domain socket at `path` that only this user may connect to.
-    /// What stands there is removed first: the owner makes sure that no other server is alive.
+    /// What a dead server left there is removed first; any other file, and a socket that answers,
+    /// is left as it is, and the start fails. The path goes with the server.
     public convenience init(
         path: String, limits: HTTPLimits = HTTPLimits(),
         refusal: @escaping (HTTPRefusal) -> HTTPResponse = \.plain,
@@ -78,9 +81,16 @@ public final class HTTPServer {
     ) throws(HTTPServerError) {
         try limits.check()
         try Self.load()
-        try self.init(
-            listening: try ListeningSocket.open(path: path), port: 0, limits: limits,
-            refusal: refusal, handler: handler)
+        let listening = try ListeningSocket.open(path: path)
+        do throws(HTTPServerError) {
+            try self.init(
+                listening: listening.descriptor, port: 0, limits: limits, refusal: refusal,
+                handler: handler)
+        } catch {
+            listening.bound.remove()
+            throw error
+        }
+        bound = listening.bound
     }
 
     /// Listens on a TCP socket that somebody else holds, too, and that already listens: what is
@@ -177,8 +187,9 @@ public final class HTTPServer {
         if stopRequested { finishStop() }
     }
 
-    /// Closes every connection, answered or not, and the listening socket. Responders that are
-    /// still held may be answered; nothing happens then.
+    /// Closes every connection, answered or not, and the listening socket, whose path is removed
+    /// unless another server has put its own there. Responders that are still held may be answered;
+    /// nothing happens then.
     public func stop() {
         checkThread()
         if isRunning {
@@ -198,6 +209,7 @@ public final class HTTPServer {
             MHD_resume_connection(handle)
         }
         MHD_stop_daemon(daemon)
+        bound?.remove()
         connections = [:]
         closeDescriptors()
     }

@@ -51,41 +51,33 @@ enum ListeningSocket {
         return (descriptor, numericService(&bound))
     }
 
-    /// Listens at a path of the file system; what a dead server left there is removed. Only this
-    /// user may connect: who reaches an administration socket is let in.
-    static func open(path: String) throws(HTTPServerError) -> Int32 {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path), !bytes.contains(0) else {
-            throw .system(call: "bind", code: ENAMETOOLONG)
-        }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    /// Listens at a path of the file system. Only this user may connect: who reaches an
+    /// administration socket is let in.
+    static func open(
+        path: String
+    ) throws(HTTPServerError) -> (descriptor: Int32, bound: SocketPath) {
         let descriptor = socket(
             AF_UNIX,
             Int32(
                 SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .system(call: "socket", code: errno) }
-        unlink(path)
-        // The path gets the mode that the socket has when it is bound. Not by umask: that is the
-        // whole process's, and another thread makes files meanwhile.
-        guard fchmod(descriptor, 0o600) == 0 else {
-            let code = errno
-            close(descriptor)
-            throw .system(call: "fchmod", code: code)
-        }
-        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let bound = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length)
+        do throws(HTTPServerError) {
+            // The path gets the mode that the socket has when it is bound. Not by umask: that is
+            // the whole process's, and another thread makes files meanwhile.
+            guard fchmod(descriptor, 0o600) == 0 else {
+                throw .system(call: "fchmod", code: errno)
             }
-        }
-        let code = errno
-        guard bound == 0, Glibc.listen(descriptor, SOMAXCONN) == 0 else {
+            let bound = try SocketPath.bind(descriptor, to: path)
+            guard Glibc.listen(descriptor, SOMAXCONN) == 0 else {
+                let code = errno
+                bound.remove()
+                throw .system(call: "listen", code: code)
+            }
+            return (descriptor, bound)
+        } catch {
             close(descriptor)
-            throw .system(call: "bind", code: bound == 0 ? errno : code)
+            throw error
         }
-        return descriptor
     }
 
     private static func listen(

@@ -62,19 +62,17 @@ public final class BackendAPI: Sendable {
     /// That of the agent; `nil`: there is none.
     public let agentPort: UInt16?
     private let floors: [Floor]
-    private let adminSocket: String?
     private let appRate: AppRate
 
     private init(
         port: UInt16, consolePort: UInt16?, agentPort: UInt16?, floors: [Floor],
-        adminSocket: String?, appRate: AppRate
+        appRate: AppRate
     ) {
         self.port = port
         self.consolePort = consolePort
         self.agentPort = agentPort
         self.appRate = appRate
         self.floors = floors
-        self.adminSocket = adminSocket
     }
 
     /// Listens from the return on.
@@ -150,7 +148,7 @@ public final class BackendAPI: Sendable {
             ])
         return BackendAPI(
             port: backend.port, consolePort: consolePort, agentPort: backend.beside,
-            floors: floors, adminSocket: configuration.adminSocket, appRate: appRate)
+            floors: floors, appRate: appRate)
     }
 
     /// Another rate of requests of one app from here on.
@@ -209,7 +207,6 @@ public final class BackendAPI: Sendable {
     public func stop(milliseconds: Int = 5_000) {
         for floor in floors { floor.refuse(milliseconds: milliseconds) }
         for floor in floors { floor.stop(milliseconds: milliseconds) }
-        if let adminSocket { unlink(adminSocket) }
     }
 }
 

@@ -122,8 +122,14 @@ extension Server {
                 "admin.socket: \(path) has \(path.utf8.count) bytes; "
                     + "a socket's path has at most \(socketPathMax - 1)")
         }
+        let files = FileManager.default
+        if let type = (try? files.attributesOfItem(atPath: path))?[.type] as? FileAttributeType,
+            type != .typeSocket
+        {
+            throw ServerError("admin.socket: \(path) is there, and no socket")
+        }
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-        guard FileManager.default.isWritableFile(atPath: directory.path) else {
+        guard files.isWritableFile(atPath: directory.path) else {
             throw ServerError("admin.socket: cannot write in \(directory.path)")
         }
     }
