@@ -171,6 +171,28 @@ struct ChangeWakeTests {
         #expect(sent.count == 1 && sent.allSatisfy { $0.hasPrefix("silent") }, "\(sent)")
     }
 
+    /// A mute that is taken back loses no alert that had not left yet, and repeats none that had.
+    @Test func anAlertThatWaitsOutlivesAMuteThatIsTakenBack() throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        try world.publish("1", to: id, from: "a")
+        // In vain: the phone gets alerts from now on, and five in a row leave one by one.
+        #expect(try pushes.run(100_000).last == #"alert "1" badge 1 stored"#)
+        for number in 2...5 { try world.publish("\(number)", to: id, from: "a") }
+        let left = try pushes.run(1_000)
+        #expect(left.count == 4 && left.last?.hasPrefix(#"alert "5"#) == true, "\(left)")
+        try world.publish("6", to: id, from: "a")
+        #expect(try pushes.run(1_000) == [], "it waits for the next summary")
+        let tablet = try pushes.open("b", DeviceID(high: 2, low: 2), token: 2).session
+        for (number, muted) in [(1, true), (2, false)] as [(UInt64, Bool)] {
+            try world.mutate(
+                tablet, number,
+                .muteConversation(MuteConversation(conversation: id, muted: muted)))
+        }
+        let later = try pushes.run(70_000).filter { $0.hasPrefix("alert") }
+        #expect(later == [#"alert "6" badge 6 stored"#])
+    }
+
     /// An edit alerts nobody anew, also not of a message whose text an edit had taken away.
     @Test(arguments: [true, false])
     func anEditThatGivesATextCallsNobody(_ hadOne: Bool) throws {

@@ -24,10 +24,17 @@ extension Work {
         try close(feed)
         let isLess = try stored(
             try transaction.recountUnread(session.app, session.user, id, now: now))
-        guard isLess else { return }
-        effects.note(
-            try stored(
-                try WakeRules.unreadFell(session.app, session.user, id, in: transaction, now: now)))
+        if isLess {
+            effects.note(
+                try stored(
+                    try WakeRules.unreadFell(
+                        session.app, session.user, id, in: transaction, now: now)))
+        } else if !request.muted {
+            effects.note(
+                try stored(
+                    try WakeRules.unmuted(
+                        session.app, session.user, id, in: transaction, now: now)))
+        }
     }
 
     /// MSG-27.

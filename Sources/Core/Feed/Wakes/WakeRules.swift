@@ -302,6 +302,25 @@ public enum WakeRules {
         return effects
     }
 
+    /// The user hears of the conversation again: an alert that the mute has cancelled before the
+    /// alert left waits anew, if its message still counts and the device still lacks it.
+    static func unmuted(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
+            if try transaction.isSessionCounted(of: device, now: now) { continue }
+            var step = try WakeStep(device, in: transaction, now: now)
+            // Without a row there was never an alert.
+            guard step.hadRow else { continue }
+            try step.queueCancelled(of: conversation)
+            try step.save()
+            effects += step.effects
+        }
+        return effects
+    }
+
     /// The newest entry of the feed ends what a phone may be showing of the conversation: each
     /// device that has the conversation's newest unread message would like to know.
     private static func shownIsOver(

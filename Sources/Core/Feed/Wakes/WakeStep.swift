@@ -300,6 +300,27 @@ extension WakeStep {
         }
     }
 
+    /// Alerts of the conversation's messages that were cancelled before they left wait again.
+    mutating func queueCancelled(of conversation: ConversationID) throws(StoreError) {
+        let pending = try transaction.pending(
+            device, atMost: WakePolicy.pendingAlertsMax, now: now)
+        // Oldest first, as they came.
+        for entry in pending.entries.reversed() where entry.conversation == conversation {
+            guard let message = MessageID(entry.object),
+                var alert = try transaction.record(AlertRecord.self, alertKey(message)),
+                alert.phase == .cancelled, alert.sentAt == nil
+            else { continue }
+            alert.phase = .queued
+            alert.seq = max(alert.seq, entry.seq)
+            alert.openPosition = alert.position
+            alert.queuedAt = now
+            alert.summary = .none
+            alert.number = try makeRoom()
+            try transaction.put(alert)
+            alertCame(isUrgent: alert.isUrgent, due: now)
+        }
+    }
+
     private func openAlerts(
         of conversation: ConversationID, through highest: UInt64
     ) throws(StoreError) -> [AlertRecord] {
