@@ -32,6 +32,32 @@ import Wire
         #expect(try pushes.run(0).first == #"alert "fire (and 2 more)" badge 3 stored"#)
     }
 
+    @Test func anUrgentAlertIsNotHeldByThePushUnderWayWhenItCame() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("1", in: room)
+        // Its fifth try is under way when the urgent one comes.
+        #expect(try pushes.run(40_000, answering: { _ in fault }).count == 4)
+        while try pushes.claim().isEmpty {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        let failing = try #require(pushes.sent.last)
+        try pushes.say("fire", in: room, .urgent)
+        try pushes.finish(failing, fault)
+        #expect(try pushes.run(0).first == #"alert "fire (and 2 more)" badge 3 stored"#)
+    }
+
+    @Test func anUrgentAlertIsHeldForItsOwnFaultsAlone() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(40_000, answering: { _ in fault }).count == 4)
+        try pushes.say("fire", in: room, .urgent)
+        #expect(try pushes.run(0, answering: { _ in fault }).count == 1)
+        // 5 s as any first fault, whatever pushes before it met.
+        #expect(try pushes.run(4_000).isEmpty)
+        #expect(try pushes.run(3_000).first == #"alert "fire (and 2 more)" badge 3 stored"#)
+    }
+
     @Test func aLowerClassBlocksNoHigher() throws {
         let (pushes, room) = try unreachable()
         let side = try pushes.world.converse(["anna", "bob"])
