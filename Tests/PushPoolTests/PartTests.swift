@@ -63,6 +63,30 @@ import Wake
         #expect(row == [false, false, false, false, true])
     }
 
+    @Test("a token that was refused when it tripped is wrong, and trips it no more, if others go")
+    func suspects() {
+        var breaker = TokenBreaker(count: 5, share: 4, window: 300_000)
+        func judged(_ tokens: ClosedRange<UInt8>) -> [TokenBreaker.Judgement] {
+            tokens.map { breaker.judge([$0]) }
+        }
+        for token in UInt8(1)...5 { _ = breaker.answered([token], isRefusal: true, now: at(0)) }
+        #expect(breaker.isTripped)
+        #expect(judged(1...5) == Array(repeating: .known, count: 5))
+        // Another one that is refused in the probe joins them; one that is taken leaves them.
+        #expect(judged(6...6) == [.none])
+        _ = breaker.answered([6], isRefusal: true, now: at(1))
+        _ = breaker.answered([1], isRefusal: false, now: at(2))
+        breaker.reset()
+        #expect(judged(1...1) == [.none] && judged(6...6) == [.known])
+        for _ in 0..<3 {
+            let trips = breaker.answered([7], isRefusal: false, now: at(3))
+            #expect(!trips && judged(2...2) == [.known])
+        }
+        _ = breaker.answered([7], isRefusal: false, now: at(4))
+        #expect(judged(2...6) == Array(repeating: .guilty, count: 5))
+        #expect(judged(2...2) == [.none])
+    }
+
     @Test("a wrong environment trips it within 32 answers, however many were taken before")
     func breakerInAStream() {
         var breaker = TokenBreaker(count: 5, share: 4, window: 300_000)
@@ -175,5 +199,13 @@ import Wake
         #expect(none.isEmpty && waiting.count == 1)
         let all = waiting.take { _ in true }
         #expect(all.count == 1 && waiting.isEmpty)
+    }
+}
+
+extension TokenBreaker {
+    /// Of a token that nobody else has.
+    fileprivate mutating func answered(isRefusal: Bool, now: Instant) -> Bool {
+        let token = Array("\(UInt64.random(in: 0...(.max)))".utf8)
+        return answered(token, isRefusal: isRefusal, now: now)
     }
 }

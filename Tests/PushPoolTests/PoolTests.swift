@@ -333,6 +333,68 @@ import Wake
         #expect(stage.told.last == "2 connections")
         #expect(stage.on(2, .up) == ["send 3 on 2 with t1"])
         _ = stage.answer(1)
+    @Test("a few wrong tokens of a quiet app hold the others up once, and are found out then")
+    func deadAmongFew() {
+        var stage = Stage()
+        stage.warmUp()
+        let dead = UInt64(1)...5
+        func refuse(_ stage: inout Stage) -> [String] {
+            dead.flatMap { stage.answer($0, 400, "BadDeviceToken") }
+        }
+        _ = stage.give(Array(dead))
+        #expect(refuse(&stage).last == "5 400 BadDeviceToken, token kept")
+        #expect(stage.told.last == "paused 60 s: BadDeviceToken")
+        stage.forgetTold()
+        _ = stage.wait(60_000)
+        // The probe: one of them, and then a good one.
+        _ = stage.give([1])
+        #expect(stage.answer(1, 400, "BadDeviceToken") == ["1 400 BadDeviceToken, token kept"])
+        _ = stage.wait()
+        #expect(stage.give([6]) == ["send 6 on 1 with t1"])
+        #expect(stage.answer(6) == ["6 taken"])
+        for round in 0..<4 {
+            _ = stage.wait()
+            _ = stage.give(Array(dead) + [7])
+            let words = refuse(&stage)
+            #expect(words.allSatisfy { $0.hasSuffix("token kept") }, "round \(round): \(words)")
+            #expect(stage.answer(7) == ["7 taken"])
+        }
+        #expect(stage.told == ["resumed"], "nobody waits for them any more")
+        _ = stage.wait()
+        _ = stage.give(Array(dead))
+        #expect(refuse(&stage) == dead.map { "\($0) 400 BadDeviceToken" })
+    }
+
+    @Test("what waits is counted also while nothing can be sent")
+    func countsInAPause() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        _ = stage.answer(1, 403, "InvalidProviderToken")
+        #expect(stage.told.last?.hasPrefix("paused") == true)
+        _ = stage.give([])
+        _ = stage.wait(10_000)
+        #expect(stage.asked == 0 && stage.counts == true)
+        #expect(stage.give([]) == [])
+        _ = stage.wait(500)
+        #expect(stage.asked == nil, "not with each tick")
+    }
+
+    @Test("a first push that gets no answer does not hold up the tokens that come after it")
+    func stuckProbe() {
+        var stage = Stage()
+        _ = stage.wait()
+        _ = stage.keep()
+        _ = stage.give([1], lane: .probe)
+        _ = stage.on(1, .up, .heard, .allows(streams: 9))
+        var lines: [String] = []
+        for _ in 0..<12 {
+            lines += stage.wait(1_000)
+            if stage.asked != nil { lines += stage.give([], blocked: [.probe]) }
+        }
+        #expect(lines.contains("dial 2"), "\(lines)")
+    }
+
         #expect(stage.give([4, 5]) == ["send 4 on 1 with t1"])
         #expect(stage.wait(200) == [])
         #expect(stage.wait(200) == [], "two are enough")

@@ -59,14 +59,31 @@ struct Stage {
     /// Answers the claim that is open with these pushes.
     mutating func give(
         _ numbers: [UInt64], app: String = "chat", kind: PushKind = .silent,
-        lane: PushClass? = nil, more: Bool = false, nextIn: UInt64? = nil
+        lane: PushClass? = nil, more: Bool = false, nextIn: UInt64? = nil,
+        blocked: [PushClass] = []
     ) -> [String] {
         guard let claim else { return ["no claim is open"] }
         self.claim = nil
         let jobs = numbers.map { job($0, app: app, kind: kind, lane: lane) }
         let next = nextIn.map { Timestamp(milliseconds: wall + $0) }
         return handle(
-            .claimed(claim, .success(ClaimedPushes(jobs: jobs, more: more, nextDue: next))))
+            .claimed(
+                claim,
+                .success(
+                    ClaimedPushes(
+                        jobs: jobs, more: more,
+                        blocked: blocked.map {
+                            PushLane(
+                                CredentialKey(app: AppID(app), environment: .production), $0)
+                        }, nextDue: next))))
+    }
+
+    /// Whether the last claim asks how much waits.
+    var counts: Bool? { claim?.countsQueues }
+
+    /// The devices of these pushes have lost their tokens.
+    mutating func detach(_ numbers: [UInt64], app: String = "chat") -> [String] {
+        handle(.detached(numbers.map { DetachedDevice(job($0, app: app).key) }))
     }
 
     /// How many pushes the last claim asks for.
@@ -212,7 +229,8 @@ func job(
         credential: CredentialKey(app: AppID(app), environment: .production),
         request: .silent(
             PushPayload.Subject(event: "message", wake: id),
-            to: PushRequest.Destination(token: [0xAB], topic: topic ?? "com.\(app)")),
+            to: PushRequest.Destination(
+                token: Array("\(number)".utf8), topic: topic ?? "com.\(app)")),
         lease: Timestamp(milliseconds: .max))
 }
 

@@ -60,8 +60,15 @@ extension CredentialPool {
         let isProven = push.job.lane != .probe
         // 410 comes with a time, and means the one token.
         let isRefusal = answer == .deadToken(since: nil) && response.status == 400
+        let token = push.job.request.token
+        if isProven, isRefusal {
+            let judgement = breaker.judge(token)
+            guard judgement == .none else {
+                return turn.finish(push, reply, keepsToken: judgement == .known)
+            }
+        }
         if isProven, answer == .accepted || isRefusal || response.status == 410,
-            breaker.answered(isRefusal: isRefusal, now: turn.now)
+            breaker.answered(token, isRefusal: isRefusal, now: turn.now)
         {
             turn.tell(.breakerTripped(reason: response.reason), of: self)
         }

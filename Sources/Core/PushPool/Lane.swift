@@ -117,6 +117,9 @@ struct Lane {
     /// - Parameter isBlocked: more of it waits in the store.
     mutating func wantsToGrow(isBlocked: Bool, _ turn: PushTurn) -> Bool {
         let active = connections.filter(\.isActive)
+        let isStuck = active.allSatisfy {
+            $0.streamLimit <= 1 && $0.oldestStream(turn.now) >= turn.configuration.streamDeadline
+        }
         let isFull =
             !active.isEmpty
             && active.allSatisfy {
@@ -128,8 +131,8 @@ struct Lane {
             }
         let isPressed = isFull && (!waiting.isEmpty || isBlocked)
         let wants = growth.observe(isPressed: isPressed, now: turn.now)
-        // Wrong tokens are asked about slowly; one connection does.
-        let most = kind == .probe ? 1 : turn.configuration.connectionsMax
+        // Wrong tokens are asked about slowly; one connection does, if it answers.
+        let most = kind == .probe ? (isStuck ? 2 : 1) : turn.configuration.connectionsMax
         return wants && active.count < most && !isDialing
     }
 }

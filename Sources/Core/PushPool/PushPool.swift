@@ -217,13 +217,14 @@ public struct PushPool: Sendable {
         let all = rooms.reduce(0) { sum, room in
             PushClass.allCases.reduce(sum) { $0 + room[$1] }
         }
-        // A stream that becomes free comes here again.
-        guard all > 0 else { return }
-        wantsClaim = false
+        let counts = countAt.map { $0 <= turn.now } ?? true
+        // A stream that becomes free comes here again. What waits meanwhile is counted: it waits
+        // the longest where nothing can be sent.
+        guard all > 0 || counts && !order.isEmpty else { return }
+        if all > 0 { wantsClaim = false }
         isClaiming = true
         // While the store looks, what will be sent with the pushes is put in order.
         for serial in order { pools[serial]?.renewToken(&turn, &tokens) }
-        let counts = countAt.map { $0 <= turn.now } ?? true
         if counts { countAt = turn.now + configuration.queueCount }
         turn.actions.append(
             .claim(

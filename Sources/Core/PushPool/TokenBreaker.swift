@@ -13,10 +13,20 @@ struct TokenBreaker: Equatable {
     /// Refusals since the last that was none.
     private var run = 0
 
+    /// Tokens that were refused when it tripped, or while it was tripped, oldest first. APNs
+    /// accepting others meanwhile speaks for the credential, and against these.
+    private var suspects: [[UInt8]] = []
+    /// Other pushes that were accepted since the first of them.
+    private var takenSince = 0
+
     private struct Answer: Equatable {
         let at: Instant
-        let isRefusal: Bool
+        /// `nil`: it was no refusal.
+        let refused: [UInt8]?
     }
+
+    /// Suspects kept; the refusal of a token above them counts as any.
+    private static let suspectsMax = 64
 
     /// Answers remembered.
     private static let answersMax = 128
@@ -34,23 +44,52 @@ struct TokenBreaker: Equatable {
     ///
     /// - Parameter isRefusal: it calls the token wrong.
     /// - Returns: whether this one has tripped it.
-    mutating func answered(isRefusal: Bool, now: Instant) -> Bool {
+    mutating func answered(_ token: [UInt8], isRefusal: Bool, now: Instant) -> Bool {
+        if isRefusal, isTripped { suspect(token) }
+        if !isRefusal, !suspects.isEmpty {
+            suspects.removeAll { $0 == token }
+            takenSince = suspects.isEmpty ? 0 : takenSince + 1
+        }
         while let first = answers.first,
             answers.count >= Self.answersMax || now.since(first.at) > window
         {
             answers.removeFirst()
         }
-        answers.append(Answer(at: now, isRefusal: isRefusal))
+        answers.append(Answer(at: now, refused: isRefusal ? token : nil))
         run = isRefusal ? run + 1 : 0
-        let refusals = answers.count(where: \.isRefusal)
+        let refusals = answers.count { $0.refused != nil }
         guard !isTripped, isRefusal, refusals >= count, refusals * share >= answers.count,
             run >= count || answers.count >= Self.answersMin
         else { return false }
         isTripped = true
+        for answer in answers { if let refused = answer.refused { suspect(refused) } }
         return true
     }
 
-    /// APNs has accepted a push since.
+    private mutating func suspect(_ token: [UInt8]) {
+        guard suspects.count < Self.suspectsMax, !suspects.contains(token) else { return }
+        suspects.append(token)
+    }
+
+    /// What the refusal of a token says that was refused before together with others.
+    enum Judgement: Equatable {
+        /// It is no suspect: the refusal counts as any.
+        case none
+        /// It was known: it says nothing of the credential, and not enough of the token yet.
+        case known
+        /// As many others as there are suspects were accepted meanwhile: the token is wrong.
+        case guilty
+    }
+
+    mutating func judge(_ token: [UInt8]) -> Judgement {
+        guard let place = suspects.firstIndex(of: token) else { return .none }
+        guard takenSince >= suspects.count else { return .known }
+        suspects.remove(at: place)
+        if suspects.isEmpty { takenSince = 0 }
+        return .guilty
+    }
+
+    /// APNs has accepted a push since. The suspects stay.
     mutating func reset() {
         isTripped = false
         answers = []
