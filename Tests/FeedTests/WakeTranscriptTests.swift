@@ -235,6 +235,29 @@ extension PushJob {
         #expect(try pushes.run(0) == ["silent"])
     }
 
+    @Test("the gateway is told of each device that loses its push token")
+    func whoLosesATokenIsTold() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        func device(_ user: String) -> DetachedDevice {
+            DetachedDevice(app: World.app, user: UserID(user), device: phone)
+        }
+        try pushes.open("bob", phone)
+        try pushes.open("bob", phone)
+        #expect(world.detached == [])
+        // Another user logs in on the phone, and is logged out; then another device has the token.
+        try pushes.open("carl", phone)
+        #expect(world.detached == [device("bob")])
+        try world.ask(.administer(.removeDevice(World.app, UserID("carl"), phone)))
+        #expect(world.detached == [device("carl")])
+        try pushes.open("bob", phone)
+        #expect(world.detached == [])
+        try pushes.open("anna", DeviceID(high: 3, low: 3))
+        #expect(world.detached == [device("bob")])
+        try world.ask(.deleteUser(app: World.app, UserID("anna"), idempotency: nil))
+        #expect(world.detached.map(\.user.name) == ["anna"])
+    }
+
     @Test func aKilledServerFindsWhoIsBehind() throws {
         let pushes = try Pushes()
         let world = pushes.world

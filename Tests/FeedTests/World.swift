@@ -37,6 +37,8 @@ final class World {
     private(set) var unreadable: [UnreadableRow] = []
     /// What it told the node whose beat it was.
     private(set) var node: NodeStanding?
+    /// The devices that lost their push token by the last request.
+    private(set) var detached: [DetachedDevice] = []
     /// Whether the last request left something for webhooks.
     private(set) var hasDeliveries = false
     /// What it cost.
@@ -87,6 +89,7 @@ final class World {
         unreadable = outcome.effects.unreadable
         node = outcome.effects.node
         hasDeliveries = outcome.effects.hasDeliveries
+        detached = outcome.effects.detached
         rows = outcome.rows
         return outcome.answer
     }

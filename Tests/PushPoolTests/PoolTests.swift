@@ -91,6 +91,33 @@ import Wake
         #expect(stage.on(1, .ended(.cut, inOrder: true)) == [])
     }
 
+    @Test("what was claimed for a device does not leave once the device has lost its token")
+    func detached() {
+        var stage = Stage()
+        _ = stage.wait()
+        _ = stage.keep()
+        #expect(stage.give([1]) == ["dial 1"])
+        // Another user logs in on the phone while the connection is made.
+        #expect(stage.detach([1, 7]) == ["1 not sent"])
+        #expect(stage.on(1, .up, .heard, .allows(streams: 9)) == [])
+        _ = stage.wait()
+        #expect(stage.give([2]) == ["send 2 on 1 with t1"])
+        // Under way: the answer is written down as ever, but what comes back stays here.
+        #expect(stage.detach([2]) == [])
+        #expect(stage.on(1, .heard, .refused(tags: [stage.tag(2)])) == ["2 not sent"])
+        _ = stage.wait()
+        #expect(stage.give([3]) == ["send 3 on 1 with t1"])
+        #expect(stage.detach([3]) == [])
+        #expect(stage.answer(3) == ["3 taken"])
+        // The store looks just then: whether it was before or after, nobody knows.
+        _ = stage.wait()
+        #expect(stage.detach([4]) == [])
+        #expect(stage.give([4, 5]) == ["4 not sent", "send 5 on 1 with t1"])
+        _ = stage.answer(5)
+        _ = stage.wait()
+        #expect(stage.give([4]) == ["send 4 on 1 with t1"])
+    }
+
     @Test("a connection that breaks: its pushes are unanswered; another one at once, then later")
     func lost() {
         var stage = Stage()
@@ -306,33 +333,6 @@ import Wake
         #expect(stage.told.suffix(2) == ["breaker tripped", "paused 60 s: BadDeviceToken"])
     }
 
-    @Test("an answer the store cannot take is offered again, until the lease has ended")
-    func finishFails() {
-        var stage = Stage()
-        stage.warmUp()
-        _ = stage.give([1])
-        stage.storeFails = true
-        #expect(stage.answer(1) == ["1 taken"])
-        #expect(stage.wait(999) == [])
-        #expect(stage.wait(1) == ["1 taken"])
-        _ = stage.wait(WakePolicy.lease)
-        #expect(stage.wait(1_000) == [])
-    }
-
-    @Test("all streams taken for long: one more connection, up to the limit")
-    func growth() {
-        var stage = Stage {
-            $0.connectionsMax = 2
-            $0.growAfter = 200
-            $0.growSpacing = 200
-        }
-        stage.warmUp(streams: 2)
-        _ = stage.give([1, 2, 3])
-        #expect(stage.wait(50) == [])
-        #expect(stage.wait(200) == ["dial 2"])
-        #expect(stage.told.last == "2 connections")
-        #expect(stage.on(2, .up) == ["send 3 on 2 with t1"])
-        _ = stage.answer(1)
     @Test("a few wrong tokens of a quiet app hold the others up once, and are found out then")
     func deadAmongFew() {
         var stage = Stage()
@@ -395,6 +395,33 @@ import Wake
         #expect(lines.contains("dial 2"), "\(lines)")
     }
 
+    @Test("an answer the store cannot take is offered again, until the lease has ended")
+    func finishFails() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        stage.storeFails = true
+        #expect(stage.answer(1) == ["1 taken"])
+        #expect(stage.wait(999) == [])
+        #expect(stage.wait(1) == ["1 taken"])
+        _ = stage.wait(WakePolicy.lease)
+        #expect(stage.wait(1_000) == [])
+    }
+
+    @Test("all streams taken for long: one more connection, up to the limit")
+    func growth() {
+        var stage = Stage {
+            $0.connectionsMax = 2
+            $0.growAfter = 200
+            $0.growSpacing = 200
+        }
+        stage.warmUp(streams: 2)
+        _ = stage.give([1, 2, 3])
+        #expect(stage.wait(50) == [])
+        #expect(stage.wait(200) == ["dial 2"])
+        #expect(stage.told.last == "2 connections")
+        #expect(stage.on(2, .up) == ["send 3 on 2 with t1"])
+        _ = stage.answer(1)
         #expect(stage.give([4, 5]) == ["send 4 on 1 with t1"])
         #expect(stage.wait(200) == [])
         #expect(stage.wait(200) == [], "two are enough")

@@ -23,14 +23,18 @@ import Wire
         return NodeTold(try JSONDecoder().decode(NodeText.self, from: data).news)
     }
 
-    @Test("signals and changes of audiences arrive as they were told")
+    @Test("signals, changes of audiences and lost push tokens arrive as they were told")
     func arrives() throws {
         let changes: [AudienceChange] = [
             .conversation(AppID("chat"), ConversationID(high: 1, low: 2)),
             .sender(AppID("chat"), UserID("anna")),
         ]
+        let gone = DetachedDevice(
+            app: AppID("chat"), user: UserID("anna"), device: DeviceID(high: 1, low: .max))
         let heard = try told(
-            changes.map { .audience(.init($0)) } + [.signal(.init(signal("anna")))])
+            changes.map { .audience(.init($0)) }
+                + [.signal(.init(signal("anna"))), .detached(.init(gone))])
+        #expect(heard.effects.detached == [gone])
         #expect(heard.effects.audiences == changes)
         #expect(heard.signals == [signal("anna")])
         #expect(!heard.haveAudiencesChanged)

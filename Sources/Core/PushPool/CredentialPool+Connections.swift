@@ -188,11 +188,9 @@ extension CredentialPool {
     private mutating func giveBack(
         _ pushes: [HeldPush], _ lane: Int, _ turn: inout PushTurn
     ) {
-        if pause == nil, !isRetired {
-            lanes[lane].waiting.giveBack(pushes)
-        } else {
-            for push in pushes { unsent(push, &turn) }
-        }
+        let isOpen = pause == nil && !isRetired
+        lanes[lane].waiting.giveBack(isOpen ? pushes.filter { !$0.isWithdrawn } : [])
+        for push in pushes where !isOpen || push.isWithdrawn { unsent(push, &turn) }
     }
 
     private mutating func goAway(

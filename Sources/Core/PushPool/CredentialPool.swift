@@ -119,6 +119,19 @@ struct CredentialPool {
         lanes[Self.index(of: push.job.lane)].waiting.append(push)
     }
 
+    /// What waits for these devices is not sent, and what is under way not again.
+    mutating func withdraw(_ gone: Set<DetachedDevice>, _ turn: inout PushTurn) {
+        for index in lanes.indices {
+            let withdrawn = lanes[index].waiting.take {
+                gone.contains(DetachedDevice($0.job.key))
+            }
+            for push in withdrawn { finish(push, .notSent, &turn) }
+            for number in lanes[index].connections.indices {
+                lanes[index].connections[number].withdraw(gone)
+            }
+        }
+    }
+
     /// Sends what waits, on the connections there are, or has one made.
     mutating func pump(_ turn: inout PushTurn, _ tokens: inout ProviderTokens) {
         for index in lanes.indices where !lanes[index].waiting.isEmpty {

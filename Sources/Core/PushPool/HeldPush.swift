@@ -12,6 +12,8 @@ public struct HeldPush: Equatable, Sendable {
     var offers = 0
     /// The provider token it was sent with; `nil`: none.
     public internal(set) var providerToken: String?
+    /// Its device has lost its push token: it does not leave, nor again if it comes back.
+    var isWithdrawn = false
     /// What APNs called a push that was sent without an id.
     var answeredID: WakeID?
 

@@ -119,6 +119,13 @@ struct PushConnection {
         turn.actions.append(.send(id, tag: lastTag, push))
     }
 
+    /// If APNs gives pushes to these devices back, they are not sent again.
+    mutating func withdraw(_ gone: Set<DetachedDevice>) {
+        for (tag, stream) in streams where gone.contains(DetachedDevice(stream.push.job.key)) {
+            streams[tag]?.push.isWithdrawn = true
+        }
+    }
+
     /// It is no longer wanted.
     mutating func retire() { standing = .leaving(isRetired: true) }
 

@@ -37,6 +37,8 @@ public enum PushInput: Sendable {
     case credentials([PushCredentialRecord])
     /// Something may have become due in the store.
     case ring
+    /// These devices have lost their push token: another user may have it by now.
+    case detached([DetachedDevice])
     /// The time of the last `.wait` is over.
     case tick
     /// What came of a `.claim`.

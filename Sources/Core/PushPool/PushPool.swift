@@ -26,6 +26,10 @@ public struct PushPool: Sendable {
     private var tokens = ProviderTokens()
 
     private var isClaiming = false
+    /// Devices that lost their token since the claim under way was asked for.
+    private var detached: Set<DetachedDevice> = []
+    /// They are more than are kept: nothing of the claim is sent.
+    private var areDetachedTooMany = false
     /// The doorbell rang, or more is due than was claimed.
     private var wantsClaim = true
     private var nextDue: Timestamp?
@@ -47,6 +51,8 @@ public struct PushPool: Sendable {
         case ended
     }
     private var life = Life.running
+
+    private static let detachedMax = 4_096
 
     /// How long an answer waits that the store could not take.
     private static let finishRetry: Milliseconds = 1_000
@@ -70,6 +76,7 @@ public struct PushPool: Sendable {
         case .ring:
             wantsClaim = true
             claim(&turn)
+        case .detached(let devices): withdraw(devices, &turn)
         case .tick: tick(&turn)
         case .claimed(let claim, let result): claimed(claim, result, &turn)
         case .finished(let finish, let error): finished(finish, error, &turn)
@@ -252,10 +259,28 @@ public struct PushPool: Sendable {
                 emptyAt = claim.changes
             }
             deliver(
-                claimed.jobs.map { HeldPush(job: $0, claimedAt: claim.asked) }, &turn)
+                claimed.jobs.map { HeldPush(job: $0, claimedAt: claim.asked) }.filter { push in
+                    guard areDetachedTooMany || detached.contains(DetachedDevice(push.job.key))
+                    else { return true }
+                    // The store may have claimed it before or after: it is claimed again if it is
+                    // somebody's still.
+                    turn.finish(push, .notSent)
+                    return false
+                }, &turn)
         }
+        detached = []
+        areDetachedTooMany = false
         self.claim(&turn)
         wait(&turn)
+    }
+
+    /// What these devices were claimed for, and has not left, stays here (product: P6).
+    private mutating func withdraw(_ devices: [DetachedDevice], _ turn: inout PushTurn) {
+        let gone = Set(devices)
+        for serial in pools.keys.sorted() { pools[serial]?.withdraw(gone, &turn) }
+        guard isClaiming else { return }
+        if detached.count + gone.count > Self.detachedMax { areDetachedTooMany = true }
+        if !areDetachedTooMany { detached.formUnion(gone) }
     }
 
     private mutating func finished(

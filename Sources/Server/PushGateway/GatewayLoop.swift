@@ -16,6 +16,7 @@ struct GatewayParts: Sendable {
     var metrics: GatewayMetrics
     var clocks = GatewayClocks()
     var board = PushStatusBoard()
+    var withdrawals = PushGateway.Withdrawals()
     var makeQueue: @Sendable (Loop) -> any PushQueue
 }
 
@@ -36,6 +37,7 @@ final class GatewayLoop {
     private let clocks: GatewayClocks
     private let journal: GatewayJournal
     private let board: PushStatusBoard
+    private let withdrawals: PushGateway.Withdrawals
     private let queue: any PushQueue
     private var pool: PushPool
     private var connections: [ConnectionID: APNsConnection] = [:]
@@ -57,6 +59,7 @@ final class GatewayLoop {
         clocks = parts.clocks
         journal = GatewayJournal(log: parts.log, metrics: parts.metrics)
         board = parts.board
+        withdrawals = parts.withdrawals
         queue = parts.makeQueue(loop)
         contexts = TLSContexts()
         pool = PushPool(
@@ -70,8 +73,12 @@ final class GatewayLoop {
 
     // MARK: - What the pool is told
 
-    /// Something may have become due.
-    func ring() { feed(.ring) }
+    /// Something may have become due, or must not be sent any more.
+    func ring() {
+        let gone = withdrawals.take()
+        if !gone.isEmpty { feed(.detached(gone)) }
+        feed(.ring)
+    }
 
     /// Takes no more pushes, waits for the answers of those under way, at most until the
     /// deadline, and calls `done`.

@@ -12,6 +12,35 @@ public final class PushGateway: Sendable {
     /// store, which starts before the gateway.
     public typealias Doorbell = EventLoop.Doorbell
 
+    /// Devices that have lost their push token, on their way to the gateway; made before the
+    /// store, too. From any thread.
+    public final class Withdrawals: Sendable {
+        private let lock = Lock()
+        private nonisolated(unsafe) var devices: [DetachedDevice] = []  // guarded by `lock`
+
+        /// Of more the oldest go. Who takes none for so long sends none either, and whatever was
+        /// claimed before is too old to be sent by then.
+        private static let most = 65_536
+
+        public init() {}
+
+        /// What waits for them is not sent once the doorbell has rung.
+        public func add(_ more: [DetachedDevice]) {
+            guard !more.isEmpty else { return }
+            lock.withLock {
+                devices += more
+                if devices.count > Self.most { devices.removeFirst(devices.count - Self.most) }
+            }
+        }
+
+        func take() -> [DetachedDevice] {
+            lock.withLock {
+                defer { devices = [] }
+                return devices
+            }
+        }
+    }
+
     private let thread: RungThread<GatewayLoop>
 
     private init(_ thread: RungThread<GatewayLoop>) { self.thread = thread }
@@ -24,6 +53,7 @@ public final class PushGateway: Sendable {
     /// - Throws: a `StreamError` when the process has no thread or descriptor left.
     public static func start(
         store: StoreService, boot: BootID, doorbell: Doorbell,
+        withdrawals: Withdrawals = Withdrawals(),
         board: PushStatusBoard = PushStatusBoard(), log: Log, metrics: Metrics,
         configuration: PushGatewayConfiguration = PushGatewayConfiguration()
     ) throws -> PushGateway {
@@ -31,7 +61,7 @@ public final class PushGateway: Sendable {
             GatewayParts(
                 boot: boot, configuration: configuration,
                 credentials: CredentialSource(store.apps), log: log,
-                metrics: GatewayMetrics(metrics), board: board,
+                metrics: GatewayMetrics(metrics), board: board, withdrawals: withdrawals,
                 makeQueue: { StorePushQueue(store, on: $0) }), doorbell: doorbell)
     }
 

@@ -368,3 +368,8 @@ extension Server {
         ) { Double(health.counts.knownBytes) }
     }
 }
+
+extension Effects {
+    /// The gateway has something to claim, or to keep back.
+    var ringsPushes: Bool { background.contains(.pushes) || !detached.isEmpty }
+}

@@ -21,13 +21,14 @@ final class NodeHints: Sendable {
         var moved: [User: FeedChange] = [:]
         var ended: [EndedSession] = []
         var challenged: [SessionKey] = []
+        var detached: [DetachedDevice] = []
         var work: BackgroundWork = []
         var hasDeliveries = false
         var audiences: Set<AudienceChange> = []
         var areAudiencesTooMany = false
         var signals = WaitingSignals()
 
-        var count: Int { moved.count + ended.count + challenged.count }
+        var count: Int { moved.count + ended.count + challenged.count + detached.count }
 
         /// Of each user the newest head is enough.
         mutating func add(_ change: FeedChange) {
@@ -52,7 +53,8 @@ final class NodeHints: Sendable {
 
         /// Signals come last: what they say is dropped first, and who gets them is told before.
         func news(now: Instant) -> [NodeNews] {
-            var news = ended.map { NodeNews.ended(.init($0.session), code: $0.code.rawValue) }
+            var news = detached.map { NodeNews.detached(.init($0)) }
+            news += ended.map { NodeNews.ended(.init($0.session), code: $0.code.rawValue) }
             news += challenged.map { .challenged(.init($0)) }
             if !work.isEmpty { news.append(.work(work.rawValue)) }
             if hasDeliveries { news.append(.deliveries) }
@@ -154,8 +156,10 @@ final class NodeHints: Sendable {
             let room = max(0, Self.pendingMax - pending.count)
             pending.ended += effects.ended.prefix(room)
             pending.challenged += effects.challenged.prefix(room)
+            pending.detached += effects.detached.prefix(room)
             dropped.untold += UInt64(max(0, effects.ended.count - room))
             dropped.untold += UInt64(max(0, effects.challenged.count - room))
+            dropped.untold += UInt64(max(0, effects.detached.count - room))
             pending.work.formUnion(effects.background)
             pending.hasDeliveries = pending.hasDeliveries || effects.hasDeliveries
             pending.add(effects.audiences)

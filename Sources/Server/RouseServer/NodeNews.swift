@@ -81,6 +81,7 @@ enum NodeNews: Codable {
     case moved(Moved)
     case ended(Session, code: UInt32)
     case challenged(Session)
+    case detached(Device)
     case work(UInt8)
     case deliveries
     case audience(Audience)
@@ -124,6 +125,23 @@ enum NodeNews: Codable {
                 app: AppID(app), user: UserID(user),
                 device: DeviceID(high: device[0], low: device[1]), role: role,
                 generation: generation)
+        }
+    }
+
+    struct Device: Codable {
+        let app, user: String
+        let device: [UInt64]
+
+        init(_ key: DetachedDevice) {
+            (app, user) = (key.app.name, key.user.name)
+            device = [key.device.high, key.device.low]
+        }
+
+        var key: DetachedDevice? {
+            guard device.count == 2 else { return nil }
+            return DetachedDevice(
+                app: AppID(app), user: UserID(user),
+                device: DeviceID(high: device[0], low: device[1]))
         }
     }
 
@@ -197,6 +215,9 @@ struct NodeTold {
         case .challenged(let session):
             guard let key = session.key else { return skip() }
             effects.challenged.append(key)
+        case .detached(let device):
+            guard let key = device.key else { return skip() }
+            effects.detached.append(key)
         case .work(let kinds): effects.background.formUnion(BackgroundWork(rawValue: kinds))
         case .deliveries: effects.hasDeliveries = true
         case .audience(let audience):

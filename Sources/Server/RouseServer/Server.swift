@@ -76,6 +76,7 @@ public final class Server: Sendable {
         let boot = Self.drawnBoot()
         let doorbell = SyncService.Doorbell()
         let pushes = PushGateway.Doorbell()
+        let withdrawals = PushGateway.Withdrawals()
         let deliveries = Webhooks.Doorbell()
         let board = PushStatusBoard()
         let wakes = WakeMetrics(metrics)
@@ -94,7 +95,8 @@ public final class Server: Sendable {
                 doorbell.committed(told.effects)
                 if told.haveAudiencesChanged { doorbell.audiencesChanged() }
                 for signal in told.signals { doorbell.signalled(signal) }
-                if told.effects.background.contains(.pushes) { pushes.ring() }
+                withdrawals.add(told.effects.detached)
+                if told.effects.ringsPushes { pushes.ring() }
                 if told.effects.hasDeliveries { deliveries.ring() }
             } lost: {
                 doorbell.lostHints()
@@ -121,7 +123,8 @@ public final class Server: Sendable {
                 }
                 wakes.note(effects.wakes)
                 schedule.note(effects.schedule)
-                if effects.background.contains(.pushes) { pushes.ring() }
+                withdrawals.add(effects.detached)
+                if effects.ringsPushes { pushes.ring() }
                 if effects.hasDeliveries { deliveries.ring() }
             }, onUnreadable: { Self.report($0, to: log) },
             onNews: { Self.report($0, to: log) })
@@ -192,7 +195,8 @@ public final class Server: Sendable {
         Failpoint.hit(.adminSocketMade)
         do {
             gateway = try PushGateway.start(
-                store: store, boot: boot, doorbell: pushes, board: board, log: log,
+                store: store, boot: boot, doorbell: pushes, withdrawals: withdrawals,
+                board: board, log: log,
                 metrics: metrics)
         } catch {
             api.stop()

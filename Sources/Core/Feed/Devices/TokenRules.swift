@@ -86,7 +86,9 @@ extension Work {
     }
 
     func detachPushToken(_ device: inout DeviceRecord) throws(RuleFailure) {
+        guard device.pushToken != nil else { return }
         var detached = device
+        effects.detached.append(DetachedDevice(device))
         try stored(try WakeRules.detachToken(&detached, in: transaction, now: now))
         device = detached
     }

@@ -11,6 +11,9 @@ public struct Effects: Equatable, Sendable {
     public var ended: [EndedSession] = []
     /// Sessions whose connection must show an identity token.
     public var challenged: [SessionKey] = []
+    /// Devices that have lost their push token, to another user as may be: what is claimed for them
+    /// and has not left must not leave.
+    public var detached: [DetachedDevice] = []
     /// The work that may have become due for turns of its own.
     public var background: BackgroundWork = []
     /// A webhook has something to deliver that had nothing before.
@@ -38,6 +41,7 @@ public struct Effects: Equatable, Sendable {
         changes.join(later.changes)
         ended += later.ended
         challenged += later.challenged
+        detached += later.detached
         background.formUnion(later.background)
         hasDeliveries = hasDeliveries || later.hasDeliveries
         wakes += later.wakes
@@ -53,6 +57,28 @@ public struct Effects: Equatable, Sendable {
     }
 
     mutating func note(_ change: FeedChange) { changes.note(change) }
+}
+
+/// A device that has no push token any more: nobody has it, or another device.
+public struct DetachedDevice: Hashable, Sendable {
+    public var app: AppID
+    public var user: UserID
+    public var device: DeviceID
+
+    public init(app: AppID, user: UserID, device: DeviceID) {
+        self.app = app
+        self.user = user
+        self.device = device
+    }
+
+    init(_ record: DeviceRecord) {
+        self.init(app: record.app, user: record.user, device: record.device)
+    }
+
+    /// The device that a claim is of.
+    public init(_ key: PushJobKey) {
+        self.init(app: key.app, user: key.user, device: key.device)
+    }
 }
 
 /// What a rule about wakes did that others count or act on.

@@ -202,7 +202,7 @@ extension Work {
         to device: inout DeviceRecord
     ) throws(RuleFailure) {
         var attached = device
-        try stored(
+        effects.detached += try stored(
             try WakeRules.registerToken(
                 &attached, token: registration.token, environment: environment,
                 topic: registration.topic, in: transaction, now: now))

@@ -394,10 +394,13 @@ public enum WakeRules {
     /// environment. Device rows of other users are locked by the caller, in order, beforehand.
     ///
     /// - Parameter device: written by the caller afterwards.
+    /// - Returns: the devices that had the token before.
+    @discardableResult
     public static func registerToken(
         _ device: inout DeviceRecord, token: [UInt8], environment: PushEnvironmentKind,
         topic: String, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
+    ) throws(StoreError) -> [DetachedDevice] {
+        var detached: [DetachedDevice] = []
         let holders = try transaction.records(
             DeviceRecord.self,
             Scan(
@@ -408,12 +411,13 @@ public enum WakeRules {
         where holder.user != device.user || holder.device != device.device {
             try detachToken(&holder, in: transaction, now: now)
             try transaction.put(holder)
+            detached.append(DetachedDevice(holder))
         }
         let isSame =
             device.pushToken == token && device.pushEnvironment == environment
             && device.pushTopic.isExactly(topic)
         device.tokenConfirmedAt = now
-        if isSame { return }
+        if isSame { return detached }
         let isFirst = device.pushToken == nil
         device.pushToken = token
         device.pushEnvironment = environment
@@ -425,6 +429,7 @@ public enum WakeRules {
             step.machine.tokenRegistered(generation: device.tokenGeneration, now: now))
         try step.save(keepsDevice: false)
         device = step.device
+        return detached
     }
 
     /// The device has no token any more; nothing is owed to it until it has one.
