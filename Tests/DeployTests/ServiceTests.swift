@@ -50,6 +50,8 @@ struct ServiceTests {
     func sockets() throws {
         let service = try Deployed.text("Deploy/systemd/rouse.service")
         #expect(service.contains("\nType=notify\n") && service.contains("\nNotifyAccess=main\n"))
+        // sysexits(3): EX_CONFIG.
+        #expect(service.contains("\nRestartPreventExitStatus=78\n"))
         for name in ["devices", "api"] {
             let socket = try Deployed.text("Deploy/systemd/rouse-\(name).socket")
             #expect(socket.contains("\nFileDescriptorName=\(name)\n"))
