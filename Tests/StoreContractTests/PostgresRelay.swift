@@ -9,6 +9,7 @@ final class PostgresRelay: Sendable {
     private struct State {
         var isSwallowing = false
         var isMute = false
+        var isHeld = false
         var cuts = 0
     }
 
@@ -50,6 +51,12 @@ final class PostgresRelay: Sendable {
     }
 
     /// While set, nothing that the server says arrives; the connections stand.
+    /// What the server says is kept until this ends.
+    var isHeld: Bool {
+        get { state.withLock { $0.isHeld } }
+        set { state.withLock { $0.isHeld = newValue } }
+    }
+
     var isMute: Bool {
         get { state.withLock { $0.isMute } }
         set { state.withLock { $0.isMute = newValue } }
@@ -89,6 +96,7 @@ final class PostgresRelay: Sendable {
                 guard count > 0 else { return }
                 if from == 1, isSwallowed(buffer[..<count]) { return }
                 if from == 1, isMute { continue }
+                while from == 1, isHeld { usleep(10_000) }
                 // Whoever has closed its end meanwhile must not end the process by SIGPIPE.
                 guard send(to, &buffer, count, Int32(MSG_NOSIGNAL)) == count
                 else { return }

@@ -220,7 +220,8 @@ struct PostgresTests {
     @Test("a server that hangs is given up before others take the node for gone")
     func silence() throws {
         #expect(
-            PostgresOptions(address: "").silence + 4_000 < Int(RuleLimits().nodeLease),
+            (PostgresOptions(address: "").silence ?? .max / 2) + 4_000
+                < Int(RuleLimits().nodeLease),
             "a beat that is 2 s old, and the next one in 2 s")
         let relay = try PostgresRelay(to: try PostgresPeer.shared())
         defer { relay.stop() }
@@ -244,6 +245,36 @@ struct PostgresTests {
         // The server has heard the second one, and what became of it is not known.
         let rows = try store.rows(Self.owner).filter { $0 != Self.row("b", 2) }
         #expect(rows == [Self.row("a", 1), Self.row("c", 3)])
+    }
+
+    @Test("one that may take as long as it takes is not given up for a silence")
+    func patience() throws {
+        let relay = try PostgresRelay(to: try PostgresPeer.shared())
+        defer { relay.stop() }
+        let store = try Self.open("patience") {
+            $0.address = relay.address
+            ($0.statementTimeout, $0.idleTransactionTimeout) = (0, 0)
+        }
+        defer { store.close() }
+        relay.isHeld = true
+        Thread.detachNewThread {
+            Thread.sleep(forTimeInterval: 1.6)
+            relay.isHeld = false
+        }
+        try store.put(Self.owner, Self.row("a", 1))
+        #expect(try store.rows(Self.owner) == [Self.row("a", 1)])
+    }
+
+    @Test("that an answer means the disk is a session's own setting, which no reload takes away")
+    func synchronousCommit() throws {
+        let connection = try PostgresSession(options: try Self.options("synchronous"))
+            .connect("writer")
+        defer { connection.close() }
+        let own = try connection.rows(
+            "SELECT count(*)::bigint FROM pg_settings WHERE name = 'synchronous_commit' "
+                + "AND source = 'session' AND setting <> 'off'",
+            columns: [Column("count", .integer)])
+        #expect(own == [[.integer(1)]])
     }
 
     @Test("the time within a transaction is the server's, whatever this machine's clock says")

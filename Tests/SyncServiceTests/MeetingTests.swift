@@ -51,16 +51,30 @@ import Wire
         }
     }
 
-    @Test("a group is not divided for longer than its node may say nothing")
+    @Test("what has met others' is carried out by itself from then on, whatever comes meanwhile")
+    func alone() throws {
+        let bench = try Bench(conflicts: 0, badApp: "bad")
+        defer { bench.stop() }
+        let results = bench.makeApps(["one", "bad", "two"], more: 200)
+        #expect(results.count == 203)
+        // It was found in its group once.
+        let companions = bench.companions.value.drop { $0 > 0 }
+        #expect(companions.count > 3 && companions.allSatisfy { $0 == 0 }, "\(companions)")
+    }
+
+    @Test("of a group that is divided no longer each is carried out by itself, in turns of its own")
     func divisionEnds() throws {
         // As where each conflict was a wait for a lock.
         let bench = try Bench(conflicts: 0, badApp: "bad", divisionTime: 0)
         defer { bench.stop() }
         let results = bench.makeApps(["one", "bad", "two"])
+        #expect(bench.companions.value.first == 2, "the group as a whole")
+        #expect(bench.companions.value.dropFirst().allSatisfy { $0 == 0 }, "no part of it")
         for (name, result) in results {
-            guard case .failed(.conflict) = result else {
-                Issue.record("\(name) was carried out in a part of its group: \(result)")
-                continue
+            switch result {
+            case .committed: #expect(name != "bad")
+            case .failed(.conflict): #expect(name == "bad")
+            default: Issue.record("\(name): \(result)")
             }
         }
     }
@@ -71,14 +85,16 @@ import Wire
         private let thread: LoopThread
         /// Where the writer waits until a group is together.
         private let gate = GatedStore.Gate()
+        /// Of each transaction that was undone for the bad app, how many others were in it.
+        let companions = Companions()
 
         init(conflicts: Int, badApp: String? = nil, divisionTime: UInt64 = 4_000) throws {
             var limits = StoreServiceLimits()
             limits.divisionTime = divisionTime
-            let gate = gate
+            let (gate, companions) = (gate, companions)
             service = try StoreService.start(
                 limits: limits, duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
-                open: { MetStore(conflicts, badApp, gate) }, onCommit: { _ in })
+                open: { MetStore(conflicts, badApp, gate, companions) }, onCommit: { _ in })
             thread = try LoopThread.start(name: "bench") { _ in }
         }
 
@@ -102,9 +118,11 @@ import Wire
 
         /// Makes them in one group.
         ///
+        /// - Parameter more: made one after the other meanwhile, each two when one is answered.
         /// - Returns: the answers in the order in which they came.
-        func makeApps(_ names: [String]) -> [(String, StoreResult)] {
-            let answered = Latch(count: names.count)
+        func makeApps(_ names: [String], more: Int = 0) -> [(String, StoreResult)] {
+            let answered = Latch(count: names.count + more)
+            nonisolated(unsafe) var left = more  // the loop's
             let lock = Lock()
             nonisolated(unsafe) var results: [(String, StoreResult)] = []  // guarded by `lock`
             nonisolated(unsafe) var asked: [UInt64: String] = [:]  // the loop's
@@ -114,6 +132,11 @@ import Wire
                 client = self.service.client(on: loop) { reply in
                     guard let name = asked[reply.ticket] else { return }
                     lock.withLock { results.append((name, reply.result)) }
+                    for _ in 0..<min(2, left) {
+                        left -= 1
+                        let ticket = client?.commit(Self.making("more-\(left)"))
+                        if let ticket { asked[ticket] = "more-\(left)" }
+                    }
                     answered.arrive()
                 }
                 client?.commit(Self.making("before"))
@@ -143,6 +166,14 @@ import Wire
     }
 }
 
+private final class Companions: Sendable {
+    private let lock = Lock()
+    private nonisolated(unsafe) var counts: [Int] = []  // guarded by `lock`
+
+    var value: [Int] { lock.withLock { counts } }
+    func add(_ count: Int) { lock.withLock { counts.append(count) } }
+}
+
 /// A store in whose first transactions after the start another node is always first.
 private final class MetStore: Store {
     private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
@@ -151,9 +182,13 @@ private final class MetStore: Store {
     /// A transaction that makes it is undone.
     private let badApp: String?
     private let gate: GatedStore.Gate
+    private let companions: Companions
 
-    init(_ conflicts: Int, _ badApp: String?, _ gate: GatedStore.Gate) {
+    init(
+        _ conflicts: Int, _ badApp: String?, _ gate: GatedStore.Gate, _ companions: Companions
+    ) {
         (self.conflicts, self.badApp, self.gate) = (conflicts, badApp, gate)
+        self.companions = companions
     }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
@@ -163,11 +198,17 @@ private final class MetStore: Store {
             conflicts -= 1
             throw .conflict("as the test wants it")
         }
+        var before = 0
+        try inner.read { snapshot throws(StoreError) in
+            before = try snapshot.rows(AppRecord.table, Scan(limit: .max)).count
+        }
         try inner.write { transaction throws(StoreError) in
             try body(transaction)
             guard let badApp,
                 try transaction.row(AppRecord.table, key: [.app(AppID(badApp))], lock: .none) != nil
             else { return }
+            let after = try transaction.rows(AppRecord.table, Scan(limit: .max)).count
+            companions.add(after - before - 1)
             throw .conflict("as the test wants it")
         }
     }

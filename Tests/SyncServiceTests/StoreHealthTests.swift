@@ -65,6 +65,20 @@ import Testing
         func add(_ news: StoreNews) { lock.withLock { heard.append(news) } }
     }
 
+    @Test("what a node writes by itself proves something when nothing has failed for a while")
+    func recovery() {
+        let health = health()
+        #expect(health.hasNotFailed)
+        health.noteFailure()
+        clock.pass(StoreHealth.recovery - 1)
+        #expect(!health.hasNotFailed)
+        health.noteFailure()
+        clock.pass(StoreHealth.recovery - 1)
+        #expect(!health.hasNotFailed)
+        clock.pass(1)
+        #expect(health.hasNotFailed)
+    }
+
     @Test("a writer whose engine fails waits for it no more")
     func fails() {
         let health = health()

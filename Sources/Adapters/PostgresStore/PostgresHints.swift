@@ -97,7 +97,7 @@ public final class PostgresHints: Sendable {
         ]
         let values = [
             options.address, "\(options.connectTimeout)", "rouse hints", "10", "5", "3",
-            "\(options.silence)", "read-write",
+            "\(options.silence ?? 0)", "read-write",
         ]
         let connection = PostgresConnection.withStrings(keywords) { keywords in
             PostgresConnection.withStrings(values) { PQconnectdbParams(keywords, $0, 1) }

@@ -11,9 +11,11 @@ public struct PostgresOptions: Sendable {
     public var migrates = true
     /// Seconds to wait for the server's answer to a connection.
     public var connectTimeout = 5
-    /// Milliseconds a statement waits for a row that another transaction holds.
-    public var lockTimeout = 2_000
-    /// Milliseconds a statement may take.
+    /// Milliseconds a statement waits for a row that another transaction holds: longer than a
+    /// node's transaction takes. Nothing else of the writer is carried out meanwhile; who holds a
+    /// row for longer, as an open session of a person, is met again later.
+    public var lockTimeout = 500
+    /// Milliseconds a statement may take; 0: as long as it takes.
     public var statementTimeout = 4_000
     /// Milliseconds after which the server ends a transaction whose node says nothing any more, so
     /// that it holds no rows. Others must not be kept from saying that they are there
@@ -23,7 +25,8 @@ public struct PostgresOptions: Sendable {
     /// statement by then, and a node must hear of a server that hangs, or of one whose machine is
     /// gone, early enough to beat over another connection before the others take the node for gone
     /// (`RuleLimits.nodeLease`, of which a beat may be 2 s old, and the next one comes in 2 s).
-    public var silence: Int { statementTimeout + 1_000 }
+    /// `nil`: for as long as a statement may take.
+    public var silence: Int? { statementTimeout > 0 ? statementTimeout + 1_000 : nil }
     /// Milliseconds to find out whether a transaction was committed whose answer was lost.
     public var resolveTimeout: UInt64 = 10_000
     /// This machine's clock: milliseconds since 1970. It only stands for itself between two looks

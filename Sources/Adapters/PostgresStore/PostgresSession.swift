@@ -15,7 +15,7 @@ struct PostgresSession {
                 ("connect_timeout", String(options.connectTimeout)),
                 ("application_name", "rouse \(role)"), ("client_encoding", "UTF8"),
                 ("keepalives_idle", "10"), ("keepalives_interval", "5"),
-                ("keepalives_count", "3"), ("tcp_user_timeout", String(options.silence)),
+                ("keepalives_count", "3"), ("tcp_user_timeout", String(options.silence ?? 0)),
                 // Behind a list of hosts only the primary takes writes.
                 ("target_session_attrs", "read-write"),
             ], silence: isPatient ? nil : options.silence)
@@ -23,11 +23,13 @@ struct PostgresSession {
             for (setting, value) in settings {
                 try connection.run("SELECT set_config('\(setting)', '\(value)', false)")
             }
-            // An answer means that it is on disk (P1), whatever the database's default is.
+            // An answer means that it is on disk (P1), whatever the database's default is, and
+            // whatever it becomes: a session that has set a value keeps it over a reload.
             try connection.run(
                 """
-                SELECT CASE WHEN current_setting('synchronous_commit') = 'off' \
-                THEN set_config('synchronous_commit', 'on', false) END
+                SELECT set_config('synchronous_commit', \
+                CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' \
+                ELSE current_setting('synchronous_commit') END, false)
                 """)
             try connection.synchronize()
         } catch {

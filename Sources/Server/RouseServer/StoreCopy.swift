@@ -41,6 +41,12 @@ public enum StoreCopy {
         if case .file(let path) = source, !FileManager.default.fileExists(atPath: path) {
             throw Refusal("there is no store at \(path)")
         }
+        if case .file(let path) = source,
+            let size = (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int,
+            size == 0
+        {
+            throw Refusal("\(path) is empty: there is no store in it")
+        }
         if case .file(let path) = target {
             if FileManager.default.fileExists(atPath: path) {
                 throw Refusal("\(path) exists: it is not written over")

@@ -50,6 +50,7 @@ public final class StoreHealth: Sendable {
     /// By writer, since when it waits for the engine.
     private nonisolated(unsafe) var waits: [Int: UInt64] = [:]
     private nonisolated(unsafe) var refusedForSpaceAt: UInt64?
+    private nonisolated(unsafe) var failedAt: UInt64?
     private nonisolated(unsafe) var news = StoreNews.Pace()
     private nonisolated(unsafe) var ahead: Int64 = 0
     private nonisolated(unsafe) var isClockOff = false
@@ -64,6 +65,9 @@ public final class StoreHealth: Sendable {
     /// Milliseconds for which a shared store that had no space is not trusted again: small rows
     /// that are written over fit where a message does not.
     static let doubt: UInt64 = 10_000
+    /// Milliseconds without a failure after which a write that a node makes by itself shows that a
+    /// shared store works again: short, for all nodes have lost it together.
+    static let recovery: UInt64 = 3_000
     /// Milliseconds by which this machine's clock may differ from the store's: less than any
     /// receiver of a webhook or issuer of an identity token allows.
     static let clockTolerance: UInt64 = 5_000
@@ -122,6 +126,14 @@ public final class StoreHealth: Sendable {
             return isClockOff ? .clockOff(ahead: ahead) : .clockInStep
         }
         if let fresh { onNews(fresh) }
+    }
+
+    /// A transaction failed.
+    func noteFailure() { lock.withLock { failedAt = clock() } }
+
+    /// Whether no transaction has failed for a while.
+    var hasNotFailed: Bool {
+        lock.withLock { failedAt.map { clock() >= $0 + Self.recovery } ?? true }
     }
 
     /// Whether nobody was refused for lack of space for a while.

@@ -28,8 +28,9 @@ extension StoreWriter {
         do throws(StoreError) {
             Failpoint.hit(.begun, requests)
             var rules = RuleLimits()
-            // What was tried as a whole and met another node's is tried once in each part.
-            if divides != nil { rules.attempts = 1 }
+            // What meets another node's waits for it, a while each time: a group is divided, and
+            // one request is tried again when others had their turn.
+            if !store.isSoleWriter { rules.attempts = 1 }
             let outcomes = try health.waiting(lane: role.number) { () throws(StoreError) in
                 try store.commit(
                     requests, through: rows, budget: budget, limits: rules, zones: shared.zones
@@ -70,6 +71,7 @@ extension StoreWriter {
             if case .conflict = error, !isSole { return }
             counts.failure = error
         }
+        if case .conflict = error {} else { health.noteFailure() }
         return requests.map { _ in StoreResult.failed(error) }
     }
 
@@ -149,14 +151,16 @@ extension StoreWriter {
     /// nothing; and where a message does not fit any more, a small write may. So a full file is
     /// trusted again after a write and the checkpoint that follows it, and a full database, of
     /// which no checkpoint tells, when it has refused nobody for a while. `keepAlive` always
-    /// writes: nobody has to publish for it to be found out.
+    /// writes: nobody has to publish for it to be found out. But in a database it may be written
+    /// where a message may not, as by a role without a right: then it proves something when
+    /// nothing has failed for a while.
     private func isSound(
         after requests: [StoreRequest], _ outcomes: [Result<StoreOutcome, StoreError>]
     ) -> Bool {
         guard let failure = health.failure else { return true }
         let hasWritten = zip(requests, outcomes).contains { request, outcome in
             guard case .success(let outcome) = outcome else { return false }
-            if case .keepAlive = request { return true }
+            if case .keepAlive = request { return health.hasNotFailed || store.isSoleWriter }
             return !outcome.effects.changes.all.isEmpty
         }
         guard hasWritten, case .full = failure else { return hasWritten }

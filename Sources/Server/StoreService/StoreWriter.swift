@@ -195,7 +195,7 @@ final class StoreWriter {
     private func serve() {
         isServiceAsked = false
         aloneAt = nil
-        let jobs = queue.take(min(limits.requestsPerCommit, expected))
+        let jobs = alone(queue.take(min(limits.requestsPerCommit, expected)))
         if !jobs.isEmpty {
             rest.askedAt = loop.now
             wakeUp()
@@ -212,6 +212,17 @@ final class StoreWriter {
         health.record(lane: role.number) { $0.queuedRequests = waiting + again }
         if waiting > 0 { askService() }
         askTurn()
+    }
+
+    /// One that has met another node's is carried out by itself from then on: the others of its
+    /// group would wait with it each time.
+    private func alone(_ jobs: [WriteJob]) -> [WriteJob] {
+        guard jobs.count > 1, let first = jobs.firstIndex(where: { $0.meeting != nil }) else {
+            return jobs
+        }
+        let count = max(1, first)
+        putBack(jobs[count...])
+        return Array(jobs[..<count])
     }
 
     func askService() {

@@ -23,7 +23,9 @@ extension Rouse {
                     Stop the server of FILE first, and start no node before this has ended. All of
                     it is one transaction: a kill at any moment leaves the database empty. Cursors,
                     numbers of mutations and session tokens stay what they are: devices go on where
-                    they were. FILE is left as it is; do not serve it again.
+                    they were. FILE keeps its rows, but is brought to this program's
+                    schema where an earlier one has made it: copy it before if you may go
+                    back. Do not serve it again.
                     Exit status: 69 FILE or the database cannot be used, or is in use.
                     """),
             run: { arguments in
