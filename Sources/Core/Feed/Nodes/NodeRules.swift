@@ -80,10 +80,15 @@ extension Work {
         try takeOver(from: node.boot)
     }
 
-    /// What the node was sending to APNs and to webhooks is sent by others.
+    /// What the node was sending to APNs and to webhooks is sent by others. It is gone whether or
+    /// not somebody holds one of these rows: what is left waits for the end of its lease.
     private func takeOver(from boot: BootID) throws(RuleFailure) {
-        try stored(try WakeRules.nodeGone(boot, in: transaction, now: now))
-        try step { () throws(RuleFailure) in try self.releaseDeliveries(of: boot) }
+        do throws(RuleFailure) {
+            try stored(try WakeRules.nodeGone(boot, in: transaction, now: now))
+            try step { () throws(RuleFailure) in try self.releaseDeliveries(of: boot) }
+        } catch {
+            guard case .store(.conflict) = error else { throw error }
+        }
     }
 
     /// The boots of all that have not gone, as far as one look reaches.
