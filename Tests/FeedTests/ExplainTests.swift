@@ -110,6 +110,24 @@ import Wire
             job, .answered(status: 400, reason: "BadCollapseId", timestamp: nil))
     }
 
+    @Test("what APNs says of an alert is told: that it refused it, or why it put it off")
+    func answersToAlerts() throws {
+        for (status, reason) in [(413, "PayloadTooLarge"), (503, "ServiceUnavailable")]
+            as [(UInt64, String)]
+        {
+            let (pushes, room) = try Pushes.sleeping()
+            let id = try pushes.say("1", in: room, .urgent).message
+            let reply = PushReply.answered(status: status, reason: reason, timestamp: nil)
+            try pushes.run(0, answering: { _ in reply })
+            let told = try explain(id, to: UserID("bob"), in: pushes).subjects
+            let steps = told.flatMap(\.steps)
+            let last = try #require(steps.last { $0.status > 0 })
+            #expect(last.status == status && last.answer == reason, "\(steps)")
+            #expect(!steps.contains { $0.reason == .alertCancelled }, "\(steps)")
+            #expect(last.reason == (status == 413 ? .alertRejected : .alertQueued))
+        }
+    }
+
     private func demoteWithSeven(
         _ pushes: Pushes, _ room: ConversationID
     ) throws -> MessageID {

@@ -183,7 +183,8 @@ extension PageReader {
             AlertRecord.self, device.wakeKey + [.identifier(told.message)])
         let row = try snapshot.record(WakeRecord.self, device.wakeKey)
         var steps = try pushes(of: told, entry, on: device, alert)
-        if let alert { steps += alertSteps(alert, row) }
+        let isRefused = steps.contains { $0.reason == .alertRejected }
+        if let alert { steps += try alertSteps(alert, row, isRefused: isRefused) }
         steps.sort { ($0.at ?? .distantFuture) < ($1.at ?? .distantFuture) }
         if entry.seq <= device.applied {
             return steps + [ExplainStep(.applied)]
@@ -265,16 +266,30 @@ extension PageReader {
     /// What has passed is no moment to wait for: it is due.
     private func toCome(_ time: Timestamp?) -> Timestamp? { time.flatMap { $0 > now ? $0 : nil } }
 
-    private func alertSteps(_ alert: AlertRecord, _ row: WakeRecord?) -> [ExplainStep] {
+    /// - Parameter isRefused: APNs has refused it, which says why it is over.
+    private func alertSteps(
+        _ alert: AlertRecord, _ row: WakeRecord?, isRefused: Bool
+    ) throws(StoreError) -> [ExplainStep] {
         var steps: [ExplainStep] = []
         if let cause = alert.cause.explained {
             steps.append(ExplainStep(at: alert.queuedAt, cause))
         }
         switch alert.phase {
         case .queued:
-            steps.append(
-                ExplainStep(.alertQueued, until: toCome(row?.alertMoment(isUrgent: alert.isUrgent)))
-            )
+            var step = ExplainStep(
+                .alertQueued, until: toCome(row?.alertMoment(isUrgent: alert.isUrgent)))
+            // What APNs said when it put the alert off.
+            if let push = alert.push,
+                let past = try snapshot.record(
+                    WakeHistoryRecord.self,
+                    [
+                        .app(alert.app), .user(alert.user), .identifier(alert.device),
+                        .identifier(push),
+                    ])
+            {
+                (step.push, step.status, step.answer) = (push, past.status, past.reason)
+            }
+            steps.append(step)
         case .sending: steps.append(ExplainStep(.alertSending, push: alert.push))
         case .sent:
             let isOwn = alert.isOwnPush
@@ -283,7 +298,7 @@ extension PageReader {
                     at: alert.sentAt, isOwn ? .alertSent : .alertSentWithNewer,
                     push: alert.push))
         case .counted: steps.append(ExplainStep(.alertCounted))
-        case .cancelled: steps.append(ExplainStep(.alertCancelled))
+        case .cancelled: if !isRefused { steps.append(ExplainStep(.alertCancelled)) }
         case .delayed: steps.append(ExplainStep(.alertDelayed, until: alert.moment))
         case .expired: steps.append(ExplainStep(.alertExpired))
         case .covered: break
