@@ -25,6 +25,21 @@ import Testing
             outcome.status == 0 && outcome.output.contains("contained: ok"), "\(outcome.output)")
     }
 
+    /// Kubernetes gives each container variables of the Services beside it: ROUSE_API_PORT is one
+    /// of rouse-api.
+    @Test("what Kubernetes says of Services is kept from the program, which takes it for settings")
+    func serviceLinks() throws {
+        let named = ["ROUSE_API_PORT": "tcp://10.96.0.12:7480"]
+        let refused = try Deployed.run(
+            [Deployed.rouse, "serve", "--check-config"], settings: named)
+        #expect(refused.status == 78 && refused.output.contains("api.port"), "\(refused.output)")
+        for file in ["rouse.yaml", "migrate.yaml"] {
+            let lines = try Deployed.text("Deploy/kubernetes/\(file)").split(separator: "\n")
+            let pods = lines.count { $0.hasSuffix("containers:") }
+            #expect(pods == 1 && lines.count { $0 == "      enableServiceLinks: false" } == pods)
+        }
+    }
+
     @Test(
         "the script makes an image that starts the server as its user",
         .enabled(

@@ -85,6 +85,18 @@ import Wire
         #expect(both.rows.count { $0.wake.lane == .alert } == 3)
     }
 
+    @Test("what waits is counted for a gateway that can send nothing")
+    func countsWithoutStreams() throws {
+        try put(3, .alert, age: 4_000)
+        let answer = try world.ask(
+            .claimPushes(
+                ClaimPushes(
+                    boot: BootID(high: 9, low: 9), streams: 0, ids: [], rooms: [room(chess, [:])],
+                    countsQueues: true)))
+        guard case .pushes(let claimed) = answer else { throw Unexpected(answer: answer) }
+        #expect(claimed.jobs.isEmpty && claimed.queues.map(\.count) == [3])
+    }
+
     /// We were away until now.
     private func comeBack() throws {
         try world.tamper { transaction throws(StoreError) in

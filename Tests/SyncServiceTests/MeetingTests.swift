@@ -62,6 +62,28 @@ import Wire
         #expect(companions.count > 3 && companions.allSatisfy { $0 == 0 }, "\(companions)")
     }
 
+    @Test("many that meet others' keep nobody waiting: after each of them the others have a turn")
+    func inTurns() throws {
+        let bench = try Bench(conflicts: 0, badApp: "bad", together: 8)
+        defer { bench.stop() }
+        // Each group of 8 begins with one, until there are no more of them.
+        let names = (0..<100).flatMap { group in
+            (0..<8).map { $0 == 0 && group < 24 ? "bad-\(group)" : "app-\(group)-\($0)" }
+        }
+        for (name, result) in bench.makeApps(names) {
+            switch result {
+            case .committed: #expect(!name.hasPrefix("bad"))
+            case .failed(.conflict): #expect(name.hasPrefix("bad"))
+            default: Issue.record("\(name): \(result)")
+            }
+        }
+        // Until the last of the others is done, no two of them are tried one after the other.
+        let all = bench.companions.all
+        let busy = all[..<(all.lastIndex { $0 == nil } ?? 0)]
+        let pairs = zip(busy, busy.dropFirst()).count { $0 == 0 && $1 == 0 }
+        #expect(busy.count { $0 == 0 } > 24 && pairs == 0, "\(pairs) of \(busy.count)")
+    }
+
     @Test("of a group that is divided no longer each is carried out by itself, in turns of its own")
     func divisionEnds() throws {
         // As where each conflict was a wait for a lock.
@@ -85,11 +107,15 @@ import Wire
         private let thread: LoopThread
         /// Where the writer waits until a group is together.
         private let gate = GatedStore.Gate()
-        /// Of each transaction that was undone for the bad app, how many others were in it.
         let companions = Companions()
 
-        init(conflicts: Int, badApp: String? = nil, divisionTime: UInt64 = 4_000) throws {
+        /// - Parameter together: requests of one transaction, at most.
+        init(
+            conflicts: Int, badApp: String? = nil, divisionTime: UInt64 = 4_000,
+            together: Int? = nil
+        ) throws {
             var limits = StoreServiceLimits()
+            if let together { limits.requestsPerCommit = together }
             limits.divisionTime = divisionTime
             let (gate, companions) = (gate, companions)
             service = try StoreService.start(
@@ -166,12 +192,15 @@ import Wire
     }
 }
 
+/// What transactions came to, in order.
 private final class Companions: Sendable {
     private let lock = Lock()
-    private nonisolated(unsafe) var counts: [Int] = []  // guarded by `lock`
+    private nonisolated(unsafe) var counts: [Int?] = []  // guarded by `lock`
 
-    var value: [Int] { lock.withLock { counts } }
-    func add(_ count: Int) { lock.withLock { counts.append(count) } }
+    /// `nil`: it was committed; otherwise it was undone, and how many good apps were in it.
+    var all: [Int?] { lock.withLock { counts } }
+    var value: [Int] { all.compactMap(\.self) }
+    func add(_ count: Int?) { lock.withLock { counts.append(count) } }
 }
 
 /// A store in whose first transactions after the start another node is always first.
@@ -179,7 +208,7 @@ private final class MetStore: Store {
     private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
     private var conflicts: Int
     private var hasStarted = false
-    /// A transaction that makes it is undone.
+    /// A transaction that makes an app whose name begins so is undone.
     private let badApp: String?
     private let gate: GatedStore.Gate
     private let companions: Companions
@@ -204,11 +233,12 @@ private final class MetStore: Store {
         }
         try inner.write { transaction throws(StoreError) in
             try body(transaction)
-            guard let badApp,
-                try transaction.row(AppRecord.table, key: [.app(AppID(badApp))], lock: .none) != nil
-            else { return }
-            let after = try transaction.rows(AppRecord.table, Scan(limit: .max)).count
-            companions.add(after - before - 1)
+            let apps = try transaction.records(AppRecord.self, Scan(limit: .max))
+            guard let badApp, apps.contains(where: { $0.app.name.hasPrefix(badApp) }) else {
+                return companions.add(nil)
+            }
+            let good = apps.count { !$0.app.name.hasPrefix(badApp) }
+            companions.add(good - before)
             throw .conflict("as the test wants it")
         }
     }

@@ -305,6 +305,37 @@ import Wire
         #expect(service.health.clockAhead >= 3_600_000)
     }
 
+    @Test("a database that takes what a node writes by itself, and no change, does not work")
+    func takesOnlyOwnWrites() throws {
+        let service = try StoreService.start(
+            duties: [StoreDuty(name: "alive", request: .keepAlive, interval: 20)],
+            boot: BootID(high: 1, low: 1), epochHalf: 1, open: { SickStore() },
+            onCommit: { _ in })
+        defer { service.stop() }
+        let asker = try StoreAsker(service)
+        defer { asker.stop() }
+        var looks = 0
+        for number in 1...5 {
+            let failedAt = SystemClock.monotonicMilliseconds()
+            asker.ask { _ = $0.commit(.makeApp("sick")) }
+            guard case .failed(.unavailable)? = asker.answers(number).last?.result else {
+                Issue.record("the change was taken")
+                return
+            }
+            let commits = service.health.counts.commits
+            while service.health.counts.commits < commits + 2 { sched_yield() }
+            let isWritable = service.health.isWritable
+            // On a machine that stood still meanwhile it may be trusted again.
+            guard SystemClock.monotonicMilliseconds() < failedAt + StoreHealth.recovery else {
+                continue
+            }
+            #expect(!isWritable)
+            looks += 1
+        }
+        #expect(looks > 0)
+        while !service.health.isWritable { sched_yield() }
+    }
+
     @Test("a store that fails and works in turns is told from time to time")
     func pace() {
         var pace = StoreNews.Pace()
@@ -371,4 +402,27 @@ import Wire
         _ = bench.answers(4)
         #expect(bench.service.apps[Self.app] != nil, "not made up for")
     }
+}
+
+/// A shared store that takes no app, as from a role that may not write to their table.
+private final class SickStore: Store {
+    private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.write { transaction throws(StoreError) in
+            try body(transaction)
+            guard try transaction.rows(AppRecord.table, Scan(limit: 1)).isEmpty else {
+                throw .unavailable("permission denied")
+            }
+        }
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
+    func now() -> Timestamp { inner.now() }
+    func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    func close() { inner.close() }
 }

@@ -12,8 +12,8 @@ public struct PostgresOptions: Sendable {
     /// Seconds to wait for the server's answer to a connection.
     public var connectTimeout = 5
     /// Milliseconds a statement waits for a row that another transaction holds: longer than a
-    /// node's transaction takes. Nothing else of the writer is carried out meanwhile; who holds a
-    /// row for longer, as an open session of a person, is met again later.
+    /// node's transaction takes, for the writer carries out nothing else meanwhile. Where a row is
+    /// held for longer, as by a person's open session, the request is tried again later.
     public var lockTimeout = 500
     /// Milliseconds a statement may take; 0: as long as it takes.
     public var statementTimeout = 4_000

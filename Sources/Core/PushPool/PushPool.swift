@@ -28,7 +28,7 @@ public struct PushPool: Sendable {
     private var isClaiming = false
     /// Devices that lost their token since the claim under way was asked for.
     private var detached: Set<DetachedDevice> = []
-    /// They are more than are kept: nothing of the claim is sent.
+    /// There were more such devices than are kept: nothing of the claim is sent.
     private var areDetachedTooMany = false
     /// The doorbell rang, or more is due than was claimed.
     private var wantsClaim = true
@@ -52,6 +52,7 @@ public struct PushPool: Sendable {
     }
     private var life = Life.running
 
+    /// Devices kept in `detached`.
     private static let detachedMax = 4_096
 
     /// How long an answer waits that the store could not take.
@@ -262,8 +263,8 @@ public struct PushPool: Sendable {
                 claimed.jobs.map { HeldPush(job: $0, claimedAt: claim.asked) }.filter { push in
                     guard areDetachedTooMany || detached.contains(DetachedDevice(push.job.key))
                     else { return true }
-                    // The store may have claimed it before or after: it is claimed again if it is
-                    // somebody's still.
+                    // Whether the store claimed it before the device lost its token or after,
+                    // nobody knows: a push that is still owed is claimed again.
                     turn.finish(push, .notSent)
                     return false
                 }, &turn)

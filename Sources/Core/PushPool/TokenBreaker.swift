@@ -13,8 +13,8 @@ struct TokenBreaker: Equatable {
     /// Refusals since the last that was none.
     private var run = 0
 
-    /// Tokens that were refused when it tripped, or while it was tripped, oldest first. APNs
-    /// accepting others meanwhile speaks for the credential, and against these.
+    /// Tokens that were refused when it tripped, or while it was tripped. That APNs accepts other
+    /// tokens meanwhile speaks for the credential, and against these.
     private var suspects: [[UInt8]] = []
     /// Other pushes that were accepted since the first of them.
     private var takenSince = 0
@@ -25,7 +25,7 @@ struct TokenBreaker: Equatable {
         let refused: [UInt8]?
     }
 
-    /// Suspects kept; the refusal of a token above them counts as any.
+    /// Suspects kept. A further token that is refused is none of them.
     private static let suspectsMax = 64
 
     /// Answers remembered.
@@ -73,11 +73,13 @@ struct TokenBreaker: Equatable {
 
     /// What the refusal of a token says that was refused before together with others.
     enum Judgement: Equatable {
-        /// It is no suspect: the refusal counts as any.
+        /// The token is no suspect: its refusal counts.
         case none
-        /// It was known: it says nothing of the credential, and not enough of the token yet.
+        /// The token is a suspect: its refusal says nothing of the credential, and not yet enough
+        /// of the token.
         case known
-        /// As many others as there are suspects were accepted meanwhile: the token is wrong.
+        /// As many pushes to other tokens as there are suspects were accepted meanwhile: the token
+        /// is wrong.
         case guilty
     }
 

@@ -150,7 +150,7 @@ extension Reachability {
         case .alert:
             row.alertDue = due
             row.alertNotBefore = due
-            // Of another push no urgent one is held.
+            // The fault of a push that was not urgent holds no urgent alert.
             if row.turn == .urgent { row.urgentDue = row.urgentDue.map { max($0, due) } }
             row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
             row.hourAlerts = row.hourAlerts > 0 ? row.hourAlerts - 1 : 0

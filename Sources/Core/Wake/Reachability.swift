@@ -408,7 +408,7 @@ extension Reachability {
         _ kind: PushKind, id: WakeID, generation: UInt64, claim: Claim, now: Timestamp
     ) {
         // An urgent alert is held for its own faults, and not for those of pushes before it.
-        if row.turn == .urgent, id != row.flightWake { row.failures = 0 }
+        if kind == .alert, row.turn == .urgent, id != row.flightWake { row.failures = 0 }
         row.flight = kind
         row.flightWake = id
         row.flightGeneration = generation

@@ -119,7 +119,7 @@ public final class StoreHealth: Sendable {
             ahead =
                 machine > store
                 ? Int64(clamping: machine.since(store)) : -Int64(clamping: store.since(machine))
-            // One that is at the border is told once.
+            // A clock that moves about the bound is told once.
             let bound = isClockOff ? Self.clockTolerance / 2 : Self.clockTolerance
             guard (ahead.magnitude > bound) != isClockOff else { return nil }
             isClockOff.toggle()
@@ -128,8 +128,11 @@ public final class StoreHealth: Sendable {
         if let fresh { onNews(fresh) }
     }
 
-    /// A transaction failed.
-    func noteFailure() { lock.withLock { failedAt = clock() } }
+    /// A transaction failed. That it met another node's says nothing of the store.
+    func noteFailure(_ error: StoreError) {
+        if case .conflict = error { return }
+        lock.withLock { failedAt = clock() }
+    }
 
     /// Whether no transaction has failed for a while.
     var hasNotFailed: Bool {

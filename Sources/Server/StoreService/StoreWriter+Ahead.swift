@@ -41,7 +41,7 @@ extension StoreWriter {
         do throws(StoreError) {
             Failpoint.hit(.begun, requests)
             let done = try store.commitAhead(
-                requests, budget: limits.rowsPerCommit, zones: shared.zones
+                requests, budget: limits.rowsPerCommit, limits: ruleLimits, zones: shared.zones
             ) {
                 next.place = self.shared.order?.enter()
                 Failpoint.hit(.applied, Array(requests[..<$0.count]), $0)

@@ -27,13 +27,10 @@ extension StoreWriter {
         }
         do throws(StoreError) {
             Failpoint.hit(.begun, requests)
-            var rules = RuleLimits()
-            // What meets another node's waits for it, a while each time: a group is divided, and
-            // one request is tried again when others had their turn.
-            if !store.isSoleWriter { rules.attempts = 1 }
             let outcomes = try health.waiting(lane: role.number) { () throws(StoreError) in
                 try store.commit(
-                    requests, through: rows, budget: budget, limits: rules, zones: shared.zones
+                    requests, through: rows, budget: budget, limits: ruleLimits,
+                    zones: shared.zones
                 ) {
                     leave()
                     place = shared.order?.enter()
@@ -61,9 +58,18 @@ extension StoreWriter {
         }
     }
 
+    /// A transaction that meets another node's may wait for a row. Where there are other nodes it
+    /// is tried once: a group is divided then, and one request waits until others had their turn.
+    var ruleLimits: RuleLimits {
+        var rules = RuleLimits()
+        if !store.isSoleWriter { rules.attempts = 1 }
+        return rules
+    }
+
     /// What those are told whose transaction was not committed.
     func refused(_ requests: [StoreRequest], _ error: StoreError) -> [StoreResult] {
         let isSole = store.isSoleWriter
+        health.noteFailure(error)
         health.record(lane: role.number) { counts in
             counts.failedCommits += 1
             if case .full = error { counts.refusedForSpace += UInt64(requests.count) }
@@ -71,7 +77,6 @@ extension StoreWriter {
             if case .conflict = error, !isSole { return }
             counts.failure = error
         }
-        if case .conflict = error {} else { health.noteFailure() }
         return requests.map { _ in StoreResult.failed(error) }
     }
 

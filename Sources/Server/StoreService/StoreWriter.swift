@@ -41,7 +41,7 @@ final class StoreWriter {
     /// What was taken from the mailbox and waits for its transaction: apps take turns.
     private var queue = FairQueue<AppID?, WriteJob>()
     private var isServiceAsked = false
-    /// Requests that met another node's, until the timer brings them back.
+    /// Requests that met another node's, in the order in which they are tried again.
     private var met: [WriteJob] = []
     private var metTimer: LoopTimer?
     /// When requests that wait for company are carried out without it; `nil`: none wait.
@@ -74,6 +74,12 @@ final class StoreWriter {
     private static let meetingTime: UInt64 = 2_000
     /// Milliseconds to the next time, at most.
     private static let meetingPauseMax: UInt64 = 50
+    /// The last transaction was of one request that has met another node's.
+    private var wasApart = false
+    /// The first ones of `met`, so many, are to be tried now.
+    private var metDue = 0
+    /// The timer brings all of `met` back.
+    private var isMetPaused = false
 
     /// Milliseconds from one rest of the reader to the next, at least.
     static let restInterval: UInt64 = 1_000
@@ -195,7 +201,7 @@ final class StoreWriter {
     private func serve() {
         isServiceAsked = false
         aloneAt = nil
-        let jobs = alone(queue.take(min(limits.requestsPerCommit, expected)))
+        let jobs = nextJobs()
         if !jobs.isEmpty {
             rest.askedAt = loop.now
             wakeUp()
@@ -210,19 +216,39 @@ final class StoreWriter {
         if queue.isEmpty { settleSoon() }
         let (waiting, again) = (queue.count, met.count)
         health.record(lane: role.number) { $0.queuedRequests = waiting + again }
-        if waiting > 0 { askService() }
+        if waiting > 0 || metDue > 0 { askService() }
+        pauseMet()
         askTurn()
     }
 
-    /// One that has met another node's is carried out by itself from then on: the others of its
-    /// group would wait with it each time.
-    private func alone(_ jobs: [WriteJob]) -> [WriteJob] {
-        guard jobs.count > 1, let first = jobs.firstIndex(where: { $0.meeting != nil }) else {
-            return jobs
+    /// What is carried out together now. A request that has met another node's is carried out by
+    /// itself from then on, in turns with the others, who would wait with it each time.
+    private func nextJobs() -> [WriteJob] {
+        giveUpMet()
+        if metDue > 0, !wasApart || queue.isEmpty {
+            metDue -= 1
+            wasApart = true
+            return [met.removeFirst()]
         }
-        let count = max(1, first)
-        putBack(jobs[count...])
-        return Array(jobs[..<count])
+        wasApart = false
+        return queue.take(min(limits.requestsPerCommit, expected))
+    }
+
+    /// A request that has met others for long is not tried again: of many such requests each try
+    /// would keep the others waiting.
+    private func giveUpMet() {
+        guard !met.isEmpty else { return }
+        let now = SystemClock.monotonicMilliseconds()
+        metDue = met[..<metDue].count { mayMeet($0, now) }
+        for job in met where !mayMeet(job, now) {
+            let busy = StoreError.conflict("others hold what it needs")
+            job.replies.post(StoreReply(ticket: job.ticket, result: .failed(busy)))
+        }
+        met.removeAll { !mayMeet($0, now) }
+    }
+
+    private func mayMeet(_ job: WriteJob, _ now: UInt64) -> Bool {
+        now < (job.meeting?.since ?? now) + Self.meetingTime
     }
 
     func askService() {
@@ -251,7 +277,7 @@ final class StoreWriter {
         var answered: (requests: [StoreRequest], results: [StoreResult]) = ([], [])
         for (job, result) in zip(jobs, results) {
             if !store.isSoleWriter, case .failed(.conflict) = result,
-                now < (job.meeting?.since ?? now) + Self.meetingTime
+                mayMeet(job, now)
             {
                 meet(job, now)
                 continue
@@ -269,17 +295,22 @@ final class StoreWriter {
             job.meeting.map { WriteJob.Meeting(since: $0.since, times: $0.times + 1) }
             ?? WriteJob.Meeting(since: now)
         met.append(job)
-        guard met.count == 1, let meeting = job.meeting else { return }
+        pauseMet()
+    }
+
+    /// Two nodes that met do not meet again in the same moment.
+    private func pauseMet() {
+        guard metDue == 0, !isMetPaused, let first = met.first?.meeting else { return }
+        isMetPaused = true
         // The commit took its time: the pause begins now.
         loop.updateNow()
-        // Two nodes that met do not meet again in the same moment.
-        let longest = min(UInt64(4 * meeting.times), Self.meetingPauseMax)
+        let longest = min(UInt64(4 * first.times), Self.meetingPauseMax)
         metTimer?.start(afterMilliseconds: UInt64.random(in: 1...longest))
     }
 
     private func meetAgain() {
-        putBack(met[...])
-        met = []
+        isMetPaused = false
+        metDue = met.count
         if !isServiceAsked { serve() }
     }
 

@@ -19,7 +19,7 @@ extension WakeRules {
         var effects = try noticeGap(in: transaction, now: now)
         var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
         let streams = min(request.streams, request.ids.count, ClaimPushes.rowsMax)
-        guard streams > 0 else { return (claimed, effects) }
+        guard streams > 0 || request.countsQueues else { return (claimed, effects) }
         var campaigns = try CampaignClaims(request, in: transaction, now: now)
         var queues = PushQueues(request, in: transaction, now: now)
         let rows = try queues.dueRows(atMost: streams - campaigns.reserve(of: streams))

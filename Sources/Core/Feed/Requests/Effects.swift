@@ -11,8 +11,8 @@ public struct Effects: Equatable, Sendable {
     public var ended: [EndedSession] = []
     /// Sessions whose connection must show an identity token.
     public var challenged: [SessionKey] = []
-    /// Devices that have lost their push token, to another user as may be: what is claimed for them
-    /// and has not left must not leave.
+    /// Devices that have lost their push token, perhaps to another user: a push that is claimed for
+    /// one of them and has not left must not leave.
     public var detached: [DetachedDevice] = []
     /// The work that may have become due for turns of its own.
     public var background: BackgroundWork = []

@@ -302,16 +302,20 @@ extension WakeStep {
 
     /// Alerts of the conversation's messages that were cancelled before they left wait again.
     mutating func queueCancelled(of conversation: ConversationID) throws(StoreError) {
+        let cancelled = try transaction.records(
+            AlertRecord.self,
+            Scan(
+                index: "alert_queued",
+                prefix: device.wakeKey + [.unsigned(AlertPhase.cancelled.rawValue)],
+                limit: AlertRoom.closedMax)
+        ).filter { $0.conversation == conversation && $0.sentAt == nil }
+        // Mostly there are none, and what the device lacks need not be looked for.
+        guard !cancelled.isEmpty else { return }
         let pending = try transaction.pending(
             device, atMost: WakePolicy.pendingAlertsMax, now: now)
-        // Oldest first, as they came.
-        for entry in pending.entries.reversed() where entry.conversation == conversation {
-            guard let message = MessageID(entry.object),
-                var alert = try transaction.record(AlertRecord.self, alertKey(message)),
-                alert.phase == .cancelled, alert.sentAt == nil
-            else { continue }
+        let lacking = Set(pending.entries.map(\.object))
+        for var alert in cancelled where lacking.contains(alert.message.bytes) {
             alert.phase = .queued
-            alert.seq = max(alert.seq, entry.seq)
             alert.openPosition = alert.position
             alert.queuedAt = now
             alert.summary = .none
