@@ -199,6 +199,63 @@ import Wire
         }
     }
 
+    @Test("a conversation is made again as it was", arguments: engines)
+    func lostWhole(_ engine: EngineFactory) throws {
+        let made = ConversationID(high: 1, low: 2)
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let values = [
+                MetadataValue(path: ["theme", "colour"], value: "red"),
+                MetadataValue(path: ["title"], value: "Chess"),
+            ]
+            let entries = [
+                Entry(
+                    seq: 1, conversation: made, object: made.bytes, version: 1,
+                    body: .conversationState(
+                        ConversationState(
+                            createdMs: 3_000, creator: "anna", distinct: true, receiptsOff: true))),
+                member("anna", room: made), member("kim", room: made),
+                Entry(
+                    seq: 2, conversation: made, version: 1,
+                    body: .metadata(MetadataState(values: values))),
+            ]
+            try feed(entries, local)
+            _ = try local.applySnapshot(snapshot([state()], from: 1, since: 1_000), at: time)
+            #expect(
+                try local.mutations(after: 0, limit: 9, now: time).map(\.operation) == [
+                    .createConversation(
+                        CreateConversation(
+                            conversation: made, participants: ["kim"], distinct: true,
+                            metadata: values.map { MetadataChange(path: $0.path, value: $0.value) },
+                            receiptsOff: true))
+                ])
+        }
+    }
+
+    @Test("so do messages below what the snapshot holds, for it does not say", arguments: engines)
+    func lostBelow(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            try feed(
+                [
+                    state(), message(1, sender: "anna", sent: 5_000),
+                    message(2, sender: "ben", sent: 999), message(3, sender: "anna", sent: 1_000),
+                    message(4, sender: "ben", sent: 2_000),
+                    message(5, sender: "anna", sent: 3_000), message(6, sender: "ben", sent: 4_000),
+                ], local)
+            // Others wrote meanwhile: what it holds begins above what was lost.
+            let held = [state(), message(7, sender: "ben", sent: 9_000, id: 17)]
+            _ = try local.applySnapshot(snapshot(held, from: 6, next: [7], since: 1_000), at: time)
+            // It moved, and comes again.
+            _ = try local.applySnapshot(
+                snapshot(held, from: 6, isFirst: false, since: 1_000), at: time)
+            let again = try local.mutations(after: 0, limit: 9, now: time).map(\.object)
+            #expect(again == [3, 5].map { MessageID(high: 1, low: $0).bytes })
+            #expect(try positions(local) == [1, 2, 3, 4, 5, 7], "shown while it is not known")
+            // Of a server that was not restored nothing is sent again.
+            _ = try local.applySnapshot(snapshot(held, from: 6), at: time)
+            #expect(try local.mutations(after: 0, limit: 9, now: time).count == 2)
+        }
+    }
+
     @Test(
         "so do messages that the server had accepted and the feed not told of", arguments: engines)
     func lostAccepted(_ engine: EngineFactory) throws {

@@ -161,6 +161,7 @@ final class MemoryLocalStore: LocalStore {
             if page.participantsComplete { _ = dropStale(page.conversation, [1, 3]) }
             lost += dropStale(page.conversation, [2], from: page.completeFrom)
             if let id = page.conversation {
+                if !seenInSnapshot.contains(id) { lost += stale(below: page.completeFrom, in: id) }
                 let known = seenInSnapshot.contains(id) ? windows[id] : nil
                 windows[id] = min(known ?? .max, page.completeFrom)
                 seenInSnapshot.insert(id)
@@ -193,6 +194,12 @@ final class MemoryLocalStore: LocalStore {
         }
         applied += fresh
         return (fresh, state.lastMutation)
+    }
+
+    private func stale(below position: UInt64, in conversation: ConversationID) -> [Entry] {
+        rows.values.filter {
+            $0.isStale && $0.entry.conversation == conversation && $0.entry.position < position
+        }.map(\.entry)
     }
 
     func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {

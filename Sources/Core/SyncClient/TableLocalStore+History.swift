@@ -135,6 +135,7 @@ extension TableLocalStore {
         let known = try transaction.record(LocalWindowRecord.self, [.blob(id.bytes)])
         // A conversation that moved comes twice; what lies between comes by the deltas.
         let isSame = known?.round == round
+        if !isSame { try lost.look(below: page.completeFrom, in: id, round, transaction) }
         let from = isSame ? min(known?.from ?? .max, page.completeFrom) : page.completeFrom
         try transaction.put(
             LocalWindowRecord(conversation: id.bytes, from: min(from, .max >> 1), round: round))
@@ -347,7 +348,10 @@ extension TableLocalStore {
                 let create = CreateConversation(
                     conversation: entry.conversation,
                     participants: try TableLocalStore.participants(
-                        of: row.conversation, without: user, snapshot))
+                        of: row.conversation, without: user, snapshot),
+                    distinct: state.distinct,
+                    metadata: try TableLocalStore.metadata(of: row.conversation, snapshot),
+                    receiptsOff: state.receiptsOff)
                 conversations.append((state.createdMs, create))
             case .message(let state) where state.sender.isExactly(user) && state.sentMs >= since:
                 messages.append(
@@ -358,6 +362,32 @@ extension TableLocalStore {
                             parts: state.parts, push: state.push)
                     ))
             default: break
+            }
+        }
+
+        /// Own messages below what a page holds of their conversation: nobody knows whether the
+        /// server has them, and it says so of each that it has (3010).
+        mutating func look(
+            below position: UInt64, in conversation: ConversationID, _ round: UInt64,
+            _ snapshot: any StoreSnapshot
+        ) throws(StoreError) {
+            guard let since, position > 0 else { return }
+            var through = min(position - 1, .max >> 1)
+            while true {
+                let rows = try snapshot.records(
+                    LocalEntryRecord.self,
+                    Scan(
+                        index: "local_entry_by_position",
+                        prefix: [.unsigned(2), .blob(conversation.bytes)],
+                        through: [.unsigned(through)], descending: true, limit: step))
+                for row in rows where row.round != round {
+                    let entry: Entry = try TableLocalStore.decoded(row.entry)
+                    // Those below are older.
+                    if case .message(let state) = entry.body, state.sentMs < since { return }
+                    try take(row, snapshot)
+                }
+                guard rows.count == step, let last = rows.last, last.position > 0 else { return }
+                through = last.position - 1
             }
         }
 
@@ -390,6 +420,17 @@ extension TableLocalStore {
             }
             try TableLocalStore.enqueue(waiting, transaction)
         }
+    }
+
+    private static func metadata(
+        of conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> [MetadataChange] {
+        let row = try snapshot.record(
+            LocalEntryRecord.self, [.unsigned(5), .blob(conversation), .blob([])])
+        guard let row else { return [] }
+        let entry: Entry = try decoded(row.entry)
+        guard case .metadata(let state) = entry.body else { return [] }
+        return state.values.map { MetadataChange(path: $0.path, value: $0.value) }
     }
 
     private static func participants(
