@@ -82,6 +82,30 @@ import Wire
         #expect(lines.contains("send MUTATE 10"))
     }
 
+    /// 3014 says that this life has sent nothing from there on: whatever stands behind was not done.
+    @Test func whatStandsBehindATakenNumberWasNotDone() throws {
+        var phone = try Phone()
+        for operation in [
+            Mutation.Operation.blockUser(BlockUser(user: "leo", blocked: true)),
+            .sendMessage(SendMessage(message: MessageID(high: 1, low: 2))),
+            .blockUser(BlockUser(user: "kim", blocked: true)),
+        ] { _ = try phone.store.enqueue(operation, at: phone.wall) }
+        phone.session = ClientSession(
+            configuration: phone.session.configuration, state: try phone.store.load(), seed: 1)
+        phone.start()
+        phone.connect()
+        phone.receive(Phone.welcome(floor: 9), request: 1)
+        let gone = Code.resultGone.rawValue
+        let results = [
+            MutationResult(number: 1, code: gone),
+            MutationResult(number: 2, code: Code.numberTaken.rawValue),
+            MutationResult(number: 3, code: gone),
+        ]
+        let lines = phone.receive(Phone.delta(10, [], results: results), request: 1)
+        #expect(lines.prefix(2) == ["results [1]", "renumber from 2 above 9"])
+        #expect(lines.filter { $0.contains("MUTATE") } == ["send MUTATE 10", "send MUTATE 11"])
+    }
+
     /// Numbers of an old history mean nothing in the new one (SYN-14).
     @Test func nothingIsAcknowledgedToAnotherEpoch() throws {
         var phone = try Phone()

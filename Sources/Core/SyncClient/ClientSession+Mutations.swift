@@ -108,6 +108,7 @@ extension ClientSession {
     mutating func reloadOutbox() {
         outbox = []
         takenFrom = nil
+        surelyTakenFrom = nil
         loadedThrough = 0
         outboxRetryAt = nil
         mustReload = isLoading
@@ -126,15 +127,19 @@ extension ClientSession {
 
     /// Whether the result is of an operation of another life of this device. Below the floor the
     /// server may give a result from before, and say of whose by its object only.
-    private func isOfAnotherLife(_ result: MutationResult, _ mutation: Mutation) -> Bool {
-        if result.code == Code.numberTaken.rawValue { return true }
-        guard mutation.number <= floor else { return false }
-        if result.code == Code.resultGone.rawValue {
+    private mutating func isOfAnotherLife(_ result: MutationResult, _ mutation: Mutation) -> Bool {
+        guard result.code != Code.resultGone.rawValue else {
+            // What stands behind a number that this life has not sent was not sent either.
+            if let taken = surelyTakenFrom, taken < mutation.number { return result.position == 0 }
             // Ids make it safe to send it again; of other operations nothing is known.
-            return mutation.isCreation && result.position == 0
+            return mutation.number <= floor && mutation.isCreation && result.position == 0
         }
-        return !mutation.isDistinct && !result.object.isEmpty && !mutation.object.isEmpty
-            && result.object != mutation.object
+        let isAnothers =
+            mutation.number <= floor && !mutation.isDistinct && !result.object.isEmpty
+            && !mutation.object.isEmpty && result.object != mutation.object
+        guard isAnothers || result.code == Code.numberTaken.rawValue else { return false }
+        surelyTakenFrom = min(surelyTakenFrom ?? .max, mutation.number)
+        return true
     }
 
     func mutation(at index: Int, now: Instant) -> Mutation {

@@ -228,6 +228,7 @@ extension ClientSession {
         unsentReads = []
         outbox = []
         takenFrom = nil
+        surelyTakenFrom = nil
         loadedThrough = 0
         queuedThrough = 0
     }

@@ -60,8 +60,9 @@ public struct ClientSession: Sendable {
     var outboxRetryAt: Instant?
     var mutationsMax: Int
     /// The lowest number that another life of this device has taken: from there on the stored
-    /// mutations get new numbers. Those refused so are not in `outbox`.
+    /// mutations get new numbers; those refused so are not in `outbox`.
     var takenFrom: UInt64?
+    var surelyTakenFrom: UInt64?
     /// The store's numbers have changed since it was asked.
     var mustReload = false
     /// The mutation floor of WELCOME.
