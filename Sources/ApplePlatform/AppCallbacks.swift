@@ -40,7 +40,8 @@
                     topic: topic))
         }
 
-        /// Follows the window and the lock of the phone, until the task is cancelled.
+        /// Follows the window and the lock of the phone, and registers for pushes anew when the
+        /// server wants another token, until the task is cancelled.
         @MainActor
         public func follow(_ application: UIApplication) async {
             let time = BackgroundTime()
@@ -53,6 +54,13 @@
                 }
             }
             defer { for observer in observers { center.removeObserver(observer) } }
+            let changes = await changes()
+            let renewing = Task { @MainActor in
+                for await change in changes where change == .pushTokenRefused {
+                    application.registerForRemoteNotifications()
+                }
+            }
+            defer { renewing.cancel() }
             // It may have become active before anybody followed it.
             if application.applicationState == .active { await scene(.active) }
             for await call in calls {

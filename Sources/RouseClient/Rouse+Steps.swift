@@ -290,8 +290,9 @@ extension Rouse {
             answer(.storeFailed)
         case .signalled(let kind, let conversation, let user):
             tell(.signal(kind, conversation: conversation, user: user))
+        case .pushTokenRefused: tell(.pushTokenRefused)
         case .opened, .reauthenticated, .delta, .reset, .snapshot, .fetched, .fetchFailed,
-            .peeked, .digest, .refused, .pushTokenRefused, .drained, .retrying:
+            .peeked, .digest, .refused, .drained, .retrying:
             break
         }
     }

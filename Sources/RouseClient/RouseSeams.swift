@@ -89,6 +89,9 @@ public enum RouseChange: Equatable, Sendable {
     /// Another user began something just now: `typing` and `present`; or ended it: `typingEnded`
     /// and `away`, also by its time being over.
     case signal(SignalKind, conversation: ConversationID, user: String)
+    /// The server does not take the push token, or APNs called it dead (SES-18): no push will come
+    /// until the app has registered with the system anew and said so with `setPush`.
+    case pushTokenRefused
     /// The store failed, the server refused the login, or it wants a newer app.
     case trouble(String)
 }

@@ -27,6 +27,19 @@ import Wire
         #expect(stage.phone.screen == [1, 2, 3])
     }
 
+    @Test("the app learns that the server does not take its push token")
+    func refusedToken() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        let changes = await rouse.changes()
+        stage.server.refuseToken()
+        for await change in changes {
+            #expect(change == .pushTokenRefused)
+            break
+        }
+    }
+
     @Test("one is read on another device while the app is not in memory: exactly that one goes")
     func readElsewhere() async throws {
         let stage = try Stage()

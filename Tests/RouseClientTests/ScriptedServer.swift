@@ -66,6 +66,12 @@ final class ScriptedServer: RouseTransport {
         feed.withLock { $0.connection }?.tell([Frame(.signal(signal))])
     }
 
+    /// APNs calls the token dead.
+    func refuseToken() {
+        let error = ErrorFrame(code: Code.pushTokenRefused.rawValue)
+        feed.withLock { $0.connection }?.tell([Frame(.error(error))])
+    }
+
     /// The connection breaks.
     func hangUp() { feed.withLock { $0.connection }?.breakOff() }
 

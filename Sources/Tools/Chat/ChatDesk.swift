@@ -294,7 +294,7 @@ actor ChatDesk {
             let refused = results.first { $0.code != 0 }
             if let refused { model.remark = "\(Refusal(code: refused.code))" }
         // Of troubles the records tell, and when they are over.
-        case .entries, .unread, .inSync, .trouble: break
+        case .entries, .unread, .inSync, .pushTokenRefused, .trouble: break
         }
     }
 
