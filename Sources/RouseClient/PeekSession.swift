@@ -79,7 +79,9 @@ actor PeekSession {
             return
         }
         defer { app.close() }
-        guard let state = try? app.load(), !state.sessionToken.isEmpty else { return }
+        guard let state = try? app.load(), !state.sessionToken.isEmpty,
+            setup.configuration.user.map({ state.user.isExactly($0) }) ?? true
+        else { return }
         try store.saveSession(token: state.sessionToken, user: state.user)
     }
 

@@ -106,7 +106,10 @@ extension Rouse {
             disconnectReason = nil
             state(.syncing)
             // The rows of another one are gone.
-            if user != liveUser { follow(.everything) }
+            if user != liveUser {
+                if !liveUser.isEmpty { steps.insert(.clearScreen, at: 0) }
+                follow(.everything)
+            }
             liveUser = user
         case .reset: isResetting = true
         case .snapshot(_, _, let isLast): if isLast { follow(.everything) }

@@ -73,6 +73,7 @@ extension Rouse {
             case .lastCall:
                 lastCall = nil
                 answer(.deadlineReached)
+            case .clearScreen: await clearScreen()
             case .asleep(let number): suspensions.removeValue(forKey: number)?.isOver.resume()
             }
             setTimer()
@@ -168,7 +169,7 @@ extension Rouse {
                 // It stays, too: an older callback may stand before it.
                 urgent += life.on(.willSuspend, now: clock.now)
                 return true
-            case .input, .effect, .lastCall, .asleep: return true
+            case .input, .effect, .lastCall, .clearScreen, .asleep: return true
             }
         }
         steps.replaceSubrange(ahead.indices, with: rest)
@@ -183,7 +184,9 @@ extension Rouse {
 
     func carryOut(_ action: AppAction) async {
         switch action {
-        case .openStore: answer(opened() ? .storeOpened : .storeLocked)
+        case .openStore:
+            answer(opened() ? .storeOpened : .storeLocked)
+            if replica?.formerUser != nil { steps.insert(.clearScreen, at: 0) }
         case .start(let state, let wake): act { $0.start(appState: state, wake: wake, now: $1) }
         case .tell(let state): act { $0.appStateChanged(state, now: $1) }
         case .sync(let state, let wake):
@@ -279,7 +282,12 @@ extension Rouse {
             answer(.synced)
         case .syncRequested: answer(.syncRequested)
         case .closed: answer(.disconnected)
-        case .loggedOut, .parked: answer(.gaveUp)
+        case .loggedOut:
+            logOutEnded(true)
+            answer(.gaveUp)
+        case .parked: answer(.gaveUp)
+        case .otherUser(let user):
+            tell(.trouble("the backend vouched for \(user), and the app has another user"))
         case .upgradeRequired:
             tell(.trouble("the server wants a newer app"))
             answer(.gaveUp)

@@ -24,6 +24,8 @@ public actor Rouse {
         case action(AppAction)
         /// What was durable at a deadline is told.
         case lastCall
+        /// What stands on the screen is of a user who is here no more.
+        case clearScreen
         /// All that a suspension gave is carried out.
         case asleep(UInt64)
     }
@@ -90,6 +92,8 @@ public actor Rouse {
     /// What is asked of the server's history, at most `ClientLimits.fetchesPending` at a time.
     var fetching: [UInt64: ConversationID] = [:]
     var lastFetch: UInt64 = 0
+    /// Waits for the end of a logout.
+    var loggingOut: CheckedContinuation<Bool, Never>?
 
     /// - Parameters:
     ///   - openStore: with `keepsOwed`, or nobody is told of anything.
@@ -139,7 +143,8 @@ public actor Rouse {
     }
 
     /// Until what was said of being suspended is carried out.
-    private func asleep() async {
+    func asleep() async {
+        guard !isClosed else { return }
         lastSuspension += 1
         let (number, end) = (lastSuspension, clock.now + life.limits.margin)
         steps.append(.asleep(number))
@@ -271,8 +276,9 @@ public actor Rouse {
     // MARK: - The end
 
     /// Says good-bye to the server, answers what the system waits for, and ends every sequence.
-    /// What is on this device stays, and the store is let go of: another client may open it. Not
-    /// to be called from within a call to the app's own `RousePhone`; again does nothing.
+    /// What is on this device stays, and the store is let go of: another client of the same user
+    /// may open it; `logOut` is for the end of that. Not to be called from within a call to the
+    /// app's own `RousePhone`; again does nothing.
     public func close() async {
         guard !isClosed else { return }
         if hasLaunched {
@@ -290,6 +296,7 @@ public actor Rouse {
         for waiter in waiting.values { waiter.answer.resume(returning: .failed) }
         for suspension in suspensions.values { suspension.isOver.resume() }
         (waiting, suspensions) = ([:], [:])
+        logOutEnded(false)
         state(.offline)
         for listener in listeners.values { listener.finish() }
         for listener in stateListeners.values { listener.finish() }

@@ -15,6 +15,8 @@ final class ScriptedServer: RouseTransport {
         var isSilent = false
         /// It asks who is there.
         var challenges = false
+        /// Whom it lets in.
+        var user = "anna"
         /// It takes mutations and does not answer them.
         var isMute = false
         /// What it says to messages that are sent.
@@ -85,10 +87,10 @@ final class ScriptedServer: RouseTransport {
         if case .close = frame.body { phone.note("close") }
         return feed.withLock { feed in
             feed.heard.append(frame.body.type)
+            if case .hello(let hello) = frame.body { feed.hellos.append(hello) }
             guard !feed.isSilent else { return [] }
             switch frame.body {
             case .hello(let hello):
-                feed.hellos.append(hello)
                 if feed.challenges {
                     let challenge = Challenge(nonce: [1])
                     return [Frame(.challenge(challenge), request: frame.request)]
@@ -96,10 +98,15 @@ final class ScriptedServer: RouseTransport {
                 let welcome = Welcome(
                     version: 1, sessionToken: hello.role == .extension ? [7] : [8],
                     epoch: Self.epoch, keepaliveMs: 180_000,
-                    features: hello.features.filter { $0 == "signal" }, user: "anna")
+                    features: hello.features.filter { $0 == "signal" }, user: feed.user)
                 let answer = Frame(.welcome(welcome), request: frame.request)
                 guard let sync = hello.sync else { return [answer] }
                 return [answer, Self.delta(sync, &feed, frame.request)]
+            case .authenticate:
+                let welcome = Welcome(
+                    version: 1, sessionToken: [8], epoch: Self.epoch, keepaliveMs: 180_000,
+                    user: feed.user)
+                return [Frame(.welcome(welcome))]
             case .sync(let sync): return [Self.delta(sync, &feed, frame.request)]
             case .fetch(let fetch):
                 feed.fetches.append(fetch)
@@ -111,6 +118,9 @@ final class ScriptedServer: RouseTransport {
                 feed.reads += ack.reads
                 feed.acks.append(ack)
                 return []
+            case .mutate(let mutation) where mutation.isLogout && !feed.isMute:
+                let close = Close(code: Code.revoked.rawValue, retry: .reauthenticate)
+                return [Frame(.close(close))]
             case .mutate(let mutation):
                 let from = Cursor(epoch: Self.epoch, seq: feed.head)
                 guard let result = Self.take(mutation, &feed) else { return [] }

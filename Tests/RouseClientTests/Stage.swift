@@ -212,14 +212,14 @@ struct Stage {
 
     /// A process of the app.
     func process(
-        isLocked: Bool = false, over engine: (any Store)? = nil,
+        isLocked: Bool = false, user: String? = nil, over engine: (any Store)? = nil,
         told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
         journal: @escaping Rouse.Journal = { _ in }
     ) -> Rouse {
         let (disk, phone) = (Disk(engine ?? disk), phone)
         return Rouse(
             configuration: ClientConfiguration(
-                app: "chess", device: DeviceID(high: 5, low: 5), clientName: "test",
+                app: "chess", device: DeviceID(high: 5, low: 5), user: user, clientName: "test",
                 clientVersion: "1", wantsSignals: true),
             transport: server, phone: phone, clock: clock, seed: 1, told: told, on: seat,
             journal: journal,
@@ -228,7 +228,7 @@ struct Stage {
                     throw LocalStoreError.unavailable("not unlocked")
                 }
                 return TableLocalStore(store: disk.store, keepsOwed: true)
-            }, identity: { _ in nil })
+            }, identity: { _ in user })
     }
 
     /// The store of one process.

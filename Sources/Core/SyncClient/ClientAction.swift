@@ -70,6 +70,8 @@ public enum ClientEvent: Equatable, Sendable {
     case digest(isComparable: Bool, isEqual: Bool, objects: UInt64)
     /// The server refused a login.
     case loginRefused(UInt32)
+    /// The identity token named this user, and not `ClientConfiguration.user`: nothing was taken.
+    case otherUser(String)
     /// The server refused something with ERROR.
     case refused(UInt32, request: UInt16)
     /// Another user began or ceased something: `typing` and `present` begin, `typingEnded` and
@@ -148,6 +150,9 @@ public struct ClientLimits: Equatable, Sendable {
 public struct ClientConfiguration: Equatable, Sendable {
     public var app: String
     public var device: DeviceID
+    /// Whose device it is, by the app's own login: what the store holds of another user is erased
+    /// before anything of it is seen or sent. `nil`: whoever the identity token names.
+    public var user: String?
     public var clientName: String
     public var clientVersion: String
     /// Ask for pushed DELTAs.
@@ -170,13 +175,14 @@ public struct ClientConfiguration: Equatable, Sendable {
     public var limits: ClientLimits
 
     public init(
-        app: String, device: DeviceID, clientName: String, clientVersion: String,
-        wantsLive: Bool = true, wantsSignals: Bool = false, wantsSnapshots: Bool = false,
-        peeksOnWake: Bool = false, role: Role = .app, push: PushRegistration? = nil,
-        limits: ClientLimits = ClientLimits()
+        app: String, device: DeviceID, user: String? = nil, clientName: String,
+        clientVersion: String, wantsLive: Bool = true, wantsSignals: Bool = false,
+        wantsSnapshots: Bool = false, peeksOnWake: Bool = false, role: Role = .app,
+        push: PushRegistration? = nil, limits: ClientLimits = ClientLimits()
     ) {
         self.app = app
         self.device = device
+        self.user = user
         self.clientName = clientName
         self.clientVersion = clientVersion
         self.wantsLive = wantsLive

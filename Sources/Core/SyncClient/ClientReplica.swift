@@ -28,6 +28,8 @@ public struct ClientReplica {
 
     public var session: ClientSession
     public let store: any LocalStore
+    /// Whose rows were erased at the start, for the device is another user's now.
+    public let formerUser: String?
     /// Changes of frames that were read together, in order: applied as one, because a transaction
     /// costs more than what is in it. Bounded by what one read of the socket completes.
     private var gathered: [LocalChange] = []
@@ -43,7 +45,15 @@ public struct ClientReplica {
         store: any LocalStore, configuration: ClientConfiguration, seed: UInt64
     ) throws(LocalStoreError) {
         self.store = store
-        session = ClientSession(configuration: configuration, state: try store.load(), seed: seed)
+        var state = try store.load()
+        if let user = configuration.user, !state.user.isEmpty, !state.user.isExactly(user) {
+            formerUser = state.user
+            try store.saveSession(token: [], user: user)
+            state = try store.load()
+        } else {
+            formerUser = nil
+        }
+        session = ClientSession(configuration: configuration, state: state, seed: seed)
     }
 
     // MARK: - Inputs

@@ -152,6 +152,7 @@ extension ClientSession {
         guard welcome.mutationFloor <= Self.mutationFloorMax else {
             return breakOff(.protocolViolation, now: now, &actions)
         }
+        guard isExpected(welcome.user, now: now, &actions) else { return }
         phase = .open
         serverEpoch = welcome.epoch
         floor = welcome.mutationFloor
@@ -197,6 +198,7 @@ extension ClientSession {
         _ welcome: Welcome, now: Instant, _ actions: inout [ClientAction]
     ) {
         isRechallenged = false
+        guard isExpected(welcome.user, now: now, &actions) else { return }
         phase = .open
         serverEpoch = welcome.epoch
         sessionToken = welcome.sessionToken
@@ -211,6 +213,20 @@ extension ClientSession {
         sendReads(now: now, &actions)
         sendMutations(now: now, &actions)
         sendFetches(now: now, &actions)
+    }
+
+    /// Whether it is whom the app says. Of another user nothing comes here, and nothing of this
+    /// one's goes there.
+    private mutating func isExpected(
+        _ name: String, now: Instant, _ actions: inout [ClientAction]
+    ) -> Bool {
+        guard let expected = configuration.user, !name.isExactly(expected) else { return true }
+        actions.append(.report(.otherUser(name)))
+        dropToken(&actions)
+        wasHealthy = false
+        leaveConnection(&actions)
+        wait(now: now, &actions)
+        return false
     }
 
     /// Another user logged in on this device: nothing of the former one may be sent.

@@ -126,20 +126,30 @@ public final class TableLocalStore: LocalStore {
         course = nil
         try write { transaction throws(StoreError) in
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
-            if !former.isEmpty && former != Array(user.utf8) {
-                for table in LocalSchema.tables where table != LocalStateRecord.table {
-                    try Self.clear(table, Scan(limit: Self.step), transaction)
-                }
-                try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
-                try transaction.delete(LocalStateRecord.self, [.text(Fact.resetting)])
-                try transaction.delete(LocalStateRecord.self, [.text(Fact.history)])
-                try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
-                try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])
-                try transaction.delete(LocalStateRecord.self, [.text(Fact.owed)])
-            }
+            if !former.isEmpty && former != Array(user.utf8) { try Self.erase(transaction) }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
             try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
         }
+    }
+
+    /// Deletes everything of the user, the credential too. Mutation numbers go on, for they are the
+    /// device's.
+    public func erase() throws(LocalStoreError) {
+        course = nil
+        try write { transaction throws(StoreError) in
+            try Self.erase(transaction)
+            try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
+            try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+        }
+    }
+
+    private static func erase(_ transaction: any StoreTransaction) throws(StoreError) {
+        for table in LocalSchema.tables where table != LocalStateRecord.table {
+            try clear(table, Scan(limit: step), transaction)
+        }
+        for name in [
+            Fact.cursor, Fact.resetting, Fact.history, Fact.snapshot, Fact.continuation, Fact.owed,
+        ] { try transaction.delete(LocalStateRecord.self, [.text(name)]) }
     }
 
     public func forgetSession() throws(LocalStoreError) {

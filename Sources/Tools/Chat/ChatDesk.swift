@@ -324,8 +324,9 @@ actor ChatDesk {
         let transport = try SocketTransport(
             options.endpoint, trustedCertificates: options.trusted)
         let configuration = ClientConfiguration(
-            app: options.app, device: device, clientName: "rouse chat", clientVersion: "1",
-            wantsSignals: true, wantsSnapshots: true, push: pushes?.registration)
+            app: options.app, device: device, user: options.user, clientName: "rouse chat",
+            clientVersion: "1", wantsSignals: true, wantsSnapshots: true, push: pushes?.registration
+        )
         let rouse = Rouse(
             configuration: configuration, transport: transport, phone: phone,
             clock: DeviceClock(), seed: .random(in: 0 ... .max),

@@ -15,6 +15,8 @@ public struct ChatTrouble: Equatable, Sendable {
         case .lost(let why): trouble.server = "no connection to the server: \(why)"
         case .event(.loginRefused(let code)):
             trouble.server = "the server refused the login: \(Refusal(code: code))"
+        case .event(.otherUser(let user)):
+            trouble.server = "the identity token names \(user)"
         case .event(.upgradeRequired): trouble.server = "the server wants a newer app"
         case .event(.opened): trouble.server = ""
         // What came is stored.

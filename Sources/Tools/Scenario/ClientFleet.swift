@@ -156,6 +156,7 @@ final class ClientFleet: DeviceFleet {
         case .refused(let code, _), .loginRefused(let code):
             onEvent(.failed(device: number, "refused with \(code)"))
         case .storeFailed(let error): onEvent(.failed(device: number, "\(error)"))
+        case .otherUser(let user): onEvent(.failed(device: number, "logged in as \(user)"))
         case .upgradeRequired: onEvent(.failed(device: number, "upgrade required"))
         case .digest(let isComparable, let isEqual, let objects):
             compared(number, isComparable, isEqual, objects)

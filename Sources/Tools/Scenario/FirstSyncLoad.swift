@@ -199,7 +199,7 @@ public final class FirstSyncLoad {
             case .synced:
                 outcome.whole = cost
                 loop.stop()
-            case .refused, .loginRefused, .storeFailed, .closed:
+            case .refused, .loginRefused, .otherUser, .storeFailed, .closed:
                 problem = "\(event)"
                 loop.stop()
             default: break

@@ -40,6 +40,7 @@ open class UIApplication: UIResponder {
     public typealias LaunchOptionsKey = UIKit.LaunchOptionsKey
 
     open func registerForRemoteNotifications() { fatalError() }
+    open func unregisterForRemoteNotifications() { fatalError() }
 
     public nonisolated static let didBecomeActiveNotification = Notification.Name("active")
     public nonisolated static let willResignActiveNotification = Notification.Name("resign")

@@ -44,8 +44,8 @@ final class DeviceAppFactory {
             let push = PushRegistration(
                 token: Hex.decode(token) ?? [], environment: environment, topic: topic)
             var client = ClientConfiguration(
-                app: app, device: id, clientName: "rouse-simulator", clientVersion: "1",
-                push: push)
+                app: app, device: id, user: user, clientName: "rouse-simulator",
+                clientVersion: "1", push: push)
             client.locale = locale
             return SyncDeviceApp(
                 loop: loop, door: door,

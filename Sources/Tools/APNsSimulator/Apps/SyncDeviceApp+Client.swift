@@ -53,6 +53,7 @@ extension SyncDeviceApp {
             told.code = code
             told.text = "refused by the server"
             hooks.tell(told)
+        case .otherUser(let user): fail("the identity token names \(user)")
         case .pushTokenRefused: fail("push token refused")
         case .upgradeRequired: fail("client too old")
         case .loggedOut:

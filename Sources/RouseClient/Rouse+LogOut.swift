@@ -1,0 +1,54 @@
+internal import AppLife
+public import Model
+public import SyncClient
+import Wire
+
+// The end of a user on this device.
+extension Rouse {
+    /// Logs the user out and closes: what waits is sent, the server ends the device's sessions and
+    /// pushes nothing more to it, what stands on the screen goes, and everything of the user is
+    /// erased here. Without the server's answer in time all but its part is done, and what still
+    /// waited is lost: it pushes to the device until another user logs in on it, so that the app
+    /// should ask the system for no more pushes.
+    ///
+    /// - Returns: whether the server has done its part.
+    /// - Throws: when the store cannot be used or written: then nothing was erased.
+    @discardableResult
+    public func logOut(
+        within time: Milliseconds = 10_000
+    ) async throws(LocalStoreError) -> Bool {
+        guard loggingOut == nil else { throw .unavailable("the client is logging out") }
+        try send(.forgetDevice(ForgetDevice()))
+        let end = clock.now + time
+        let timer = Task { [weak self, clock] in
+            do { try await clock.sleep(until: end) } catch { return }
+            await self?.logOutEnded(false)
+        }
+        let isDone = await withCheckedContinuation {
+            loggingOut = $0
+            // Not after the back-off.
+            hear { $0.userRefresh(now: $1) }
+        }
+        timer.cancel()
+        give(.willSuspend)
+        await asleep()
+        await clearScreen()
+        guard let store else { throw isAbsent }
+        try store.erase()
+        await close()
+        return isDone
+    }
+
+    func logOutEnded(_ isDone: Bool) {
+        loggingOut?.resume(returning: isDone)
+        loggingOut = nil
+    }
+
+    /// Takes away the notifications and the number of a user who is here no more.
+    func clearScreen() async {
+        for notification in await phone.delivered() where notification.object != nil {
+            await phone.remove(identifier: notification.identifier)
+        }
+        await phone.setBadge(0)
+    }
+}

@@ -1,0 +1,124 @@
+import AppLife
+import Model
+import RouseClient
+import SyncClient
+import Synchronization
+import Testing
+import Wire
+
+/// A device that one user leaves and another takes: what the second sees, and what the server hears
+/// of whom.
+@Suite(.timeLimit(.minutes(60))) struct UserTests {
+    /// Anna's message stands on the screen, and one of hers waits.
+    private func left(_ stage: Stage) async throws {
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        _ = await rouse.woken(by: nil, within: 30_000)
+        #expect(stage.phone.screen == [1])
+        try await rouse.send("of anna", to: Stage.room)
+        await rouse.close()
+    }
+
+    private func rows(_ rouse: Rouse) async -> [MessageRow] {
+        for await window in await rouse.messages(in: Stage.room, newest: 9) { return window.rows }
+        return []
+    }
+
+    @Test("the second user sees nothing of the first, not even without a connection")
+    func secondUser() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { ($0.isSilent, $0.hellos) = (true, []) }
+        let rouse = stage.process(user: "ben")
+        await rouse.scene(.active)
+        try await rouse.send("of ben", to: Stage.room)
+        #expect(await rows(rouse).map(\.text) == ["of ben"])
+        while stage.phone.icon != 0 { await Task.yield() }
+        #expect(stage.phone.screen.isEmpty)
+        while stage.server.feed.withLock({ $0.hellos.isEmpty }) { await Task.yield() }
+        // The first one's credential would let anna in, and ben's words would be hers.
+        let hello = try #require(stage.server.feed.withLock { $0.hellos.first })
+        #expect(hello.sessionToken.isEmpty)
+        #expect(hello.sync?.cursor == nil)
+    }
+
+    @Test("the same user goes on where it was")
+    func sameUser() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { ($0.isSilent, $0.hellos) = (true, []) }
+        let rouse = stage.process(user: "anna")
+        await rouse.scene(.active)
+        #expect(await rows(rouse).map(\.text) == ["", "of anna"])
+        #expect(stage.phone.screen == [1])
+        while stage.server.feed.withLock({ $0.hellos.isEmpty }) { await Task.yield() }
+        #expect(stage.server.feed.withLock { $0.hellos.first?.sessionToken } == [8])
+    }
+
+    @Test("of a user whom the backend names, and the app does not, nothing comes or goes")
+    func otherToken() async throws {
+        let stage = try Stage()
+        stage.server.feed.withLock { ($0.challenges, $0.user) = (true, "kim") }
+        stage.server.publish(Stage.message(1), unread: 1)
+        let rouse = stage.process(user: "ben")
+        let changes = await rouse.changes()
+        await rouse.scene(.active)
+        try await rouse.send("of ben", to: Stage.room)
+        for await change in changes {
+            guard case .trouble(let why) = change else { continue }
+            #expect(why == "the backend vouched for kim, and the app has another user")
+            break
+        }
+        #expect(await rows(rouse).map(\.text) == ["of ben"])
+        #expect(stage.server.feed.withLock { $0.sent }.isEmpty)
+    }
+
+    @Test("a logout sends what waits, clears the screen and erases the store")
+    func loggedOut() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        // Not after the back-off, whose time never comes here.
+        await LiveTests.hungUp(rouse, stage)
+        #expect(try await rouse.logOut())
+        #expect(stage.server.feed.withLock { $0.sent.count } == 1)
+        #expect(stage.phone.screen.isEmpty)
+        #expect(stage.phone.icon == 0)
+        #expect(try erased(stage))
+        #expect(await rouse.woken(by: nil, within: 30_000) == .failed)
+    }
+
+    @Test("without the server a logout does its own part, and says that it was no more")
+    func loggedOutAlone() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { $0.isSilent = true }
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        await rouse.scene(.active)
+        let began = stage.clock.now
+        let leaving = Task { try await rouse.logOut(within: 7_000) }
+        await stage.clock.pass([began + 7_000])
+        #expect(try await leaving.value == false)
+        #expect(stage.phone.screen.isEmpty)
+        #expect(try erased(stage))
+    }
+
+    @Test("the system is answered after the end, too")
+    func suspendedAfterwards() async throws {
+        let stage = try Stage()
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        await rouse.scene(.active)
+        await rouse.close()
+        await rouse.scene(.suspending)
+    }
+
+    /// But for the numbers of the device's mutations.
+    private func erased(_ stage: Stage) throws -> Bool {
+        let store = TableLocalStore(store: stage.disk)
+        let state = try store.load()
+        return try state.user.isEmpty && state.sessionToken.isEmpty && state.cursor == nil
+            && state.firstUnanswered == nil && state.lastMutation > 0
+            && store.counts() == LocalCounts() && store.refusedMessages().isEmpty
+    }
+}
