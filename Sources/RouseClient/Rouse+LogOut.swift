@@ -27,7 +27,7 @@ extension Rouse {
         let isDone = await withCheckedContinuation {
             loggingOut = $0
             // Not after the back-off.
-            hear { $0.userRefresh(now: $1) }
+            refresh()
         }
         timer.cancel()
         give(.willSuspend)

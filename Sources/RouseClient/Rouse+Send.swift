@@ -61,7 +61,8 @@ extension Rouse {
         return wasThere
     }
 
-    /// Replaces the content of a message.
+    /// Replaces the content of a message: on this device at once, for others when the server has
+    /// done it.
     ///
     /// - Parameter version: of the row that was changed; if it has another one by then, the server
     ///   refuses (3012). 0: any.
@@ -74,7 +75,8 @@ extension Rouse {
                 EditMessage(message: message, parts: parts, push: push, baseVersion: version)))
     }
 
-    /// Replaces the text of a message as its row shows it, and what an alert shows of it.
+    /// Replaces the text of a message as its row shows it, and what an alert shows of it. Where an
+    /// edit waits for its answer this one goes behind it, and stands whatever became of that.
     @discardableResult
     public func edit(_ row: MessageRow, text: String) throws(LocalStoreError) -> UInt64 {
         let push = row.push.map { PushText(title: $0.title, body: text.alerted) }

@@ -175,6 +175,9 @@ public actor Rouse {
     /// Another network, or one after none.
     public func networkChanged() { hear { $0.networkChanged(now: $1) } }
 
+    /// The person asks for news, as by pulling the list down: not after the back-off.
+    public func refresh() { hear { $0.userRefresh(now: $1) } }
+
     /// A new push token; presented with the next HELLO.
     public func setPush(_ push: PushRegistration?) {
         configuration.push = push
@@ -240,8 +243,12 @@ public actor Rouse {
         guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {
             throw isAbsent
         }
-        if case .sendMessage(let message) = operation, let conversation = message.conversation {
-            follow(.conversation(conversation))
+        switch operation {
+        case .sendMessage(let message):
+            if let conversation = message.conversation { follow(.conversation(conversation)) }
+        // Of which conversation the message is, the operation does not say.
+        case .editMessage, .deleteMessage: follow(.everything)
+        default: break
         }
         give(.outbox(isWaiting: true))
         perform(made.effects)

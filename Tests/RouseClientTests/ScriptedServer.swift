@@ -137,7 +137,13 @@ final class ScriptedServer: RouseTransport {
     private static func take(_ mutation: Mutation, _ feed: inout Feed) -> MutationResult? {
         guard !feed.isMute else { return nil }
         if let known = feed.results[mutation.number] { return known }
-        if case .editMessage(let edit) = mutation.operation { feed.edits.append(edit) }
+        if case .editMessage(let edit) = mutation.operation {
+            feed.edits.append(edit)
+            if let refusal = feed.refusal {
+                return MutationResult(
+                    number: mutation.number, code: refusal.rawValue, retry: refusal.retryClass)
+            }
+        }
         guard case .sendMessage(let send) = mutation.operation else {
             return MutationResult(number: mutation.number)
         }

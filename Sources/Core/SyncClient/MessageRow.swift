@@ -7,7 +7,7 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
     public var conversation: ConversationID
     /// Its place in the conversation; `nil`: the server has not given it one that is known here.
     public var position: UInt64?
-    /// What an edit is made from; 0: none is known.
+    /// What an edit is made from; 0: none is known, as with one that waits for its answer.
     public var version: UInt64
     public var sender: String
     /// By the server's clock; of one that the server has not answered, by this device's.
@@ -21,6 +21,8 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
     public var isUnread: Bool
     /// `nil`: of another user.
     public var delivery: Delivery?
+    /// This user has edited it, and the server has not answered: `parts` and `push` are the edit's.
+    public var isEditQueued = false
 
     public var reference: MessageReference {
         MessageReference(conversation: conversation, message: id)
@@ -36,7 +38,8 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
 /// The newest messages of a conversation that are on this device.
 public struct MessageWindow: Equatable, Sendable {
     /// By position, oldest first; then what this device has sent and the feed has not told of,
-    /// in the order it was sent. What was deleted is left out.
+    /// in the order it was sent. Edits and deletions of this device count at once, before the server
+    /// has answered them. What was deleted is left out.
     public var rows: [MessageRow] = []
     /// Older ones than the first of `rows` are on this device.
     public var hasOlder = false

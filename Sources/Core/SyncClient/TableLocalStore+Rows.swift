@@ -6,7 +6,8 @@ struct ReadConversation: Sendable {
     var row: ConversationRow
     /// The highest position that `row` accounts for.
     var newest: UInt64 = 0
-    /// `row.last` is a message of this device that the feed has not told of.
+    /// `row.last` is a message of this device that the feed has not told of, or is as this device
+    /// has changed it.
     var hasPending = false
     var reading: Reading
 }
@@ -31,9 +32,12 @@ extension TableLocalStore {
             var window = MessageWindow()
             window.mayFetchOlder = from > reading.joined.addingClamped(1)
             let reach = try Reach(in: id, without: user, snapshot)
+            let unanswered = try Self.unanswered(snapshot)
             try Self.look(id, above: max(reading.joined, from > 0 ? from - 1 : 0), snapshot) {
                 entry in
-                guard var row = MessageRow(entry, reading) else { return true }
+                guard var row = MessageRow(entry, reading).flatMap(unanswered.shown) else {
+                    return true
+                }
                 guard window.rows.count < newest else {
                     window.hasOlder = true
                     return false
@@ -45,10 +49,10 @@ extension TableLocalStore {
                 return true
             }
             window.rows.reverse()
-            for pending in try Self.pending(snapshot)
+            for pending in unanswered.messages
             where pending.reference.conversation == conversation {
-                window.rows.append(
-                    MessageRow(pending, sender: user, delivery: pending.delivery(sent)))
+                let row = MessageRow(pending, sender: user, delivery: pending.delivery(sent))
+                if let row = unanswered.shown(row) { window.rows.append(row) }
             }
             return window
         }
@@ -72,7 +76,8 @@ extension TableLocalStore {
                 }
                 return try Reach(in: id, without: user, snapshot).delivery(of: state.position)
             }
-            return try Self.pending(snapshot).first { $0.reference == message }?.delivery(sent)
+            return try Self.unanswered(snapshot).messages.first { $0.reference == message }?
+                .delivery(sent)
         }
     }
 
@@ -81,12 +86,12 @@ extension TableLocalStore {
     ) throws(LocalStoreError) -> [ReadConversation] {
         try read { snapshot throws(StoreError) in
             let user = try Self.user(in: snapshot)
-            let pending = try Self.pending(snapshot)
+            let unanswered = try Self.unanswered(snapshot)
             var found: [ReadConversation] = []
             for row in try snapshot.records(
                 LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
             {
-                if let one = try Self.conversation(row, user, pending, sent, snapshot) {
+                if let one = try Self.conversation(row, user, unanswered, sent, snapshot) {
                     found.append(one)
                 }
             }
@@ -102,7 +107,7 @@ extension TableLocalStore {
                 LocalEntryRecord.self, [.unsigned(0), .blob(id.bytes), .blob([])])
             guard let row else { return nil }
             return try Self.conversation(
-                row, try Self.user(in: snapshot), try Self.pending(snapshot), sent, snapshot)
+                row, try Self.user(in: snapshot), try Self.unanswered(snapshot), sent, snapshot)
         }
     }
 
@@ -114,7 +119,7 @@ extension TableLocalStore {
 extension TableLocalStore {
     /// `nil`: it was deleted.
     private static func conversation(
-        _ stored: LocalEntryRecord, _ user: String, _ pending: [PendingMessage],
+        _ stored: LocalEntryRecord, _ user: String, _ unanswered: UnansweredChanges,
         _ sent: Set<UInt64>, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> ReadConversation? {
         let entry: Entry = try decoded(stored.entry)
@@ -142,29 +147,36 @@ extension TableLocalStore {
             state.participants > 0 ? Int(state.participants) : row.participants.count
         var read = ReadConversation(row: row, reading: try Reading(of: key, by: user, snapshot))
         read.row.isMember = read.reading.isMember
-        try count(&read, key, snapshot)
-        if let last = pending.last(where: { $0.reference.conversation == id }) {
+        try count(&read, key, unanswered, snapshot)
+        for pending in unanswered.messages.reversed() where pending.reference.conversation == id {
             read.hasPending = true
+            let row = MessageRow(pending, sender: user, delivery: pending.delivery(sent))
+            guard let last = unanswered.shown(row) else { continue }
             // What was refused stays; what others say later is newer.
-            let isOnItsWay = last.position == nil && last.refusal == nil
-            if isOnItsWay || read.row.last.map({ $0.sentAt <= last.sentAt }) ?? true {
-                read.row.last = MessageRow(last, sender: user, delivery: last.delivery(sent))
+            let isOnItsWay = pending.position == nil && pending.refusal == nil
+            if isOnItsWay || read.row.last.map({ $0.sentAt <= pending.sentAt }) ?? true {
+                read.row.last = last
             }
+            break
         }
         return read
     }
 
     /// What is unread, and the newest message.
     private static func count(
-        _ read: inout ReadConversation, _ key: [UInt8], _ snapshot: any StoreSnapshot
+        _ read: inout ReadConversation, _ key: [UInt8], _ unanswered: UnansweredChanges,
+        _ snapshot: any StoreSnapshot
     ) throws(StoreError) {
         let reading = read.reading
         var (last, unread, newest): (MessageRow?, Int, UInt64) = (nil, 0, 0)
+        var isChanged = false
         let isWhole = try look(key, above: reading.joined, snapshot) { entry in
             let position = entry.position
             newest = max(newest, position)
             if position <= reading.floor, last != nil { return false }
-            guard let row = MessageRow(entry, reading) else { return true }
+            guard let stored = MessageRow(entry, reading) else { return true }
+            if unanswered.concerns(stored) { isChanged = true }
+            guard let row = unanswered.shown(stored) else { return true }
             if last == nil { last = row }
             if row.isUnread { unread += 1 }
             return unread < ConversationRow.unreadMax
@@ -173,6 +185,7 @@ extension TableLocalStore {
         read.row.hasOlderUnread =
             reading.isMember && (!isWhole || reading.floor.addingClamped(1) < from)
         (read.row.unread, read.newest) = (unread, newest)
+        if isChanged { read.hasPending = true }
         guard var last else { return }
         if last.isOwn, let position = last.position {
             last.delivery = try Reach(in: key, without: reading.user, snapshot)

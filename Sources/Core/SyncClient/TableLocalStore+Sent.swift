@@ -22,6 +22,31 @@ struct PendingMessage: Equatable {
     }
 }
 
+/// What this device has said and the feed has not told of: as a person sees it, it is done.
+struct UnansweredChanges: Equatable {
+    /// Oldest first.
+    var messages: [PendingMessage] = []
+    /// The last of each message.
+    var edits: [MessageID: EditMessage] = [:]
+    var deleted: Set<MessageID> = []
+
+    /// `nil`: it was deleted here.
+    func shown(_ row: MessageRow) -> MessageRow? {
+        guard !deleted.contains(row.id) else { return nil }
+        guard let edit = edits[row.id] else { return row }
+        var row = row
+        (row.parts, row.push) = (edit.parts, edit.push)
+        row.isEditQueued = true
+        // A second edit rests on the first one, whose version nobody knows yet.
+        row.version = 0
+        return row
+    }
+
+    func concerns(_ row: MessageRow) -> Bool {
+        deleted.contains(row.id) || edits[row.id] != nil
+    }
+}
+
 // Messages of this device between their answer and their entry, and those that the server does
 // not take: a person who wrote a text does not lose it because a server says no.
 extension TableLocalStore {
@@ -62,9 +87,11 @@ extension TableLocalStore {
         return row
     }
 
-    /// Oldest first.
-    static func pending(_ snapshot: any StoreSnapshot) throws(StoreError) -> [PendingMessage] {
-        var found: [PendingMessage] = []
+    /// What this device has said and the feed has not told of.
+    static func unanswered(
+        _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> UnansweredChanges {
+        var found = UnansweredChanges()
         func add(
             _ number: UInt64, _ send: SendMessage, _ time: Timestamp,
             _ change: (inout PendingMessage) -> Void
@@ -76,7 +103,7 @@ extension TableLocalStore {
                 reference: MessageReference(conversation: conversation, message: message),
                 send: send, sentAt: time, number: number)
             change(&one)
-            found.append(one)
+            found.messages.append(one)
         }
         for row in try snapshot.records(LocalSentRecord.self, Scan(limit: sentMax)) {
             try add(row.number, try decoded(row.send), row.queuedAt) { one in
@@ -84,13 +111,20 @@ extension TableLocalStore {
                 if row.position > 0 { one.position = row.position }
             }
         }
-        found.sort { $0.number < $1.number }
+        found.messages.sort { $0.number < $1.number }
         for row in try snapshot.records(
             LocalMutationRecord.self, Scan(descending: true, limit: queuedMax)
         ).reversed() {
             let mutation: Mutation = try decoded(row.mutation)
-            guard case .sendMessage(let send) = mutation.operation else { continue }
-            try add(row.number, send, row.queuedAt) { $0.isQueued = true }
+            switch mutation.operation {
+            case .sendMessage(let send):
+                try add(row.number, send, row.queuedAt) { $0.isQueued = true }
+            case .editMessage(let edit):
+                if let message = edit.message { found.edits[message] = edit }
+            case .deleteMessage(let deletion):
+                if let message = deletion.message { found.deleted.insert(message) }
+            default: break
+            }
         }
         return found
     }
@@ -143,7 +177,7 @@ extension TableLocalStore {
     public func refusedMessages() throws(LocalStoreError) -> [MessageRow] {
         try read { snapshot throws(StoreError) in
             let user = try Self.user(in: snapshot)
-            return try Self.pending(snapshot).filter { $0.refusal != nil }.map {
+            return try Self.unanswered(snapshot).messages.filter { $0.refusal != nil }.map {
                 MessageRow($0, sender: user, delivery: $0.delivery([]))
             }
         }

@@ -1,0 +1,104 @@
+import AppLife
+import Model
+import RouseClient
+import SyncClient
+import Synchronization
+import Testing
+import Wire
+
+/// What a person has changed while nobody answers: the screen shows it, and the server gets it.
+@Suite(.timeLimit(.minutes(60))) struct UnansweredTests {
+    private static func own(_ position: UInt64, _ text: String, seq: UInt64) -> Entry {
+        Entry(
+            seq: seq, conversation: Stage.room, object: MessageID(high: 0, low: position).bytes,
+            version: seq,
+            body: .message(
+                MessageState(
+                    position: position, sender: "anna", sentMs: 2_000 + position,
+                    parts: [Part(text)], push: PushText(title: "Anna", body: text))))
+    }
+
+    /// A room with two messages of anna's, and no connection.
+    private static func offline(_ stage: Stage) async throws -> Rouse {
+        let rouse = try await LiveTests.room(stage)
+        stage.server.publish(own(1, "first", seq: 14), unread: 0)
+        stage.server.publish(own(2, "second", seq: 15), unread: 0)
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        await LiveTests.hungUp(rouse, stage)
+        return rouse
+    }
+
+    private func window(_ rouse: Rouse) async -> [MessageRow] {
+        for await window in await rouse.messages(in: Stage.room, newest: 9) { return window.rows }
+        return []
+    }
+
+    @Test("edits are shown at once, and the second one goes behind the first")
+    func edited() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.offline(stage)
+        var lists = await rouse.conversations().makeAsyncIterator()
+        #expect(await lists.next()?.first?.last?.text == "second")
+        let row = try #require(await window(rouse).last)
+        #expect(row.version == 15)
+        try await rouse.edit(row, text: "better")
+        let better = try #require(await window(rouse).last)
+        #expect(better.text == "better" && better.push?.body == "better" && better.isEditQueued)
+        #expect(await lists.next()?.first?.last?.text == "better")
+        try await rouse.edit(better, text: "best")
+        #expect(await lists.next()?.first?.last?.text == "best")
+        // Also to the next process.
+        let next = stage.process(over: FaultyStore(stage.disk))
+        await next.scene(.inactive)
+        #expect(await window(next).map(\.text) == ["first", "best"])
+        // The server has them in their order; the second one must not be refused for the first.
+        try await LiveTests.synced(rouse) { await rouse.refresh() }
+        let edits = stage.server.feed.withLock { $0.edits }
+        #expect(edits.map(\.parts) == [[Part("better")], [Part("best")]])
+        #expect(edits.map(\.baseVersion) == [15, 0])
+        stage.server.publish(Self.own(2, "best", seq: 16), unread: 0)
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        let last = try #require(await window(rouse).last)
+        #expect(last.text == "best" && !last.isEditQueued && last.version == 16)
+    }
+
+    @Test("an edit that the server refuses is shown no longer")
+    func refused() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.offline(stage)
+        stage.server.feed.withLock { $0.refusal = .versionConflict }
+        let row = try #require(await window(rouse).last)
+        let lists = await rouse.conversations()
+        try await rouse.edit(row, text: "better")
+        try await LiveTests.synced(rouse) { await rouse.refresh() }
+        #expect(await window(rouse).map(\.text) == ["first", "second"])
+        for await rows in lists where rows.first?.last?.text == "second" { break }
+    }
+
+    @Test("what was deleted is seen no more, and what stands below it is the newest")
+    func deleted() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.offline(stage)
+        var lists = await rouse.conversations().makeAsyncIterator()
+        #expect(await lists.next()?.first?.last?.text == "second")
+        let row = try #require(await window(rouse).last)
+        try await rouse.delete(row.id, forEveryone: true)
+        #expect(await window(rouse).map(\.text) == ["first"])
+        #expect(await lists.next()?.first?.last?.text == "first")
+    }
+
+    @Test("a message that waits is edited and deleted like any other")
+    func waiting() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.offline(stage)
+        let sent = try await rouse.send("thrid", to: Stage.room)
+        let row = try #require(await window(rouse).last)
+        try await rouse.edit(row, text: "third")
+        var lists = await rouse.conversations().makeAsyncIterator()
+        #expect(await lists.next()?.first?.last?.text == "third")
+        #expect(await window(rouse).map(\.text) == ["first", "second", "third"])
+        try await rouse.delete(sent.message, forEveryone: true)
+        #expect(await window(rouse).map(\.text) == ["first", "second"])
+        #expect(await lists.next()?.first?.last?.text == "second")
+    }
+}
