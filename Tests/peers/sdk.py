@@ -62,6 +62,29 @@ class Door:
         self.through += 1
         if order == "pass":
             peer.sendall(answer)
+        elif order in CUTS:
+            peer.sendall(CUTS[order](answer))
+
+
+def half(answer, instead=None):
+    """An answer that breaks off in the midst of its body; `instead` of its length."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if instead is not None:
+        lines = [line for line in head.split(b"\r\n")
+                 if not line.lower().startswith(b"content-length:")]
+        head = b"\r\n".join([*lines, instead] if instead else lines)
+    body = body[:len(body) // 2]
+    if instead:
+        body = b"%x\r\n%s\r\n" % (len(body), body)
+    return head + b"\r\n\r\n" + body
+
+
+CUTS = {
+    "cut length": half,
+    "cut chunk": lambda answer: half(answer, b"Transfer-Encoding: chunked"),
+    "cut without a length": lambda answer: half(answer, b""),
+    "cut to nothing": lambda answer: half(answer, b"").partition(b"\r\n\r\n")[0] + b"\r\n\r\n",
+}
 
 
 def read(peer):
@@ -155,6 +178,32 @@ def unkeyed(door, client):
     expect(len(client.list_webhooks()["webhooks"]) == 2, "two webhooks")
 
 
+def broken(straight, door, client):
+    """An answer that breaks off in its midst is one that did not come."""
+    room = straight.create_conversation({"participants": ["anna", "ben"]})["id"]
+    for order in CUTS:
+        door.orders, door.heads, before = [order, order], [], door.through
+        message = client.publish_message(room, text(order))
+        expect(len({key_of(head) for head in door.heads}) == 1 and door.through == before + 3,
+               f"{order}: three tries of one request")
+        rows = list(straight.every(straight.list_messages, room))
+        expect([row["id"] for row in rows if row["parts"][0]["text"] == order] == [message["id"]],
+               f"{order}: there once")
+        door.orders = [order]
+        expect(client.show_conversation(room)["id"] == room, f"{order}: a read is repeated")
+        # What is not repeated says so.
+        door.orders, door.heads = [order], []
+        hook = {"url": f"https://example.org/{len(order)}"}
+        problem = raises(Unreachable, client.create_webhook, hook)
+        expect(problem.is_carried_out is None and len(door.heads) == 1, f"{order}: nobody knows")
+    # Also where it was a refusal.
+    door.orders, door.heads = ["cut length"], []
+    raises(NotFound, client.show_conversation, "0190a1b2-c3d4-7123-8456-000000000000")
+    expect(len(door.heads) == 2, "a refusal that broke off is asked for again")
+    for hook in straight.list_webhooks()["webhooks"]:
+        straight.remove_webhook(hook["id"])
+
+
 def refusals(straight, client, port):
     nowhere = "0190a1b2-c3d4-7123-8456-000000000000"
     problem = raises(NotFound, client.publish_message, nowhere, text("hi"))
@@ -226,6 +275,7 @@ def main():
         f"http://127.0.0.1:{door.port}", given.api_key, timeout=60, retries=QUICK)
     room = once(straight, door, client)
     unkeyed(door, client)
+    broken(straight, door, client)
     refusals(straight, client, given.api)
     lists(straight, room)
     idle(given.api, given.api_key)

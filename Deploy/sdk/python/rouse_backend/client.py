@@ -141,7 +141,7 @@ class Client(Operations):
                 problem, again, asked = error, may_repeat or error.is_carried_out is False, None
             else:
                 if 200 <= status < 300:
-                    return _value(told.get("content-type", ""), answer)
+                    return answer
                 refusal: Refused = refused(status, told, answer, key)
                 # 429 is said before anything is carried out.
                 again = status == 429 or (may_repeat and status in _TEMPORARY)
@@ -155,7 +155,8 @@ class Client(Operations):
     def _send(
         self, method: str, target: str, data: bytes | None, headers: dict[str, str],
         key: str | None,
-    ) -> tuple[int, Message, bytes]:
+    ) -> tuple[int, Message, Any]:
+        """The status, the header and what was answered: its value, or the bytes of a refusal."""
         connection = self._connection()
         is_sent = False
         try:
@@ -167,7 +168,12 @@ class Client(Operations):
             body = answer.read(_ANSWER_BYTES_MAX + 1)
             if len(body) > _ANSWER_BYTES_MAX:
                 raise http.client.HTTPException("the answer is too long")
-            return answer.status, answer.headers, body
+            if answer.length:
+                # `read` with a limit passes over the end of a connection in the midst of a body.
+                raise http.client.IncompleteRead(body, answer.length)
+            if not 200 <= answer.status < 300:
+                return answer.status, answer.headers, body
+            return answer.status, answer.headers, _value(answer.headers, body)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             text = f"{method} {target.split('?')[0]}: {error or type(error).__name__}"
@@ -202,7 +208,12 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _value(kind: str, body: bytes) -> Any:
-    if not body:
+def _value(headers: Message, body: bytes) -> Any:
+    is_json = headers.get("content-type", "").startswith("application/json")
+    if not body and not is_json:
         return None
-    return json.loads(body) if kind.startswith("application/json") else body.decode()
+    try:
+        return json.loads(body) if is_json else body.decode()
+    except ValueError as error:
+        # A body without a length that was cut looks so, and what is not the server's own.
+        raise http.client.HTTPException(f"the answer cannot be read: {error}") from error
