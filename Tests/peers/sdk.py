@@ -8,13 +8,14 @@ came of each is read past the door. Prints a line a fact, and `all is well` at t
 """
 
 import argparse
+import json
 import os
 import socket
 import threading
 import time
 
 from rouse_backend import (
-    Client, Conflict, NotFound, Refused, Retries, TryLater, Unauthorized, Unreachable)
+    Client, Conflict, NotFound, Problem, Refused, Retries, TryLater, Unauthorized, Unreachable)
 
 QUICK = Retries(tries=4, first_pause=0.01, longest_pause=0.05, within=120)
 
@@ -204,6 +205,65 @@ def broken(straight, door, client):
         straight.remove_webhook(hook["id"])
 
 
+class Canned(threading.Thread):
+    """A server of its own, which gives such answers in turn, and keeps what it was asked."""
+
+    def __init__(self, answers, host="127.0.0.1"):
+        super().__init__(daemon=True)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.listener = socket.create_server((host, 0), family=family)
+        self.port = self.listener.getsockname()[1]
+        self.answers, self.heads = answers, []
+        self.start()
+
+    def run(self):
+        for answer in self.answers:
+            peer, _ = self.listener.accept()
+            with peer:
+                self.heads.append(read(peer)[0].decode())
+                body = json.dumps(answer).encode()
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                             b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+                             % (len(body), body))
+
+    def asked(self):
+        return [head.split(" ")[1] for head in self.heads]
+
+
+def paging(straight):
+    """A list goes on where its server says, with what else was asked, and never for ever."""
+    room = straight.create_conversation({"participants": ["anna", "ben"]})["id"]
+    for number in range(5):
+        straight.publish_message(room, text(str(number), push=False))
+
+    def words(rows):
+        return [row["parts"][0]["text"] for row in rows]
+
+    rising = words(straight.every(straight.list_messages, room, order="ascending", limit=2))
+    expect(rising == ["0", "1", "2", "3", "4"], "the order is asked for with every piece")
+    first = straight.list_messages(room, order="ascending", limit=2)
+    rest = straight.every(
+        straight.list_messages, room, order="ascending", limit=2, cursor=first["next"])
+    expect(words(rest) == ["2", "3", "4"], "a list goes on from a cursor")
+    expect(list(straight.every(straight.list_dropped_tokens)) == [], "no token was dropped")
+    expect(list(straight.every(straight.list_webhooks)) == [], "a list of one piece")
+    raises(TypeError, list, straight.every(straight.show_conversation, room))
+    # What was dropped is told with a `next` also where there is no more.
+    one, two = {"user": "anna"}, {"user": "ben"}
+    server = Canned([{"dropped": [one], "next": "1"}, {"dropped": [two], "next": "2"},
+                     {"dropped": [], "next": "2"}])
+    client = Client(f"http://127.0.0.1:{server.port}", "rk", retries=QUICK)
+    rows = list(client.every(client.list_dropped_tokens, limit=1))
+    expect(rows == [one, two], "dropped tokens, each once")
+    expect(server.asked() == [f"/v1/push/feedback?{query}" for query in (
+        "limit=1", "after=1&limit=1", "after=2&limit=1")], "each after the one before")
+    # A cache that does not look at the query gives the same piece again and again.
+    server = Canned([{"messages": [{"id": "1"}], "next": "same"}] * 9)
+    client = Client(f"http://127.0.0.1:{server.port}", "rk", retries=QUICK)
+    raises(Problem, list, client.every(client.list_messages, room))
+    expect(len(server.heads) == 2, "a list that does not go on ends")
+
+
 def refusals(straight, client, port):
     nowhere = "0190a1b2-c3d4-7123-8456-000000000000"
     problem = raises(NotFound, client.publish_message, nowhere, text("hi"))
@@ -276,6 +336,7 @@ def main():
     room = once(straight, door, client)
     unkeyed(door, client)
     broken(straight, door, client)
+    paging(straight)
     refusals(straight, client, given.api)
     lists(straight, room)
     idle(given.api, given.api_key)

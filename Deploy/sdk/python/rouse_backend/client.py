@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import http.client
+import inspect
 import json
 import os
 import random
@@ -90,14 +91,24 @@ class Client(Operations):
         return f"Client({self._host!r})"
 
     def every(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[Any]:
-        """All rows of a list, piece by piece: `every(client.list_messages, room)`."""
-        cursor: str | None = None
+        """All rows of a list, piece by piece: `every(client.list_messages, room)`.
+
+        What else the method takes is asked of each piece. Given a `cursor` (or an `after`, for
+        `list_dropped_tokens`) it goes on from there.
+        """
+        place = _place(method)
+        asked = named.pop(place, None) if place else None
         while True:
-            piece = method(*arguments, cursor=cursor, **named)
-            yield from next(rows for rows in piece.values() if isinstance(rows, list))
-            cursor = piece.get("next")
-            if cursor is None:
+            piece = method(*arguments, **named, **({place: asked} if place else {}))
+            rows = _rows(piece)
+            yield from rows
+            coming = piece.get("next")
+            # A list that grows later, too, tells where to go on when it has nothing more now.
+            if place is None or coming is None or (place == "after" and not rows):
                 return
+            if coming == asked:
+                raise Problem(f"the list does not go on: after {asked} comes {asked} again")
+            asked = coming
 
     def close(self) -> None:
         """Ends this thread's connection; the next request opens another."""
@@ -191,6 +202,19 @@ class Client(Operations):
         made: http.client.HTTPConnection = kind(self._host, self._port, timeout=self._timeout)
         self._own.connection, self._own.process = made, os.getpid()
         return made
+
+
+def _place(method: Callable[..., Any]) -> str | None:
+    """The parameter that says where a list goes on; None: it is one piece."""
+    known = inspect.signature(method).parameters
+    return next((name for name in ("cursor", "after") if name in known), None)
+
+
+def _rows(piece: Any) -> list[Any]:
+    lists = [rows for rows in piece.values() if isinstance(rows, list)] if piece else []
+    if len(lists) != 1:
+        raise TypeError("every: the method gives no list")
+    return lists[0]
 
 
 def _is_word(text: str) -> bool:
