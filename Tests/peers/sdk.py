@@ -264,6 +264,18 @@ def paging(straight):
     expect(len(server.heads) == 2, "a list that does not go on ends")
 
 
+def sixth():
+    """Addresses of IPv6, which have colons of their own."""
+    server = Canned([{"webhooks": []}], "::1")
+    client = Client(f"http://[::1]:{server.port}/base", "rk", retries=Retries(tries=1))
+    expect(client.list_webhooks() == {"webhooks": []}, "an address of IPv6")
+    expect(f"\r\nHost: [::1]:{server.port}\r\n" in server.heads[0], "the Host of it")
+    expect(server.asked() == ["/base/v1/webhooks"], "the path of its own")
+    for url, port in (("http://[::1]", 80), ("https://[::1]", 443), ("https://[::1]:8443", 8443)):
+        connection = Client(url, "rk")._connection()  # noqa: SLF001, nobody listens there
+        expect((connection.host, connection.port) == ("::1", port), f"{url}: port {port}")
+
+
 def refusals(straight, client, port):
     nowhere = "0190a1b2-c3d4-7123-8456-000000000000"
     problem = raises(NotFound, client.publish_message, nowhere, text("hi"))
@@ -337,6 +349,7 @@ def main():
     unkeyed(door, client)
     broken(straight, door, client)
     paging(straight)
+    sixth()
     refusals(straight, client, given.api)
     lists(straight, room)
     idle(given.api, given.api_key)

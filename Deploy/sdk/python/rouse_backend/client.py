@@ -82,7 +82,9 @@ class Client(Operations):
             # Without the key: errors come into logs.
             raise ValueError("the API key is empty, or has a character that no key has")
         self._is_secure = place.scheme == "https"
-        self._host, self._port = place.hostname, place.port
+        # Without a port http.client takes the last part of an IPv6 address for one.
+        self._host = place.hostname.replace("%25", "%")
+        self._port = place.port or (443 if self._is_secure else 80)
         self._base = place.path.rstrip("/")
         self._key, self._timeout, self._retries = api_key, timeout, retries
         self._own = _Own()
