@@ -1,11 +1,19 @@
 // Talks to the server: JSON in both directions, with what proves that this page asks.
 
 let session = null;
+/** Of the page that is open: another one has another. */
+let visit = new AbortController();
 let onLoggedOut = () => {};
 
 export const current = () => session;
 export const mayChange = () => session?.role === "admin";
 export const whenLoggedOut = (then) => { onLoggedOut = then; };
+
+/** Another page is open from here on: nobody waits any more for what an earlier one has asked. */
+export function turnPage() {
+  visit.abort();
+  visit = new AbortController();
+}
 
 /** What the server refused, in its words. */
 export class Refusal extends Error {
@@ -16,29 +24,40 @@ export class Refusal extends Error {
   }
 }
 
-async function send(method, address, body, once, isWatching) {
+/** Never goes on: what waits for it ends with the page that asked. */
+const nobody = () => new Promise(() => {});
+
+async function send(method, address, body, { once, isWatching, isOfPage = true } = {}) {
+  const [mine, asker] = [visit, session];
+  const isLeft = () => isOfPage && mine !== visit;
   const headers = {};
   if (isWatching) headers["x-rouse-watching"] = "1";
   if (once) headers["idempotency-key"] = once;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (session && method !== "GET") headers["x-rouse-csrf"] = session.csrf;
   let answer;
+  let text;
   try {
     answer = await fetch(address, {
       method, headers, credentials: "same-origin", cache: "no-store",
       body: body === undefined ? undefined : JSON.stringify(body),
+      // A change that was asked for is carried out, whoever waits for it.
+      signal: isOfPage && method === "GET" ? mine.signal : undefined,
     });
+    text = await answer.text();
   } catch {
+    if (isLeft()) return nobody();
     throw new Refusal(0, "The server does not answer.");
   }
-  const text = await answer.text();
   let value = {};
   try { if (text) value = JSON.parse(text); } catch { /* Not of this server. */ }
-  if (answer.ok) return value;
-  if (answer.status === 401 && session) {
+  // What an earlier login is told is nothing to the one that is in now.
+  if (answer.status === 401 && asker && asker === session) {
     session = null;
     onLoggedOut("The session is over. Log in again.");
   }
+  if (isLeft()) return nobody();
+  if (answer.ok) return value;
   throw new Refusal(answer.status, value.detail ?? `The server answered ${answer.status}.`, value.type);
 }
 
@@ -48,25 +67,25 @@ const path = (parts) => "/console/api/" + parts.map((part) => encodeURIComponent
 export const get = (parts, query) =>
   send("GET", path(parts) + (query ? "?" + new URLSearchParams(query) : ""));
 /** The same, of a page that looks by itself: nobody need be there, and the session may end. */
-export const watch = (parts) => send("GET", path(parts), undefined, undefined, true);
+export const watch = (parts) => send("GET", path(parts), undefined, { isWatching: true });
 /** With `once`, a key, a repetition has one effect. */
-export const post = (parts, body, once) => send("POST", path(parts), body, once);
+export const post = (parts, body, once) => send("POST", path(parts), body, { once });
 export const put = (parts, body) => send("PUT", path(parts), body);
 export const patch = (parts, body) => send("PATCH", path(parts), body);
 export const remove = (parts) => send("DELETE", path(parts));
 
 /** Who is in, from an earlier page; null: nobody. */
 export async function resume() {
-  const found = await send("GET", "/console/session");
+  const found = await send("GET", "/console/session", undefined, { isOfPage: false });
   session = found.role ? found : null;
   return session;
 }
 
 export async function login(token) {
-  session = await send("POST", "/console/login", { token });
+  session = await send("POST", "/console/login", { token }, { isOfPage: false });
   return session;
 }
 
 export async function logout() {
-  try { await send("POST", "/console/logout"); } finally { session = null; }
+  try { await send("POST", "/console/logout", undefined, { isOfPage: false }); } finally { session = null; }
 }

@@ -28,11 +28,20 @@ const root = document.getElementById("root");
 let main = null;
 /** What the page shown has to end, such as a stream. */
 let leave = () => {};
-let turn = 0;
+let visits = 0;
 
 const brand = (level) => h("div", { class: "brand" },
   h("img", { src: "/console/files/icon.svg", alt: "" }),
   level ? h("h1", {}, "Rouse console") : h("span", {}, "Rouse"));
+
+/** Ends what the page shown has under way: its requests, its stream, its question. */
+function turn() {
+  api.turnPage();
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close("no");
+  leave();
+  leave = () => {};
+  return ++visits;
+}
 
 /** `#/apps/shop` is ["apps", "shop"]. */
 const place = () => location.hash.replace(/^#\/?/, "").split("/").map((part) => {
@@ -45,8 +54,7 @@ const place = () => location.hash.replace(/^#\/?/, "").split("/").map((part) => 
 });
 
 export function login(message) {
-  leave();
-  leave = () => {};
+  turn();
   main = null;
   document.title = "Log in – Rouse console";
   const answer = h("div", {});
@@ -90,9 +98,7 @@ function frame() {
 
 async function show() {
   if (!main) return;
-  leave();
-  leave = () => {};
-  const mine = ++turn;
+  const mine = turn();
   const [name, ...rest] = place();
   const page = pages.find((page) => page.name === name) ?? pages[0];
   for (const link of root.querySelectorAll("nav a")) {
@@ -108,10 +114,10 @@ async function show() {
   const target = h("div", {});
   try {
     const end = await page.show(target, rest);
-    if (mine !== turn || !main) return end?.();
+    if (mine !== visits || !main) return end?.();
     leave = end ?? (() => {});
   } catch (refusal) {
-    if (mine !== turn || !main) return;
+    if (mine !== visits || !main) return;
     if (!(refusal instanceof api.Refusal)) console.error(refusal);
     into(target, h("h1", {}, page.title), note("bad", refusal.message));
   }

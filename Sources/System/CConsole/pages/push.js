@@ -1,21 +1,27 @@
 // Push credentials: how they do now, what the doctor says of them, and how they change.
 
 import * as api from "./api.js";
-import { h, into, table, sheet, facts, field, values, badge, note, carryOut, confirm, duration, number, say, time } from "./dom.js";
+import { h, into, looking, table, sheet, facts, field, values, badge, note, carryOut, confirm, duration, number, say, time } from "./dom.js";
 
-export const show = (target) => draw(target);
+export const show = (target) => draw(target, h("div", {}));
 
-/** @param said: what was done, on the page that is drawn anew. */
-async function draw(target, said) {
+/**
+ * @param told: where what was done stands, on every drawing of the page.
+ * @param said: what was done now.
+ */
+async function draw(target, told, said) {
+  const isNewest = looking(target);
   const [{ apps }, { credentials }] = await Promise.all([api.get(["apps"]), api.get(["push"])]);
+  if (said) into(told, said);
+  if (!isNewest()) return;
   const all = apps.flatMap((app) => app.push.map((one) => ({
     ...one, app: app.app,
     now: credentials.find((status) => status.app === app.app && status.environment === one.environment && status.name === one.name),
   })));
-  const again = (box) => draw(target, box);
+  const again = (box) => draw(target, told, box);
   into(target,
     h("div", { class: "head" }, h("h1", {}, "Push credentials")),
-    said,
+    told,
     all.length ? h("div", { class: "grid" }, all.map((one) => card(one, again)))
       : sheet(null, h("p", { class: "empty" }, "No app has one: no push leaves.")),
     api.mayChange() && apps.length > 0 && add(apps, all, again));

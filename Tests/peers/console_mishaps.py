@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""What goes wrong while an operator is at the console, in a headless Chromium: answers that come
+when another page is open, a server that is silent, another login in the same browser, names that
+are long or look like a way upwards. Each is looked at where the operator sees it.
+
+usage: console_mishaps.py --console PORT --admin-token T --reader-token T --push-key FILE
+    --server PID --api PORT --api-key KEY --app APP [--only NAME] [--pictures DIR]
+"""
+import argparse
+import http.client
+import json
+import os
+import signal
+import sys
+import time
+
+from browser import Browser, Failure
+from console import CONTRAST, DESK, PHONE, STRUCTURE, WIDE, Visit
+
+# Answers to requests whose address has such a piece are kept back until they are let go.
+HOLD = """(() => {
+  const real = window.realFetch ??= window.fetch;
+  window.held = [];
+  window.fetch = async (address, options) => {
+    if (options?.method !== %r || !address.includes(%r)) return real(address, options);
+    // The answer is there, and has only not reached the page.
+    const answer = await real(address, { ...options, signal: undefined });
+    await new Promise((go) => held.push(go));
+    return answer;
+  };
+})()"""
+PASS = "window.fetch = window.realFetch; true"
+LET_GO = "held.splice(0, 1).forEach((go) => go()); true"
+HAPPENED = "new Promise((then) => setTimeout(() => then(true), 300))"
+
+APP_MAX, USER_MAX = 64, 128
+
+
+class Mishaps(Visit):
+    def __init__(self, browser, given):
+        super().__init__(browser, given, {})
+        self.app = given.app
+
+    def go_to(self, path, heading):
+        self.browser.evaluate(f"location.hash = '#/{path}'")
+        self.browser.wait(f"document.querySelector('main h1')?.innerText === {heading!r}", heading)
+
+    def hold(self, method, piece):
+        self.browser.evaluate(HOLD % (method, piece))
+
+    def held(self, count=1):
+        self.browser.wait(f"held.length >= {count}", "what is held")
+
+    def let_go(self):
+        """Lets the oldest answer go, and gives the page the time to draw it."""
+        self.browser.evaluate(LET_GO)
+        self.browser.evaluate(HAPPENED)
+
+    def main(self):
+        return self.browser.evaluate("document.querySelector('main').innerText")
+
+    def enter(self, token):
+        self.browser.go(self.origin + "/console/")
+        self.browser.wait("document.activeElement?.id === 'token'", "the login")
+        self.login(token)
+        self.browser.wait("document.querySelector('main h1')", "a page")
+
+    def backend(self, method, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.given.api)
+        connection.request(method, path, json.dumps(body), {
+            "content-type": "application/json", "authorization": f"Bearer {self.given.api_key}"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        if answer.status >= 300:
+            raise Failure(f"{method} {path}: {answer.status} {text}")
+        return json.loads(text) if text else None
+
+    # What is tried
+
+    def late(self):
+        """What a page has asked for is nothing to the page that is open when it comes."""
+        browser = self.browser
+        self.backend("POST", "/v1/conversations", {"participants": ["anna", "ben"]})
+        # A change whose answer comes on another page is told there by no word and no jump.
+        self.go_to(f"users/{self.app}/user/anna", "anna")
+        self.hold("POST", "/sessions/revoke")
+        self.click("Log out everywhere")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Log out everywhere", "document.querySelector('dialog')")
+        self.held()
+        self.go_to(f"users/{self.app}/user/ben", "ben")
+        self.let_go()
+        self.expect("Every device is logged out" not in self.main(),
+                    "what was done to anna is told on ben's page")
+        self.go_to("apps", "Apps")
+        self.hold("POST", "/console/api/apps")
+        self.fill("app", "late")
+        self.click("Make the app")
+        self.held()
+        self.go_to("audit", "Audit")
+        self.let_go()
+        self.expect(browser.evaluate("location.hash") == "#/audit",
+                    "a late answer took the operator away")
+        # A question that was left open is no question of the next page.
+        browser.evaluate(PASS)
+        self.go_to(f"users/{self.app}/user/anna", "anna")
+        self.click("Suspend")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.go_to("audit", "Audit")
+        self.expect(not browser.evaluate("document.querySelector('dialog')"),
+                    "the question about anna stands on another page")
+
+    def overtaken(self):
+        """Of two looks at the same page the older one, come last, is not drawn over the newer."""
+        browser = self.browser
+        self.backend("POST", "/v1/conversations", {"participants": ["cleo", "ben"]})
+        self.go_to(f"users/{self.app}/user/cleo", "cleo")
+        state = "document.querySelector('.head .badge').innerText"
+        self.hold("GET", "/users/cleo")
+        # Both halves of the page that is drawn after it.
+        self.click("Log out everywhere")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Log out everywhere", "document.querySelector('dialog')")
+        self.held(2)
+        browser.evaluate("window.older = held.splice(0); true")
+        browser.evaluate(PASS)
+        self.click("Suspend")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Suspend the user", "document.querySelector('dialog')")
+        browser.wait(f"{state} === 'suspended'", "suspended")
+        browser.evaluate("older.forEach((go) => go()); true")
+        browser.evaluate(HAPPENED)
+        self.expect(browser.evaluate(state) == "suspended", "an older answer was drawn over it")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("console", "admin-token", "reader-token", "push-key", "app", "api-key"):
+        parser.add_argument("--" + name, required=True)
+    for name in ("server", "api"):
+        parser.add_argument("--" + name, type=int, required=True)
+    parser.add_argument("--only")
+    parser.add_argument("--pictures")
+    given, _ = parser.parse_known_args()
+    given.axe = None
+    browser = Browser()
+    browser.size(*DESK)
+    try:
+        visit = Mishaps(browser, given)
+        visit.enter(given.admin_token)
+        for name in ("late", "overtaken"):
+            if given.only in (None, name):
+                getattr(visit, name)()
+                print("ok", name)
+    except Failure as failure:
+        print(f"FAILED: {failure}; complaints: {browser.complaints}")
+        sys.exit(1)
+    finally:
+        browser.close()
+    print("the mishaps: ok")
+
+
+if __name__ == "__main__":
+    main()
