@@ -132,6 +132,51 @@ class Mishaps(Visit):
         browser.evaluate(HAPPENED)
         self.expect(browser.evaluate(state) == "suspended", "an older answer was drawn over it")
 
+    def replaced(self):
+        """A push key that somebody has added meanwhile is not replaced unasked."""
+        browser, app = self.browser, self.app
+        with open(self.given.push_key, encoding="utf-8") as file:
+            key = file.read()
+        self.go_to("push", "Push credentials")
+        # Another operator, who has sent a key before this one comes to the end of the form.
+        added = browser.evaluate(f"""fetch("/console/session").then((one) => one.json()).then(({{ csrf }}) =>
+          fetch("/console/api/apps/{app}/push/production/default", {{ method: "PUT",
+            headers: {{ "content-type": "application/json", "x-rouse-csrf": csrf }},
+            body: {json.dumps(json.dumps({"key_id": "FIRST12345", "team": "TEAM123456",
+                                          "topics": ["org.example.chat"],
+                                          "private_key_pem": key, "host": "localhost",
+                                          "port": 1}))} }})).then((one) => one.status)""")
+        self.expect(added == 200, f"the other operator was answered {added}")
+        self.refused.append(
+            f"409 (Conflict) {self.origin}/console/api/apps/{app}/push/production/default?new=true")
+        self.click("Add a push credential")
+        for name, value in (("app", app), ("key_id", "OTHER12345"), ("team", "TEAM123456"),
+                            ("topics", "org.example.chat"), ("private_key_pem", key)):
+            self.fill(name, value)
+        self.click("Another address than Apple\u2019s")
+        self.fill("host", "localhost")
+        self.fill("port", "1")
+
+        def kept():
+            return browser.evaluate(
+                f"fetch('/console/api/apps/{app}').then((one) => one.json())"
+                ".then((one) => one.push.map((it) => it.key_id).join())")
+
+        self.click("Add the credential")
+        browser.wait("document.querySelector('dialog[open]')?.innerText.includes('already')",
+                     "the question whether to replace it")
+        self.expect(kept() == "FIRST12345", f"it was replaced unasked: {kept()}")
+        self.click("Keep it as it is", "document.querySelector('dialog')")
+        self.says("Nothing was changed")
+        self.says("Give another name")
+        self.expect(kept() == "FIRST12345", f"it was replaced all the same: {kept()}")
+        self.click("Add the credential")
+        browser.wait("document.querySelector('dialog[open]')", "the question again")
+        self.click("Replace it", "document.querySelector('dialog')")
+        self.says(f"Replaced: {app}, production, default")
+        self.expect(kept() == "OTHER12345", f"it was not replaced: {kept()}")
+        self.sound("replaced")
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -148,7 +193,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken"):
+        for name in ("late", "overtaken", "replaced"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)

@@ -64,13 +64,15 @@ async function send(method, address, body, { once, isWatching, isOfPage = true }
 /** Parts of a path, each as one segment of it. */
 const path = (parts) => "/console/api/" + parts.map((part) => encodeURIComponent(part)).join("/");
 
+const asked = (query) => (query ? "?" + new URLSearchParams(query) : "");
+
 export const get = (parts, query) =>
-  send("GET", path(parts) + (query ? "?" + new URLSearchParams(query) : ""));
+  send("GET", path(parts) + asked(query));
 /** The same, of a page that looks by itself: nobody need be there, and the session may end. */
 export const watch = (parts) => send("GET", path(parts), undefined, { isWatching: true });
 /** With `once`, a key, a repetition has one effect. */
 export const post = (parts, body, once) => send("POST", path(parts), body, { once });
-export const put = (parts, body) => send("PUT", path(parts), body);
+export const put = (parts, body, query) => send("PUT", path(parts) + asked(query), body);
 export const patch = (parts, body) => send("PATCH", path(parts), body);
 export const remove = (parts) => send("DELETE", path(parts));
 

@@ -109,11 +109,20 @@ function add(apps, all, again) {
       const given = values(form);
       const one = { app: given.app, environment: given.environment, name: given.name.trim() };
       const name = `${one.app}, ${one.environment}, ${one.name}`;
-      const known = all.some((other) => other.app === one.app && other.environment === one.environment && other.name === one.name);
-      if (known && !await confirm(`Replace the credential ${one.name}?`,
-        `${one.app} has one of this name for ${one.environment} already: pushes leave with the new one from then on.`, "Replace it")) return;
+      const ask = () => confirm(`Replace the credential ${one.name}?`,
+        `${one.app} has one of this name for ${one.environment} already: pushes leave with the new one from then on.`, "Replace it");
+      let known = all.some((other) => other.app === one.app && other.environment === one.environment && other.name === one.name);
+      if (known && !await ask()) return;
       await carryOut(answer, button, async () => {
-        await api.put(place(one), body(given));
+        try {
+          await api.put(place(one), body(given), known ? undefined : { new: true });
+        } catch (refusal) {
+          if (known || refusal.status !== 409) throw refusal;
+          // Somebody has added it since this page was drawn: it is no more replaced unasked than one that was known.
+          known = true;
+          if (!await ask()) throw new api.Refusal(409, `Nothing was changed: ${one.app} has a credential ${one.name} for ${one.environment} by now. Give another name, or load the page again to look at it.`);
+          await api.put(place(one), body(given));
+        }
         // It stands from here on, whatever the doctor says.
         let found;
         try {
