@@ -222,6 +222,25 @@ extension TestServer {
             ).status == 200)
     }
 
+    @Test("users are opened whose names are the steps of a path")
+    func dots() throws {
+        defer { server.stop() }
+        let app = try server.makeApp("shop")
+        let names = [".", "..", "~.", "~..", "~~.", "...", "~", "~x"]
+        let list = names.map { "\"\($0)\"" }.joined(separator: ",")
+        let made = try server.send(
+            "POST", "/v1/conversations", key: app, #"{"participants":[\#(list)]}"#)
+        #expect(made.status == 201)
+        let reader = try ConsoleVisitor.entered(server, role: "read-only")
+        for name in names {
+            // As api.js writes it.
+            let isStep = [".", ".."].contains(String(name.drop { $0 == "~" }))
+            let answer = try reader.send(
+                "GET", "/console/api/apps/shop/users/\(isStep ? "~" + name : name)")
+            #expect(try answer.json["user"].string == name)
+        }
+    }
+
     @Test("who guesses waits, and keeps nobody out who has a token")
     func guessing() throws {
         defer { server.stop() }

@@ -177,6 +177,32 @@ class Mishaps(Visit):
         self.expect(kept() == "OTHER12345", f"it was not replaced: {kept()}")
         self.sound("replaced")
 
+    def steps(self):
+        """Users whose names are steps of a path, which browsers take out of an address."""
+        browser, names = self.browser, [".", "..", "~..", "%2e%2e", "a/b"]
+        self.backend("POST", "/v1/conversations", {"participants": names})
+        for name in names:
+            browser.evaluate(f"location.hash = '#/users/{self.app}'")
+            browser.wait("document.querySelector('main h1')?.innerText === 'Users'", "the users")
+            self.click(name, "document.querySelector('tbody')")
+            browser.wait(f"document.querySelector('main h1')?.innerText === {name!r}",
+                         f"the user {name}")
+            self.says("Devices logged in")
+        # What is changed is changed of that one.
+        self.go_to(f"users/{self.app}/user/..", "..")
+        self.click("Suspend")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Suspend the user", "document.querySelector('dialog')")
+        browser.wait("document.querySelector('.head .badge').innerText === 'suspended'",
+                     "that .. is suspended")
+        self.go_to("audit", "Audit")
+        self.says(f"POST /apps/{self.app}/users/../suspend")
+        for path, heading in ((f"devices/{self.app}/user/..", "Devices of .."),
+                              (f"devices/{self.app}/user/.", "Devices of .")):
+            browser.evaluate(f"location.hash = '#/{path}'")
+            self.says(heading)
+        self.sound("steps")
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -193,7 +219,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced"):
+        for name in ("late", "overtaken", "replaced", "steps"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)

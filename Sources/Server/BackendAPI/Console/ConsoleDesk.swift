@@ -274,6 +274,7 @@ final class ConsoleDesk: Desk {
             }
             var request = request
             request.pathSegments.removeFirst(2)
+            request.readDots()
             request.path = String(request.path.dropFirst("/console/api".count))
             let caller = Caller(name: session.callerName, address: request.peerAddress)
             admin.take(request, from: caller, respond: respond)

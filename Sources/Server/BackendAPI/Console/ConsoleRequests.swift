@@ -63,6 +63,19 @@ extension HTTPRequest {
             constantTimeEqual(Array(given.utf8), Array(session.csrf.utf8))
         else { throw .foreignSite }
     }
+
+    /// Browsers take the segments `.` and `..` out of an address, percent-encoded ones, too: the
+    /// console's pages write a `~` before them, and before what looks so then.
+    mutating func readDots() {
+        for place in pathSegments.indices {
+            let segment = pathSegments[place]
+            let rest = segment.utf8.drop { $0 == UInt8(ascii: "~") }
+            guard rest.count < segment.utf8.count, [".", ".."].contains(String(rest)) else {
+                continue
+            }
+            pathSegments[place] = String(segment.dropFirst())
+        }
+    }
 }
 
 extension HTTPResponse {

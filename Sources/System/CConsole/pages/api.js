@@ -61,8 +61,10 @@ async function send(method, address, body, { once, isWatching, isOfPage = true }
   throw new Refusal(answer.status, value.detail ?? `The server answered ${answer.status}.`, value.type);
 }
 
+/** Browsers take the steps `.` and `..` out of an address, written `%2e`, too: a `~` before them, which the server takes off, keeps them there. */
+const segment = (part) => encodeURIComponent(/^~*\.\.?$/.test(part) ? `~${part}` : part);
 /** Parts of a path, each as one segment of it. */
-const path = (parts) => "/console/api/" + parts.map((part) => encodeURIComponent(part)).join("/");
+const path = (parts) => "/console/api/" + parts.map(segment).join("/");
 
 const asked = (query) => (query ? "?" + new URLSearchParams(query) : "");
 
