@@ -203,6 +203,52 @@ class Mishaps(Visit):
             self.says(heading)
         self.sound("steps")
 
+    def silent(self):
+        """A server that does not answer is told of, with the time from which on nothing is known."""
+        browser = self.browser
+        told = "document.querySelector('.news').innerText"
+        for path, heading in (("apps", "Apps"), ("", "Overview")):
+            self.go_to(path, heading)
+            if heading == "Overview":
+                browser.wait("document.querySelector('.live.on')", "live numbers")
+            self.expect(browser.evaluate(told) == "", "something is told of a server that answers")
+            before = time.time()
+            os.kill(self.given.server, signal.SIGSTOP)
+            try:
+                browser.wait(f"{told}.includes('No news from the server since')", "that it is silent")
+                since = browser.evaluate(
+                    "Date.parse(document.querySelector('.news time').dateTime) / 1000")
+                self.expect(before - 8 < since <= time.time() - 3, f"since {since}, not {before}")
+                self.expect("does not answer" in browser.evaluate(told), "no word of why")
+                if heading == "Overview":
+                    self.says("no news since")
+                found = browser.evaluate(WIDE) + browser.evaluate(CONTRAST)
+                self.expect(not found, f"what is told of it: {found}")
+                self.picture("silent-" + heading.lower(), whole=False)
+                browser.size(*PHONE, is_phone=True)
+                found = browser.evaluate(WIDE) + browser.evaluate(STRUCTURE)
+                self.expect(not found, f"what is told of it on a phone: {found}")
+                self.picture(f"silent-{heading.lower()}-phone", whole=False)
+                browser.size(*DESK)
+            finally:
+                os.kill(self.given.server, signal.SIGCONT)
+            browser.wait(f"{told} === ''", "that it answers again")
+            if heading == "Overview":
+                browser.wait("document.querySelector('.live.on')", "live numbers again")
+        # Nobody takes the connection at all; a change that is refused is another thing.
+        self.go_to("apps", "Apps")
+        self.offline(True)
+        browser.wait(f"{told}.includes('No news from the server since')", "that nobody is there")
+        self.offline(False)
+        browser.wait(f"{told} === ''", "that somebody is there again")
+        browser.evaluate(f"location.hash = '#/users/{self.app}/user/nobody-of-this-name'")
+        self.says("no such user")
+        self.expect(browser.evaluate(told) == "", "a refusal is taken for silence")
+
+    def offline(self, is_it):
+        self.browser.ask("Network.emulateNetworkConditions", offline=is_it, latency=0,
+                         downloadThroughput=-1, uploadThroughput=-1)
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -219,7 +265,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "steps"):
+        for name in ("late", "overtaken", "replaced", "steps", "silent"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)

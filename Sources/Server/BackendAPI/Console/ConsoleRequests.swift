@@ -14,6 +14,9 @@ extension HTTPRequest {
         ).with("allow", list)
     }
 
+    /// A page looks by itself: it keeps no session alive whose operator has gone.
+    var isWatching: Bool { method == "GET" && headers[ConsoleDesk.watchingHeader] != nil }
+
     var isJSON: Bool {
         guard let type = headers["content-type"] else { return false }
         if type == "application/json" { return true }

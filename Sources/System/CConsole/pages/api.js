@@ -4,10 +4,24 @@ let session = null;
 /** Of the page that is open: another one has another. */
 let visit = new AbortController();
 let onLoggedOut = () => {};
+let onNews = () => {};
+let onSilence = () => {};
 
 export const current = () => session;
 export const mayChange = () => session?.role === "admin";
 export const whenLoggedOut = (then) => { onLoggedOut = then; };
+
+/**
+ * @param news: called with every answer of the server, whatever it says.
+ * @param silence: called where none came, with why.
+ */
+export function whenHeard(news, silence) {
+  onNews = news;
+  onSilence = silence;
+}
+
+/** The server was heard of, as by an event. */
+export const heard = () => onNews();
 
 /** Another page is open from here on: nobody waits any more for what an earlier one has asked. */
 export function turnPage() {
@@ -27,7 +41,7 @@ export class Refusal extends Error {
 /** Never goes on: what waits for it ends with the page that asked. */
 const nobody = () => new Promise(() => {});
 
-async function send(method, address, body, { once, isWatching, isOfPage = true } = {}) {
+async function send(method, address, body, { once, isWatching, isOfPage = true, signal } = {}) {
   const [mine, asker] = [visit, session];
   const isLeft = () => isOfPage && mine !== visit;
   const headers = {};
@@ -42,13 +56,15 @@ async function send(method, address, body, { once, isWatching, isOfPage = true }
       method, headers, credentials: "same-origin", cache: "no-store",
       body: body === undefined ? undefined : JSON.stringify(body),
       // A change that was asked for is carried out, whoever waits for it.
-      signal: isOfPage && method === "GET" ? mine.signal : undefined,
+      signal: isOfPage && method === "GET" ? mine.signal : signal,
     });
     text = await answer.text();
   } catch {
     if (isLeft()) return nobody();
+    onSilence("It does not answer.");
     throw new Refusal(0, "The server does not answer.");
   }
+  if (answer.status < 500) onNews();
   let value = {};
   try { if (text) value = JSON.parse(text); } catch { /* Not of this server. */ }
   // What an earlier login is told is nothing to the one that is in now.
@@ -83,6 +99,21 @@ export async function resume() {
   const found = await send("GET", "/console/session", undefined, { isOfPage: false });
   session = found.role ? found : null;
   return session;
+}
+
+/** Whether the server is there, and this session in it. A page asks by itself: nobody need be there. */
+export async function pulse() {
+  const mine = session;
+  let found;
+  try {
+    found = await send("GET", "/console/session", undefined, { isWatching: true, isOfPage: false, signal: AbortSignal.timeout(6000) });
+  } catch (refusal) {
+    if (refusal.status) onSilence(`It says: ${refusal.message}.`);
+    return;
+  }
+  if (found.role || !mine || mine !== session) return;
+  session = null;
+  onLoggedOut("The session is over. Log in again.");
 }
 
 export async function login(token) {

@@ -1,7 +1,7 @@
 // The frame: who is in, which page is shown.
 
 import * as api from "./api.js";
-import { h, into, say, note, carryOut, badge } from "./dom.js";
+import { h, into, say, time, note, carryOut, badge } from "./dom.js";
 import * as overview from "./overview.js";
 import * as apps from "./apps.js";
 import * as users from "./users.js";
@@ -29,6 +29,11 @@ let main = null;
 /** What the page shown has to end, such as a stream. */
 let leave = () => {};
 let visits = 0;
+/** Stands above every page, and says from when on nothing is known of the server. */
+const news = h("div", { class: "news", role: "status" });
+const pulseMilliseconds = 5000;
+let heardAt = Date.now();
+let isSilent = false;
 
 const brand = (level) => h("div", { class: "brand" },
   h("img", { src: "/console/files/icon.svg", alt: "" }),
@@ -55,6 +60,7 @@ const place = () => location.hash.replace(/^#\/?/, "").split("/").map((part) => 
 
 export function login(message) {
   turn();
+  heard();
   main = null;
   document.title = "Log in – Rouse console";
   const answer = h("div", {});
@@ -92,8 +98,32 @@ function frame() {
         h("li", {}, h("a", { href: `#/${page.name}`, id: `nav-${page.name || "overview"}` }, page.title))))),
       h("div", { class: "who" },
         h("span", {}, h("span", { class: "unseen" }, "You are in as "), badge(session.role)), out)),
-    main));
+    h("div", { class: "page" }, news, main)));
   show();
+}
+
+function heard() {
+  heardAt = Date.now();
+  if (!isSilent) return;
+  isSilent = false;
+  into(news);
+  say("The server answers again");
+}
+
+/** What is on the screen stays there, and is not taken for what is so now. */
+function silent(why) {
+  if (isSilent || !main) return;
+  isSilent = true;
+  into(news, h("p", { class: "note warn" }, "No news from the server since ", time(new Date(heardAt).toISOString()), `. ${why} What is shown here is no newer than that.`));
+}
+
+let isAsked = false;
+
+/** Most pages ask for nothing once they are drawn: without this nothing would tell that the server has gone. */
+async function look() {
+  if (!main || isAsked || document.hidden) return;
+  isAsked = true;
+  try { await api.pulse(); } finally { isAsked = false; }
 }
 
 async function show() {
@@ -139,6 +169,9 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   document.getElementById("main")?.focus();
 });
 api.whenLoggedOut(login);
+api.whenHeard(heard, silent);
+setInterval(look, pulseMilliseconds);
+document.addEventListener("visibilitychange", look);
 window.addEventListener("hashchange", show);
 /** For pages that changed what they show. */
 window.addEventListener("console-again", show);
