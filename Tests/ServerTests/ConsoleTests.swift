@@ -76,9 +76,9 @@ import Testing
     func mishaps() throws {
         let server = try RealServer(settings: ["console.port=0"])
         defer { server.stop() }
-        let tokens = try ["admin", "read-only"].map {
+        let tokens = try [("admin", "anna"), ("read-only", "ben")].map { role, label in
             try server.rouse([
-                "console", "token", "--role", $0, "--expires", "1h", "--label", "anna",
+                "console", "token", "--role", role, "--expires", "1h", "--label", label,
             ])
         }
         try Data(PrivateKey.generate(.p256).pem.utf8)

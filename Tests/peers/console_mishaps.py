@@ -249,6 +249,59 @@ class Mishaps(Visit):
         self.browser.ask("Network.emulateNetworkConditions", offline=is_it, latency=0,
                          downloadThroughput=-1, uploadThroughput=-1)
 
+    def another(self):
+        """Another login in the same browser, and the end of one, are told in words."""
+        browser, given = self.browser, self.given
+        form = "document.activeElement?.id === 'token'"
+
+        def says(*words):
+            browser.wait(form, "the login")
+            text = browser.evaluate("document.querySelector('main').innerText")
+            for word in words:
+                self.expect(word in text, f"no word of: {word}")
+            self.picture("login-" + words[0].split()[0], whole=False)
+            found = browser.evaluate(WIDE) + browser.evaluate(CONTRAST)
+            self.expect(not found, f"what is told of it: {found}")
+
+        # Another tab logs in, as somebody who may only look; this page notices by itself.
+        self.go_to("apps", "Apps")
+        self.other_tab("login", f'{{"token": "{given.reader_token}"}}')
+        says("another tab", "as read-only (ben)", "admin (anna)")
+        self.click("Go on as read-only (ben)")
+        browser.wait("document.querySelector('.who')?.innerText.includes('read-only')", "the other")
+        # The same, and what is done before the page has noticed is done by nobody.
+        self.go_to("apps", "Apps")
+        self.other_tab("login", f'{{"token": "{given.admin_token}"}}')
+        browser.evaluate("location.hash = '#/nodes'")
+        says("another tab", "as admin (anna)", "read-only (ben)")
+        self.login(given.admin_token)
+        browser.wait("document.querySelector('.who')?.innerText.includes('admin')", "the admin")
+        # It is logged out in another tab.
+        self.go_to("apps", "Apps")
+        self.other_tab("logout", "")
+        says("The session of this page is over", "logged out in another tab", "an hour",
+             "revoked", "Log in again")
+        self.login(given.admin_token)
+        browser.wait("document.querySelector('.who')?.innerText.includes('admin')", "the admin")
+        # Who could not be logged out is not told to be.
+        self.offline(True)
+        self.click("Log out")
+        browser.wait("document.querySelector('[role=alert]')?.innerText.includes("
+                     "'You are still logged in')", "that nobody was logged out")
+        self.offline(False)
+        self.click("Log out")
+        says("You are logged out")
+        self.login(given.admin_token)
+        browser.wait("document.querySelector('main h1')", "a page")
+
+    def other_tab(self, action, body):
+        """What another page of this browser asks, with the same cookie."""
+        status = self.browser.evaluate(f"""fetch("/console/session").then((one) => one.json())
+          .then(({{ csrf }}) => fetch("/console/{action}", {{ method: "POST", body: {body!r},
+            headers: {{ "content-type": "application/json", "x-rouse-csrf": csrf }} }}))
+          .then((one) => one.status)""")
+        self.expect(status in (200, 204), f"{action} in another tab was answered {status}")
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -265,7 +318,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "steps", "silent"):
+        for name in ("late", "overtaken", "replaced", "steps", "silent", "another"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)

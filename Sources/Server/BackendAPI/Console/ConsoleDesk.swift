@@ -268,6 +268,7 @@ final class ConsoleDesk: Desk {
         try admit(
             request, counts: !request.isWatching, respond
         ) { [unowned self] session throws(Problem) in
+            try request.checkPage(of: session)
             if request.method != "GET", request.method != "HEAD" {
                 try request.checkChange(of: session)
                 guard session.role == .admin else {

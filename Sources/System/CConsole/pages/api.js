@@ -3,13 +3,14 @@
 let session = null;
 /** Of the page that is open: another one has another. */
 let visit = new AbortController();
-let onLoggedOut = () => {};
+let onEnded = () => {};
 let onNews = () => {};
 let onSilence = () => {};
 
 export const current = () => session;
 export const mayChange = () => session?.role === "admin";
-export const whenLoggedOut = (then) => { onLoggedOut = then; };
+/** @param then: called with the session that has ended, and with the one in its place where another login has taken it. */
+export const whenEnded = (then) => { onEnded = then; };
 
 /**
  * @param news: called with every answer of the server, whatever it says.
@@ -48,7 +49,8 @@ async function send(method, address, body, { once, isWatching, isOfPage = true, 
   if (isWatching) headers["x-rouse-watching"] = "1";
   if (once) headers["idempotency-key"] = once;
   if (body !== undefined) headers["content-type"] = "application/json";
-  if (session && method !== "GET") headers["x-rouse-csrf"] = session.csrf;
+  // Also where nothing is changed: the cookie is the browser's, and may be of a later login by now.
+  if (session) headers["x-rouse-csrf"] = session.csrf;
   let answer;
   let text;
   try {
@@ -68,9 +70,9 @@ async function send(method, address, body, { once, isWatching, isOfPage = true, 
   let value = {};
   try { if (text) value = JSON.parse(text); } catch { /* Not of this server. */ }
   // What an earlier login is told is nothing to the one that is in now.
-  if (answer.status === 401 && asker && asker === session) {
-    session = null;
-    onLoggedOut("The session is over. Log in again.");
+  if (asker && asker === session) {
+    if (answer.status === 401) end();
+    else if (value.type === "urn:rouse:problem:other_session") await pulse();
   }
   if (isLeft()) return nobody();
   if (answer.ok) return value;
@@ -111,9 +113,15 @@ export async function pulse() {
     if (refusal.status) onSilence(`It says: ${refusal.message}.`);
     return;
   }
-  if (found.role || !mine || mine !== session) return;
+  if (!mine || mine !== session) return;
+  if (!found.role) end();
+  else if (found.csrf !== mine.csrf) end(found);
+}
+
+function end(successor) {
+  const ended = session;
   session = null;
-  onLoggedOut("The session is over. Log in again.");
+  onEnded(ended, successor);
 }
 
 export async function login(token) {
@@ -122,5 +130,6 @@ export async function login(token) {
 }
 
 export async function logout() {
-  try { await send("POST", "/console/logout", undefined, { isOfPage: false }); } finally { session = null; }
+  await send("POST", "/console/logout", undefined, { isOfPage: false });
+  session = null;
 }

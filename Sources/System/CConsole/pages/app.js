@@ -31,6 +31,8 @@ let leave = () => {};
 let visits = 0;
 /** Stands above every page, and says from when on nothing is known of the server. */
 const news = h("div", { class: "news", role: "status" });
+/** Below it: what came of an attempt to log out. */
+const answer = h("div", {});
 const pulseMilliseconds = 5000;
 let heardAt = Date.now();
 let isSilent = false;
@@ -42,6 +44,7 @@ const brand = (level) => h("div", { class: "brand" },
 /** Ends what the page shown has under way: its requests, its stream, its question. */
 function turn() {
   api.turnPage();
+  into(answer);
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close("no");
   leave();
   leave = () => {};
@@ -58,17 +61,32 @@ const place = () => location.hash.replace(/^#\/?/, "").split("/").map((part) => 
   }
 });
 
-export function login(message) {
+/** As whom somebody is in. */
+const named = (session) => (session.label ? `${session.role} (${session.label})` : session.role);
+
+/** @param successor: the session that another login in this browser has opened meanwhile. */
+function ended(session, successor) {
+  if (!successor) {
+    return login("The session of this page is over: somebody has logged out in another tab, it was not used for an hour, its token was revoked or has come to its end, or the server was started anew. Log in again.");
+  }
+  const on = h("button", { type: "button", onclick: () => location.reload() }, `Go on as ${named(successor)}`);
+  return login([
+    h("p", {}, `Somebody has logged in as ${named(successor)} in another tab of this browser. That has ended the session of this page, which was of ${named(session)}.`),
+    h("div", { class: "acts-row" }, on, h("span", { class: "soft" }, "or log in anew, which ends the other one.")),
+  ]);
+}
+
+function login(message) {
   turn();
   heard();
   main = null;
   document.title = "Log in – Rouse console";
-  const answer = h("div", {});
+  const refused = h("div", {});
   const button = h("button", { class: "main", type: "submit" }, "Log in");
   const form = h("form", {
     onsubmit: (event) => {
       event.preventDefault();
-      carryOut(answer, button, async () => {
+      carryOut(refused, button, async () => {
         await api.login(form.elements.token.value.trim());
         frame();
       });
@@ -78,7 +96,7 @@ export function login(message) {
     h("label", { for: "token" }, "Console token"),
     h("input", { id: "token", name: "token", type: "password", required: true, autocomplete: "off", spellcheck: "false", "aria-describedby": "tokenhint" }),
     h("p", { class: "hint", id: "tokenhint" }, "Made on the server with ", h("code", {}, "rouse console token"), ".")),
-  answer, h("div", { class: "acts-row" }, button));
+  refused, h("div", { class: "acts-row" }, button));
   into(root, h("main", { class: "login", id: "main", tabindex: "-1" },
     brand(true), h("div", { class: "sheet" }, message && note("warn", message), form)));
   form.elements.token.focus();
@@ -88,9 +106,14 @@ function frame() {
   const session = api.current();
   main = h("main", { id: "main", tabindex: "-1" });
   const out = h("button", {
-    type: "button", onclick: async () => {
-      try { await api.logout(); } finally { login("You are logged out."); }
-    },
+    type: "button", onclick: () => carryOut(answer, out, async () => {
+      try {
+        await api.logout();
+      } catch (refusal) {
+        throw new api.Refusal(refusal.status, `You are still logged in: ${refusal.message}`);
+      }
+      login("You are logged out.");
+    }),
   }, "Log out");
   into(root, h("div", { class: "frame" },
     h("header", { class: "side" }, brand(false),
@@ -98,7 +121,7 @@ function frame() {
         h("li", {}, h("a", { href: `#/${page.name}`, id: `nav-${page.name || "overview"}` }, page.title))))),
       h("div", { class: "who" },
         h("span", {}, h("span", { class: "unseen" }, "You are in as "), badge(session.role)), out)),
-    h("div", { class: "page" }, news, main)));
+    h("div", { class: "page" }, news, answer, main)));
   show();
 }
 
@@ -168,7 +191,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   document.getElementById("main")?.focus();
 });
-api.whenLoggedOut(login);
+api.whenEnded(ended);
 api.whenHeard(heard, silent);
 setInterval(look, pulseMilliseconds);
 document.addEventListener("visibilitychange", look);
