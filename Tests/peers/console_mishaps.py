@@ -33,7 +33,13 @@ PASS = "window.fetch = window.realFetch; true"
 LET_GO = "held.splice(0, 1).forEach((go) => go()); true"
 HAPPENED = "new Promise((then) => setTimeout(() => then(true), 300))"
 
-APP_MAX, USER_MAX = 64, 128
+# Boxes with more in them than they show, and tables that have to be pushed aside.
+CUT = """[...document.querySelectorAll(
+  "main h1, h2, h3, th, td, p, dd, a, button, .scroll, .sheet, .head > *, dialog")]
+  .filter((one) => one.checkVisibility() && !one.closest(".unseen") && one.clientWidth &&
+    getComputedStyle(one.closest("thead") ?? one).clipPath === "none" &&
+    one.scrollWidth > one.clientWidth + 1)
+  .map((one) => `${one.tagName}.${one.className} ${one.textContent.slice(0, 30)}`).slice(0, 5)"""
 
 
 class Mishaps(Visit):
@@ -63,12 +69,13 @@ class Mishaps(Visit):
         self.browser.go(self.origin + "/console/")
         self.browser.wait("document.activeElement?.id === 'token'", "the login")
         self.login(token)
-        self.browser.wait("document.querySelector('main h1')", "a page")
+        self.browser.wait("document.querySelector('.who')", "a page")
 
-    def backend(self, method, path, body):
+    def backend(self, method, path, body, key=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.given.api)
         connection.request(method, path, json.dumps(body), {
-            "content-type": "application/json", "authorization": f"Bearer {self.given.api_key}"})
+            "content-type": "application/json",
+            "authorization": f"Bearer {key or self.given.api_key}"})
         answer = connection.getresponse()
         text = answer.read().decode()
         if answer.status >= 300:
@@ -139,14 +146,9 @@ class Mishaps(Visit):
             key = file.read()
         self.go_to("push", "Push credentials")
         # Another operator, who has sent a key before this one comes to the end of the form.
-        added = browser.evaluate(f"""fetch("/console/session").then((one) => one.json()).then(({{ csrf }}) =>
-          fetch("/console/api/apps/{app}/push/production/default", {{ method: "PUT",
-            headers: {{ "content-type": "application/json", "x-rouse-csrf": csrf }},
-            body: {json.dumps(json.dumps({"key_id": "FIRST12345", "team": "TEAM123456",
-                                          "topics": ["org.example.chat"],
-                                          "private_key_pem": key, "host": "localhost",
-                                          "port": 1}))} }})).then((one) => one.status)""")
-        self.expect(added == 200, f"the other operator was answered {added}")
+        self.console("PUT", ["apps", app, "push", "production", "default"], {
+            "key_id": "FIRST12345", "team": "TEAM123456", "topics": ["org.example.chat"],
+            "private_key_pem": key, "host": "localhost", "port": 1})
         self.refused.append(
             f"409 (Conflict) {self.origin}/console/api/apps/{app}/push/production/default?new=true")
         self.click("Add a push credential")
@@ -204,7 +206,7 @@ class Mishaps(Visit):
         self.sound("steps")
 
     def silent(self):
-        """A server that does not answer is told of, with the time from which on nothing is known."""
+        """Where a server does not answer it is told since when nothing is known of it."""
         browser = self.browser
         told = "document.querySelector('.news').innerText"
         for path, heading in (("apps", "Apps"), ("", "Overview")):
@@ -215,7 +217,8 @@ class Mishaps(Visit):
             before = time.time()
             os.kill(self.given.server, signal.SIGSTOP)
             try:
-                browser.wait(f"{told}.includes('No news from the server since')", "that it is silent")
+                browser.wait(
+                    f"{told}.includes('No news from the server since')", "that it is silent")
                 since = browser.evaluate(
                     "Date.parse(document.querySelector('.news time').dateTime) / 1000")
                 self.expect(before - 8 < since <= time.time() - 3, f"since {since}, not {before}")
@@ -292,7 +295,7 @@ class Mishaps(Visit):
         self.click("Log out")
         says("You are logged out")
         self.login(given.admin_token)
-        browser.wait("document.querySelector('main h1')", "a page")
+        browser.wait("document.querySelector('.who')?.innerText.includes('admin')", "the admin")
 
     def other_tab(self, action, body):
         """What another page of this browser asks, with the same cookie."""
@@ -301,6 +304,69 @@ class Mishaps(Visit):
             headers: {{ "content-type": "application/json", "x-rouse-csrf": csrf }} }}))
           .then((one) => one.status)""")
         self.expect(status in (200, 204), f"{action} in another tab was answered {status}")
+
+    def long(self):
+        """Names as long as they may be, of wide letters without a space: each is there as a whole,
+        and nothing stands beside the page or outside what holds it."""
+        browser = self.browser
+        app, user, words = "W" * 64, "M" * 128, "O" * 128
+        self.go_to("", "Overview")
+        for path, body in ((["apps"], {"app": app}),
+                           (["apps", app, "webhooks"],
+                            {"url": "https://shop.example/" + "w" * 400}),
+                           (["apps", app, "campaigns"],
+                            {"name": words, "push": {"title": words, "body": words},
+                             "start": time.strftime("%Y-%m-%dT%H:%M:%SZ",
+                                                    time.gmtime(time.time() + 2 * 86_400))})):
+            made = self.console("POST", path, body)
+        with open(self.given.push_key, encoding="utf-8") as file:
+            self.console("PUT", ["apps", app, "push", "production", "Q" * 64], {
+                "key_id": "ABC1234567", "team": "TEAM123456", "private_key_pem": file.read(),
+                "host": "localhost", "port": 1, "topics": ["org.example." + "w" * 200]})
+        key = self.console("POST", ["apps", app, "api-keys"], None)["secret"]
+        self.backend("POST", "/v1/conversations", {"participants": [user, "ben"]}, key)
+        places = {
+            "apps": app, f"apps/{app}": app, f"users/{app}": user, f"users/{app}/user/{user}": user,
+            f"devices/{app}": "", f"devices/{app}/user/{user}": user, f"campaigns/{app}": words,
+            f"campaigns/{app}/{made['id']}": words, f"campaigns/{app}/new": "", "push": "Q" * 64,
+            f"webhooks/{app}": "w" * 400, "audit": app,
+        }
+        for where, size in (("desk", DESK), ("tablet", (1024, 768)), ("phone", PHONE)):
+            browser.size(*size, is_phone=where == "phone")
+            for number, (path, name) in enumerate(places.items()):
+                browser.evaluate(f"location.hash = '#/{path}'")
+                browser.wait(f"document.documentElement.dataset.page === {path!r}", path)
+                if name:
+                    self.says(name)
+                self.fits(f"{path[:20]} {where}")
+                self.picture(f"long-{number}-{where}")
+            browser.evaluate(f"location.hash = '#/users/{app}/user/{user}'")
+            browser.wait(f"document.querySelector('main h1')?.innerText === {user!r}", "the user")
+            self.click("Suspend")
+            browser.wait("document.querySelector('dialog[open]')", "a question")
+            self.fits(f"a question {where}")
+            self.picture(f"long-question-{where}", whole=False)
+            self.click("Keep it as it is", "document.querySelector('dialog')")
+        browser.size(*DESK)
+
+    def fits(self, what):
+        """Nothing is wider than the screen, than a table's place, or than its own box."""
+        browser = self.browser
+        found = browser.evaluate(WIDE) + browser.evaluate(CUT)
+        self.expect(not found, f"{what}: too wide: {found}")
+        width = browser.evaluate("document.documentElement.scrollWidth - innerWidth")
+        self.expect(width <= 0, f"{what}: {width} pixels too wide")
+
+    def console(self, method, path, body):
+        """A change by the console's own API, as its pages ask for it."""
+        address = "/console/api/" + "/".join(path)
+        answer = self.browser.evaluate(f"""fetch("/console/session").then((one) => one.json())
+          .then(({{ csrf }}) => fetch({address!r}, {{ method: {method!r},
+            body: {json.dumps(json.dumps(body)) if body is not None else "undefined"},
+            headers: {{ "content-type": "application/json", "x-rouse-csrf": csrf }} }}))
+          .then(async (one) => one.ok ? one.json() : {{ refused: await one.text() }})""")
+        self.expect("refused" not in answer, f"{method} {address}: {answer}")
+        return answer
 
 
 def main():
@@ -318,7 +384,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "steps", "silent", "another"):
+        for name in ("late", "overtaken", "replaced", "steps", "silent", "another", "long"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)

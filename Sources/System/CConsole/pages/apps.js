@@ -154,7 +154,7 @@ function credentials(app) {
     { name: "Name", head: true, of: (one) => one.name },
     { name: "Environment", of: (one) => badge(one.environment) },
     { name: "Kind", of: (one) => one.kind },
-    { name: "Topics", of: (one) => one.topics.join(", ") },
+    { name: "Topics", of: (one) => h("span", { class: "name" }, one.topics.join(", ")) },
   ], app.push, "None: no push leaves."), h("p", {}, h("a", { href: "#/push" }, "How they do, and how to change them")));
 }
 

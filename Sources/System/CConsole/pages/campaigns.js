@@ -24,7 +24,7 @@ export async function show(target, [app, id]) {
 export function appTabs(names, chosen, page) {
   if (names.length < 2) return h("span", { class: "soft" }, `of ${chosen}`);
   const choose = h("select", {
-    "aria-label": "App", onchange: () => { location.hash = `#/${page}/${encodeURIComponent(choose.value)}`; },
+    "aria-label": "App", title: chosen, onchange: () => { location.hash = `#/${page}/${encodeURIComponent(choose.value)}`; },
   }, names.map((name) => h("option", { value: name, selected: name === chosen }, name)));
   return h("div", { class: "of" }, h("span", { class: "soft" }, "of"), choose);
 }

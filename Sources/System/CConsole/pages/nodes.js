@@ -66,7 +66,7 @@ export async function show(target) {
 const inOrder = (nodes) => [...nodes].sort((one, other) => one.name.localeCompare(other.name) || one.started_at.localeCompare(other.started_at));
 
 const columns = (server, act) => [
-  { name: "Node", head: true, of: (node) => h("span", { class: "whole" }, node.boot === server.boot ? `${node.name} (this one)` : node.name) },
+  { name: "Node", head: true, of: (node) => (node.boot === server.boot ? `${node.name} (this one)` : node.name) },
   { name: "Phase", of: (node) => [badge(node.phase), node.surplus > 0 && ` ${number(node.surplus)} to send away`,
     node.is_draining && node.drains_since && h("div", { class: "soft" }, "to drain since ", time(node.drains_since), `, by ${node.drained_by}`)] },
   { name: "Connections", numeric: true, of: (node) => number(node.connections) },
