@@ -8,14 +8,18 @@ came of each is read past the door. Prints a line a fact, and `all is well` at t
 """
 
 import argparse
+import hashlib
+import hmac
 import json
 import os
 import socket
 import threading
 import time
+from email.message import Message
 
 from rouse_backend import (
-    Client, Conflict, NotFound, Problem, Refused, Retries, TryLater, Unauthorized, Unreachable)
+    BadDelivery, Client, Conflict, NotFound, Problem, Refused, Retries, TryLater, Unauthorized,
+    Unreachable, verify_webhook)
 
 QUICK = Retries(tries=4, first_pause=0.01, longest_pause=0.05, within=120)
 
@@ -276,6 +280,67 @@ def sixth():
         expect((connection.host, connection.port) == ("::1", port), f"{url}: port {port}")
 
 
+def signed():
+    """A delivery is taken as any framework hands it over, and nothing else is."""
+    secret, other = "whs_" + "s" * 43, "whs_" + "o" * 43
+    body = json.dumps({"delivery": "d", "events": [], "app": "ü"}, ensure_ascii=False).encode()
+    now = 1_800_000_000
+
+    def line(*secrets, at=now):
+        return ",".join([f"t={at}"] + ["v1=" + hmac.new(
+            one.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest() for one in secrets])
+
+    right = line(secret)
+    message = Message()
+    message["ROUSE-SIGNATURE"] = right
+    for name, headers in {
+        "lower": {"rouse-signature": right}, "camel": {"Rouse-Signature": right},
+        "bytes": [(b"host", b"x"), (b"rouse-signature", right.encode())], "message": message,
+        "spaces": {"rouse-signature": right.replace(",", " , ")},
+        "rotation": {"rouse-signature": line(other, secret)},
+        "later": {"rouse-signature": right + ",v2=xyz"},
+    }.items():
+        for given in (body, bytearray(body), memoryview(body), body.decode()):
+            for secrets in (secret, secret.encode(), [other, secret], (one for one in [secret])):
+                found = verify_webhook(given, headers, secrets, now=now + 299)
+                if found["app"] != "ü":
+                    raise SystemExit(f"FAILED: {name}: {found}")
+        print("ok taken:", name)
+    code = right.split("v1=")[1]
+    for name, (given, headers) in {
+        "another body": (body + b" ", {"rouse-signature": right}),
+        "another secret": (body, {"rouse-signature": line(other)}),
+        "no header": (body, {}), "two headers": (body, [("rouse-signature", right)] * 2),
+        "empty": (body, {"rouse-signature": ""}),
+        "no time": (body, {"rouse-signature": f"v1={code}"}),
+        "two times": (body, {"rouse-signature": f"t={now}," + right}),
+        "a word": (body, {"rouse-signature": f"t=now,v1={code}"}),
+        "other digits": (body, {"rouse-signature": f"t=١٢,v1={code}"}),
+        "a long time": (body, {"rouse-signature": f"t={'9' * 400},v1={code}"}),
+        "below zero": (body, {"rouse-signature": f"t=-{now},v1={code}"}),
+        "no code": (body, {"rouse-signature": f"t={now}"}),
+        "a short code": (body, {"rouse-signature": f"t={now},v1={code[:-1]}"}),
+        "a foreign letter": (body, {"rouse-signature": f"t={now},v1={code[:-1]}é"}),
+        "many codes": (body, {"rouse-signature": right + f",v1={code}" * 1000}),
+        "no text": (body, {"rouse-signature": 5}), "none": (body, {"rouse-signature": None}),
+        "no bytes": (None, {"rouse-signature": right}), "a number": (7, {"rouse-signature": right}),
+        "read already": ({"delivery": "d"}, {"rouse-signature": right}),
+        "no headers": (body, None), "a text": (body, "rouse-signature"), "pairs": (body, [1, 2]),
+        "bytes of none": (body, {b"rouse-signature": b"\xff\xfe"}),
+    }.items():
+        raises(BadDelivery, verify_webhook, given, headers, secret, now=now)
+        print("ok refused:", name)
+    headers = {"rouse-signature": right}
+    for away in (-301, 301, 1e9):
+        raises(BadDelivery, verify_webhook, body, headers, secret, now=now + away)
+    raises(BadDelivery, verify_webhook, body, headers, secret)
+    for secrets in (None, "", [], [""], 5, [None], b"", ["short"], {}, [secret, ""]):
+        problem = raises(ValueError, verify_webhook, body, headers, secrets)
+        expect(secret not in str(problem), f"no secret: {str(secrets)[:9]}")
+    body = b"[1"
+    raises(BadDelivery, verify_webhook, body, {"rouse-signature": line(secret)}, secret, now=now)
+
+
 def refusals(straight, client, port):
     nowhere = "0190a1b2-c3d4-7123-8456-000000000000"
     problem = raises(NotFound, client.publish_message, nowhere, text("hi"))
@@ -350,6 +415,7 @@ def main():
     broken(straight, door, client)
     paging(straight)
     sixth()
+    signed()
     refusals(straight, client, given.api)
     lists(straight, room)
     idle(given.api, given.api_key)
