@@ -161,6 +161,43 @@ import Testing
         #expect(try server.admin("PATCH", "/apps/shop", #"{"grace_quantile":101}"#).status == 400)
     }
 
+    @Test("a push credential that is to be new replaces none")
+    func newPushCredential() throws {
+        try with { server throws in
+            _ = try server.makeApp("shop")
+            func put(_ path: String, _ keyID: String) throws -> Exchange {
+                try server.admin(
+                    "PUT", "/apps/shop/push/\(path)",
+                    try json([
+                        "key_id": keyID, "team": "TEAM123456", "topics": ["org.example.app"],
+                        "private_key_pem": PrivateKey.generate(.p256).pem,
+                    ]))
+            }
+            func keys() throws -> [String?] {
+                let push = try server.admin("GET", "/apps/shop").json["push"]
+                return (0..<push.count).map { push[$0]["key_id"].string }
+            }
+            #expect(try put("production/voip?new=true", "FIRST12345").status == 200)
+            let again = try put("production/voip?new=true", "OTHER12345")
+            #expect(again.status == 409)
+            #expect(again.headers["content-type"] == "application/problem+json")
+            #expect(try again.json["type"].string == "urn:rouse:problem:id_in_use")
+            #expect(try again.json["detail"].string?.contains("replace it") == true)
+            #expect(try keys() == ["FIRST12345"])
+            // Of another name or for another environment it is new.
+            #expect(try put("production/other?new=true", "OTHER12345").status == 200)
+            #expect(try put("development/voip?new=true", "THIRD12345").status == 200)
+            #expect(try put("production?new=true", "PLAIN12345").status == 200)
+            #expect(try put("production?new=true", "PLAIN12345").status == 409)
+            // Who does not ask for that replaces it, as ever.
+            for query in ["", "?new=false"] {
+                #expect(try put("production/voip\(query)", "LATER12345").status == 200)
+            }
+            #expect(try keys().contains("LATER12345") && !(try keys().contains("FIRST12345")))
+            #expect(try put("production/voip?new=1", "FALSE12345").status == 400)
+        }
+    }
+
     @Test("push credentials are checked, and the private key is never told")
     func pushCredentials() throws {
         try with { server throws in

@@ -23,10 +23,18 @@ import Testing
     }
 
     private func apps(_ cookie: String, isWatching: Bool = false) -> HTTPRequest {
+        get(["console", "api", "apps"], cookie, isWatching: isWatching)
+    }
+
+    private func session(_ cookie: String, isWatching: Bool) -> HTTPRequest {
+        get(["console", "session"], cookie, isWatching: isWatching)
+    }
+
+    private func get(_ path: [String], _ cookie: String, isWatching: Bool) -> HTTPRequest {
         var headers = [("cookie", "\(ConsoleDesk.cookieName)=\(cookie)")]
         if isWatching { headers.append(("x-rouse-watching", "1")) }
         return HTTPRequest(
-            method: "GET", path: "/console/api/apps", pathSegments: ["console", "api", "apps"],
+            method: "GET", path: "/" + path.joined(separator: "/"), pathSegments: path,
             headers: HTTPHeaders(headers), peerAddress: "192.0.2.1")
     }
 
@@ -69,8 +77,10 @@ import Testing
         let watched = try enter()
         desk.pass(almost)
         #expect(try status(apps(watched, isWatching: true)) == 200)
+        #expect(try status(session(watched, isWatching: true)) == 200)
         desk.pass(1)
         #expect(try status(apps(watched, isWatching: true)) == 401)
+        #expect(try status(session(watched, isWatching: true)) == 204)
         let used = try enter()
         desk.pass(almost)
         #expect(try status(apps(used)) == 200)

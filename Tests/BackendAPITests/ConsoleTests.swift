@@ -195,7 +195,6 @@ extension TestServer {
         let admin = try ConsoleVisitor.entered(server, role: "admin")
         let host = "test"
         let foreign: [[String: String]] = [
-            ["x-rouse-csrf": "wrong"], ["x-rouse-csrf": String(admin.csrf.dropLast()) + "!"],
             ["origin": "http://evil.example"], ["origin": "null"],
             ["sec-fetch-site": "cross-site"], ["sec-fetch-site": "same-site"],
         ]
@@ -204,6 +203,12 @@ extension TestServer {
                 "PATCH", "/console/api/apps/shop", #"{"grace_seconds":9}"#, headers: headers)
             #expect(answer.status == 403, "\(headers)")
             #expect(answer.body.contains("foreign_site"), "\(headers)")
+        }
+        for csrf in ["wrong", String(admin.csrf.dropLast()) + "!"] {
+            let answer = try admin.send(
+                "PATCH", "/console/api/apps/shop", #"{"grace_seconds":9}"#,
+                headers: ["x-rouse-csrf": csrf])
+            #expect(answer.status == 403 && answer.body.contains("other_session"), "\(csrf)")
         }
         var bare = admin
         bare.csrf = ""
@@ -220,6 +225,44 @@ extension TestServer {
             try admin.send(
                 "PATCH", "/console/api/apps/shop", #"{"grace_seconds":9}"#, headers: own
             ).status == 200)
+    }
+
+    @Test("a page of an earlier login is told so, and neither looks nor changes as the later one")
+    func otherLogin() throws {
+        defer { server.stop() }
+        _ = try server.makeApp("shop")
+        let admin = try ConsoleVisitor.entered(server, role: "admin")
+        var later = try ConsoleVisitor.entered(server, role: "read-only")
+        // The browser has one cookie for all its pages.
+        later.csrf = admin.csrf
+        for (method, path) in [
+            ("GET", "/console/api/apps"), ("POST", "/console/api/apps/shop/suspend"),
+        ] {
+            let answer = try later.send(method, path)
+            #expect(answer.status == 403)
+            #expect(try answer.json["type"].string == "urn:rouse:problem:other_session")
+        }
+        #expect(try later.send("POST", "/console/logout").status == 403)
+        #expect(try later.send("GET", "/console/session").json["role"].string == "read-only")
+    }
+
+    @Test("users are opened whose names are the steps of a path")
+    func dots() throws {
+        defer { server.stop() }
+        let app = try server.makeApp("shop")
+        let names = [".", "..", "~.", "~..", "~~.", "...", "~", "~x"]
+        let list = names.map { "\"\($0)\"" }.joined(separator: ",")
+        let made = try server.send(
+            "POST", "/v1/conversations", key: app, #"{"participants":[\#(list)]}"#)
+        #expect(made.status == 201)
+        let reader = try ConsoleVisitor.entered(server, role: "read-only")
+        for name in names {
+            // As api.js writes it.
+            let isStep = [".", ".."].contains(String(name.drop { $0 == "~" }))
+            let answer = try reader.send(
+                "GET", "/console/api/apps/shop/users/\(isStep ? "~" + name : name)")
+            #expect(try answer.json["user"].string == name)
+        }
     }
 
     @Test("who guesses waits, and keeps nobody out who has a token")

@@ -70,6 +70,32 @@ import Testing
     }
 
     @Test(
+        "late answers, a silent server, another login, odd names: an operator sees what is so",
+        .enabled(if: hasBrowser, "chromium is not installed"),
+        .enabled(if: RealServer.hasPeers, "python3-protobuf or python3-jwt is not installed"))
+    func mishaps() throws {
+        let server = try RealServer(settings: ["console.port=0"])
+        defer { server.stop() }
+        let tokens = try [("admin", "anna"), ("read-only", "ben")].map { role, label in
+            try server.rouse([
+                "console", "token", "--role", role, "--expires", "1h", "--label", label,
+            ])
+        }
+        try Data(PrivateKey.generate(.p256).pem.utf8)
+            .write(to: URL(fileURLWithPath: server.path("push.pem")))
+        let pictures = ProcessInfo.processInfo.environment["CONSOLE_PICTURES"]
+        let visit = try server.runPeer(
+            "console_mishaps.py",
+            [
+                "--console", "\(server.consolePort)", "--admin-token", tokens[0],
+                "--reader-token", tokens[1], "--push-key", server.path("push.pem"),
+            ] + (pictures.map { ["--pictures", $0] } ?? []))
+        #expect(
+            visit.status == 0 && visit.output.contains("the mishaps: ok"),
+            "\(visit.output)\n\(server.log.suffix(3000))")
+    }
+
+    @Test(
         "several nodes are watched, drained and set to work again from one node's console",
         .enabled(if: PostgresPeer.isInstalled, "PostgreSQL 15 is not installed"),
         .enabled(if: hasBrowser, "chromium is not installed"),

@@ -8,13 +8,18 @@ came of each is read past the door. Prints a line a fact, and `all is well` at t
 """
 
 import argparse
+import hashlib
+import hmac
+import json
 import os
 import socket
 import threading
 import time
+from email.message import Message
 
 from rouse_backend import (
-    Client, Conflict, NotFound, Refused, Retries, TryLater, Unauthorized, Unreachable)
+    BadDelivery, Client, Conflict, NotFound, Problem, Refused, Retries, TryLater, Unauthorized,
+    Unreachable, verify_webhook)
 
 QUICK = Retries(tries=4, first_pause=0.01, longest_pause=0.05, within=120)
 
@@ -62,6 +67,29 @@ class Door:
         self.through += 1
         if order == "pass":
             peer.sendall(answer)
+        elif order in CUTS:
+            peer.sendall(CUTS[order](answer))
+
+
+def half(answer, instead=None):
+    """An answer that breaks off in the midst of its body; `instead` of its length."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if instead is not None:
+        lines = [line for line in head.split(b"\r\n")
+                 if not line.lower().startswith(b"content-length:")]
+        head = b"\r\n".join([*lines, instead] if instead else lines)
+    body = body[:len(body) // 2]
+    if instead:
+        body = b"%x\r\n%s\r\n" % (len(body), body)
+    return head + b"\r\n\r\n" + body
+
+
+CUTS = {
+    "cut length": half,
+    "cut chunk": lambda answer: half(answer, b"Transfer-Encoding: chunked"),
+    "cut without a length": lambda answer: half(answer, b""),
+    "cut to nothing": lambda answer: half(answer, b"").partition(b"\r\n\r\n")[0] + b"\r\n\r\n",
+}
 
 
 def read(peer):
@@ -155,6 +183,164 @@ def unkeyed(door, client):
     expect(len(client.list_webhooks()["webhooks"]) == 2, "two webhooks")
 
 
+def broken(straight, door, client):
+    """An answer that breaks off in its midst is one that did not come."""
+    room = straight.create_conversation({"participants": ["anna", "ben"]})["id"]
+    for order in CUTS:
+        door.orders, door.heads, before = [order, order], [], door.through
+        message = client.publish_message(room, text(order))
+        expect(len({key_of(head) for head in door.heads}) == 1 and door.through == before + 3,
+               f"{order}: three tries of one request")
+        rows = list(straight.every(straight.list_messages, room))
+        expect([row["id"] for row in rows if row["parts"][0]["text"] == order] == [message["id"]],
+               f"{order}: there once")
+        door.orders = [order]
+        expect(client.show_conversation(room)["id"] == room, f"{order}: a read is repeated")
+        # What is not repeated says so.
+        door.orders, door.heads = [order], []
+        hook = {"url": f"https://example.org/{len(order)}"}
+        problem = raises(Unreachable, client.create_webhook, hook)
+        expect(problem.is_carried_out is None and len(door.heads) == 1, f"{order}: nobody knows")
+    # Also where it was a refusal.
+    door.orders, door.heads = ["cut length"], []
+    raises(NotFound, client.show_conversation, "0190a1b2-c3d4-7123-8456-000000000000")
+    expect(len(door.heads) == 2, "a refusal that broke off is asked for again")
+    for hook in straight.list_webhooks()["webhooks"]:
+        straight.remove_webhook(hook["id"])
+
+
+class Canned(threading.Thread):
+    """A server of its own, which gives such answers in turn, and keeps what it was asked."""
+
+    def __init__(self, answers, host="127.0.0.1"):
+        super().__init__(daemon=True)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.listener = socket.create_server((host, 0), family=family)
+        self.port = self.listener.getsockname()[1]
+        self.answers, self.heads = answers, []
+        self.start()
+
+    def run(self):
+        for answer in self.answers:
+            peer, _ = self.listener.accept()
+            with peer:
+                self.heads.append(read(peer)[0].decode())
+                body = json.dumps(answer).encode()
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                             b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+                             % (len(body), body))
+
+    def asked(self):
+        return [head.split(" ")[1] for head in self.heads]
+
+
+def paging(straight):
+    """A list goes on where its server says, with what else was asked, and never for ever."""
+    room = straight.create_conversation({"participants": ["anna", "ben"]})["id"]
+    for number in range(5):
+        straight.publish_message(room, text(str(number), push=False))
+
+    def words(rows):
+        return [row["parts"][0]["text"] for row in rows]
+
+    rising = words(straight.every(straight.list_messages, room, order="ascending", limit=2))
+    expect(rising == ["0", "1", "2", "3", "4"], "the order is asked for with every piece")
+    first = straight.list_messages(room, order="ascending", limit=2)
+    rest = straight.every(
+        straight.list_messages, room, order="ascending", limit=2, cursor=first["next"])
+    expect(words(rest) == ["2", "3", "4"], "a list goes on from a cursor")
+    expect(list(straight.every(straight.list_dropped_tokens)) == [], "no token was dropped")
+    expect(list(straight.every(straight.list_webhooks)) == [], "a list of one piece")
+    raises(TypeError, list, straight.every(straight.show_conversation, room))
+    # What was dropped is told with a `next` also where there is no more.
+    one, two = {"user": "anna"}, {"user": "ben"}
+    server = Canned([{"dropped": [one], "next": "1"}, {"dropped": [two], "next": "2"},
+                     {"dropped": [], "next": "2"}])
+    client = Client(f"http://127.0.0.1:{server.port}", "rk", retries=QUICK)
+    rows = list(client.every(client.list_dropped_tokens, limit=1))
+    expect(rows == [one, two], "dropped tokens, each once")
+    expect(server.asked() == [f"/v1/push/feedback?{query}" for query in (
+        "limit=1", "after=1&limit=1", "after=2&limit=1")], "each after the one before")
+    # A cache that does not look at the query gives the same piece again and again.
+    server = Canned([{"messages": [{"id": "1"}], "next": "same"}] * 9)
+    client = Client(f"http://127.0.0.1:{server.port}", "rk", retries=QUICK)
+    raises(Problem, list, client.every(client.list_messages, room))
+    expect(len(server.heads) == 2, "a list that does not go on ends")
+
+
+def sixth():
+    """Addresses of IPv6, which have colons of their own."""
+    server = Canned([{"webhooks": []}], "::1")
+    client = Client(f"http://[::1]:{server.port}/base", "rk", retries=Retries(tries=1))
+    expect(client.list_webhooks() == {"webhooks": []}, "an address of IPv6")
+    expect(f"\r\nHost: [::1]:{server.port}\r\n" in server.heads[0], "the Host of it")
+    expect(server.asked() == ["/base/v1/webhooks"], "the path of its own")
+    for url, port in (("http://[::1]", 80), ("https://[::1]", 443), ("https://[::1]:8443", 8443)):
+        connection = Client(url, "rk")._connection()  # noqa: SLF001, nobody listens there
+        expect((connection.host, connection.port) == ("::1", port), f"{url}: port {port}")
+
+
+def signed():
+    """A delivery is taken as any framework hands it over, and nothing else is."""
+    secret, other = "whs_" + "s" * 43, "whs_" + "o" * 43
+    body = json.dumps({"delivery": "d", "events": [], "app": "ü"}, ensure_ascii=False).encode()
+    now = 1_800_000_000
+
+    def line(*secrets, at=now):
+        return ",".join([f"t={at}"] + ["v1=" + hmac.new(
+            one.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest() for one in secrets])
+
+    right = line(secret)
+    message = Message()
+    message["ROUSE-SIGNATURE"] = right
+    for name, headers in {
+        "lower": {"rouse-signature": right}, "camel": {"Rouse-Signature": right},
+        "bytes": [(b"host", b"x"), (b"rouse-signature", right.encode())], "message": message,
+        "spaces": {"rouse-signature": right.replace(",", " , ")},
+        "rotation": {"rouse-signature": line(other, secret)},
+        "later": {"rouse-signature": right + ",v2=xyz"},
+    }.items():
+        for given in (body, bytearray(body), memoryview(body), body.decode()):
+            for secrets in (secret, secret.encode(), [other, secret], (one for one in [secret])):
+                found = verify_webhook(given, headers, secrets, now=now + 299)
+                if found["app"] != "ü":
+                    raise SystemExit(f"FAILED: {name}: {found}")
+        print("ok taken:", name)
+    code = right.split("v1=")[1]
+    for name, (given, headers) in {
+        "another body": (body + b" ", {"rouse-signature": right}),
+        "another secret": (body, {"rouse-signature": line(other)}),
+        "no header": (body, {}), "two headers": (body, [("rouse-signature", right)] * 2),
+        "empty": (body, {"rouse-signature": ""}),
+        "no time": (body, {"rouse-signature": f"v1={code}"}),
+        "two times": (body, {"rouse-signature": f"t={now}," + right}),
+        "a word": (body, {"rouse-signature": f"t=now,v1={code}"}),
+        "other digits": (body, {"rouse-signature": f"t=١٢,v1={code}"}),
+        "a long time": (body, {"rouse-signature": f"t={'9' * 400},v1={code}"}),
+        "below zero": (body, {"rouse-signature": f"t=-{now},v1={code}"}),
+        "no code": (body, {"rouse-signature": f"t={now}"}),
+        "a short code": (body, {"rouse-signature": f"t={now},v1={code[:-1]}"}),
+        "a foreign letter": (body, {"rouse-signature": f"t={now},v1={code[:-1]}é"}),
+        "many codes": (body, {"rouse-signature": right + f",v1={code}" * 1000}),
+        "no text": (body, {"rouse-signature": 5}), "none": (body, {"rouse-signature": None}),
+        "no bytes": (None, {"rouse-signature": right}), "a number": (7, {"rouse-signature": right}),
+        "read already": ({"delivery": "d"}, {"rouse-signature": right}),
+        "no headers": (body, None), "a text": (body, "rouse-signature"), "pairs": (body, [1, 2]),
+        "bytes of none": (body, {b"rouse-signature": b"\xff\xfe"}),
+    }.items():
+        raises(BadDelivery, verify_webhook, given, headers, secret, now=now)
+        print("ok refused:", name)
+    headers = {"rouse-signature": right}
+    for away in (-301, 301, 1e9):
+        raises(BadDelivery, verify_webhook, body, headers, secret, now=now + away)
+    raises(BadDelivery, verify_webhook, body, headers, secret)
+    for secrets in (None, "", [], [""], 5, [None], b"", ["short"], {}, [secret, ""]):
+        problem = raises(ValueError, verify_webhook, body, headers, secrets)
+        expect(secret not in str(problem), f"no secret: {str(secrets)[:9]}")
+    body = b"[1"
+    raises(BadDelivery, verify_webhook, body, {"rouse-signature": line(secret)}, secret, now=now)
+
+
 def refusals(straight, client, port):
     nowhere = "0190a1b2-c3d4-7123-8456-000000000000"
     problem = raises(NotFound, client.publish_message, nowhere, text("hi"))
@@ -226,6 +412,10 @@ def main():
         f"http://127.0.0.1:{door.port}", given.api_key, timeout=60, retries=QUICK)
     room = once(straight, door, client)
     unkeyed(door, client)
+    broken(straight, door, client)
+    paging(straight)
+    sixth()
+    signed()
     refusals(straight, client, given.api)
     lists(straight, room)
     idle(given.api, given.api_key)

@@ -15,8 +15,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../Deploy/sdk/python"))
+from rouse_backend import BadDelivery, verify_webhook  # noqa: E402, it stands beside this
 
 # Nothing here waits this long unless something is broken.
 PATIENCE = 120
@@ -91,6 +96,12 @@ class Receiver:
             self.problems.append(f"signed {given}, not {wanted}")
         if abs(time.time() - int(moment)) > 300:
             self.problems.append(f"signed at {moment}")
+        # As a backend does that has the Python client.
+        try:
+            if verify_webhook(body, headers, self.secrets) != json.loads(body):
+                self.problems.append("the Python client read another delivery")
+        except BadDelivery as problem:
+            self.problems.append(f"the Python client: {problem}")
 
     def keep(self, document, headers):
         if headers["rouse-delivery"] != document["delivery"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import http.client
+import inspect
 import json
 import os
 import random
@@ -81,7 +82,9 @@ class Client(Operations):
             # Without the key: errors come into logs.
             raise ValueError("the API key is empty, or has a character that no key has")
         self._is_secure = place.scheme == "https"
-        self._host, self._port = place.hostname, place.port
+        # Without a port http.client takes the last part of an IPv6 address for one.
+        self._host = place.hostname.replace("%25", "%")
+        self._port = place.port or (443 if self._is_secure else 80)
         self._base = place.path.rstrip("/")
         self._key, self._timeout, self._retries = api_key, timeout, retries
         self._own = _Own()
@@ -90,14 +93,24 @@ class Client(Operations):
         return f"Client({self._host!r})"
 
     def every(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[Any]:
-        """All rows of a list, piece by piece: `every(client.list_messages, room)`."""
-        cursor: str | None = None
+        """All rows of a list, piece by piece: `every(client.list_messages, room)`.
+
+        What else the method takes is asked of each piece. Given a `cursor` (or an `after`, for
+        `list_dropped_tokens`) it goes on from there.
+        """
+        place = _place(method)
+        asked = named.pop(place, None) if place else None
         while True:
-            piece = method(*arguments, cursor=cursor, **named)
-            yield from next(rows for rows in piece.values() if isinstance(rows, list))
-            cursor = piece.get("next")
-            if cursor is None:
+            piece = method(*arguments, **named, **({place: asked} if place else {}))
+            rows = _rows(piece)
+            yield from rows
+            coming = piece.get("next")
+            # A list that grows later, too, tells where to go on when it has nothing more now.
+            if place is None or coming is None or (place == "after" and not rows):
                 return
+            if coming == asked:
+                raise Problem(f"the list does not go on: after {asked} comes {asked} again")
+            asked = coming
 
     def close(self) -> None:
         """Ends this thread's connection; the next request opens another."""
@@ -141,7 +154,7 @@ class Client(Operations):
                 problem, again, asked = error, may_repeat or error.is_carried_out is False, None
             else:
                 if 200 <= status < 300:
-                    return _value(told.get("content-type", ""), answer)
+                    return answer
                 refusal: Refused = refused(status, told, answer, key)
                 # 429 is said before anything is carried out.
                 again = status == 429 or (may_repeat and status in _TEMPORARY)
@@ -155,7 +168,8 @@ class Client(Operations):
     def _send(
         self, method: str, target: str, data: bytes | None, headers: dict[str, str],
         key: str | None,
-    ) -> tuple[int, Message, bytes]:
+    ) -> tuple[int, Message, Any]:
+        """The status, the header and what was answered: its value, or the bytes of a refusal."""
         connection = self._connection()
         is_sent = False
         try:
@@ -167,7 +181,12 @@ class Client(Operations):
             body = answer.read(_ANSWER_BYTES_MAX + 1)
             if len(body) > _ANSWER_BYTES_MAX:
                 raise http.client.HTTPException("the answer is too long")
-            return answer.status, answer.headers, body
+            if answer.length:
+                # `read` with a limit passes over the end of a connection in the midst of a body.
+                raise http.client.IncompleteRead(body, answer.length)
+            if not 200 <= answer.status < 300:
+                return answer.status, answer.headers, body
+            return answer.status, answer.headers, _value(answer.headers, body)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             text = f"{method} {target.split('?')[0]}: {error or type(error).__name__}"
@@ -187,6 +206,19 @@ class Client(Operations):
         return made
 
 
+def _place(method: Callable[..., Any]) -> str | None:
+    """The parameter that says where a list goes on; None: it is one piece."""
+    known = inspect.signature(method).parameters
+    return next((name for name in ("cursor", "after") if name in known), None)
+
+
+def _rows(piece: Any) -> list[Any]:
+    lists = [rows for rows in piece.values() if isinstance(rows, list)] if piece else []
+    if len(lists) != 1:
+        raise TypeError("every: the method gives no list")
+    return lists[0]
+
+
 def _is_word(text: str) -> bool:
     """Whether it can stand in a header as it is."""
     return text != "" and all("!" <= character <= "~" for character in text)
@@ -202,7 +234,12 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _value(kind: str, body: bytes) -> Any:
-    if not body:
+def _value(headers: Message, body: bytes) -> Any:
+    is_json = headers.get("content-type", "").startswith("application/json")
+    if not body and not is_json:
         return None
-    return json.loads(body) if kind.startswith("application/json") else body.decode()
+    try:
+        return json.loads(body) if is_json else body.decode()
+    except ValueError as error:
+        # A body without a length that was cut looks so, and what is not the server's own.
+        raise http.client.HTTPException(f"the answer cannot be read: {error}") from error

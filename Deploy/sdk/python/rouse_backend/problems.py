@@ -11,7 +11,7 @@ class Problem(Exception):
 
 
 class Unreachable(Problem):
-    """No answer came: the cause is the OSError or HTTPException behind it.
+    """No answer came, or one that broke off: the cause is the OSError or HTTPException behind it.
 
     `is_carried_out` is False where the request cannot have reached the server, and None where
     nobody knows. Ask again with the same `idempotency_key`: it has one effect.

@@ -17,7 +17,8 @@ extension Work {
         case .removeAPIKey(let app, let keyID):
             try lockApp(app)
             try remove(APIKeyRecord.self, [.app(app), .text(keyID)])
-        case .putPushCredential(let credential): try putPushCredential(credential)
+        case .putPushCredential(let credential, let isNew):
+            try putPushCredential(credential, isNew: isNew)
         case .removePushCredential(let key):
             try lockApp(key.app)
             try remove(
@@ -81,7 +82,9 @@ extension Work {
         try put(key)
     }
 
-    private func putPushCredential(_ credential: PushCredentialRecord) throws(RuleFailure) {
+    private func putPushCredential(
+        _ credential: PushCredentialRecord, isNew: Bool
+    ) throws(RuleFailure) {
         try requireApp(credential.app)
         let most = PushCredentialRecord.countMax
         let all = try records(
@@ -89,7 +92,14 @@ extension Work {
             Scan(
                 prefix: [.app(credential.app), .unsigned(credential.environment.rawValue)],
                 limit: most + 1))
-        guard all.contains(where: { $0.name == credential.name }) || all.count < most else {
+        let isThere = all.contains { $0.name.isExactly(credential.name) }
+        guard !isThere || !isNew else {
+            throw .refused(
+                .idInUse,
+                "the app has a push credential of this name in the environment already: replace "
+                    + "it, or give another name")
+        }
+        guard isThere || all.count < most else {
             throw .refused(.limit, "\(most) push credentials are there for the environment")
         }
         _ = try record(PushCredentialRecord.self, credential.rowKey)

@@ -65,7 +65,8 @@ public enum Administration: Equatable, Sendable {
     /// Refused with `.limit` when two keys are live.
     case putAPIKey(APIKeyRecord)
     case removeAPIKey(AppID, keyID: String)
-    case putPushCredential(PushCredentialRecord)
+    /// With `isNew` it is refused where there is one of its name: none is replaced unasked.
+    case putPushCredential(PushCredentialRecord, isNew: Bool = false)
     case removePushCredential(CredentialKey)
     /// Ends its sessions, forgets its tokens, detaches its push token.
     case removeDevice(AppID, UserID, DeviceID)

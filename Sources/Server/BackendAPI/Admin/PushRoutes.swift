@@ -8,8 +8,8 @@ import Wire
 enum PushRoutes {
     static let all: [Route] = [
         Route("GET", "/push", .open(status)),
-        Route("PUT", "/apps/{app}/push/{environment}", .open(set)),
-        Route("PUT", "/apps/{app}/push/{environment}/{name}", .open(set)),
+        Route("PUT", "/apps/{app}/push/{environment}", query: ["new"], .open(set)),
+        Route("PUT", "/apps/{app}/push/{environment}/{name}", query: ["new"], .open(set)),
         Route("DELETE", "/apps/{app}/push/{environment}", .open(remove)),
         Route("DELETE", "/apps/{app}/push/{environment}/{name}", .open(remove)),
     ]
@@ -20,10 +20,12 @@ enum PushRoutes {
             .json(200, PushStatusListBody(credentials: call.surroundings.pushStatus())))
     }
 
+    /// Replaces the credential of its name, if there is one; with `new=true` it is refused instead.
     static func set(_ call: Call) throws(Problem) -> Step {
         let app = try call.configuration().app.app
         let environment = try environment(call)
         let name = try name(call)
+        let isNew = try call.flag("new")
         let body = try call.body(NewPushCredential.self)
         try body.certificate?.check(environment)
         let record = PushCredentialRecord(
@@ -32,7 +34,7 @@ enum PushRoutes {
             host: body.host ?? environment.defaultHost, port: body.port ?? 443,
             trustedCertificatesPEM: body.trustedCertificatesPEM, changedAt: call.now,
             certificatePEM: body.certificatePEM)
-        return .commit(.administer(.putPushCredential(record))) { _ in
+        return .commit(.administer(.putPushCredential(record, isNew: isNew))) { _ in
             .answer(.json(200, PushCredentialBody(record)))
         }
     }

@@ -13,10 +13,7 @@ enum AccessRoutes {
     ]
 
     static func revoke(_ call: Call, _ app: AppID) throws(Problem) -> Step {
-        let text = call.request.queryValue("reauthenticate") ?? "false"
-        guard let reauthenticate = Bool(text) else {
-            throw .malformed("reauthenticate: must be true or false")
-        }
+        let reauthenticate = try call.flag("reauthenticate")
         return administer(
             .revokeSessions(app, try call.user(), reauthenticate: reauthenticate))
     }

@@ -188,7 +188,9 @@ final class ConsoleDesk: Desk {
         let nobody = HTTPResponse(status: 204, headers: [("cache-control", "no-store")])
         let respond: (HTTPResponse) -> Void = { respond($0.status == 401 ? nobody : $0) }
         do throws(Problem) {
-            try admit(request, respond) { session in respond(.json(200, SessionBody(session))) }
+            try admit(request, counts: !request.isWatching, respond) { session in
+                respond(.json(200, SessionBody(session)))
+            }
         } catch {
             respond(error.response)
         }
@@ -263,9 +265,10 @@ final class ConsoleDesk: Desk {
     private func forward(
         _ request: HTTPRequest, _ respond: @escaping (HTTPResponse) -> Void
     ) throws(Problem) {
-        // A page that stays open keeps no session alive whose operator has gone.
-        let isWatching = request.method == "GET" && request.headers[Self.watchingHeader] != nil
-        try admit(request, counts: !isWatching, respond) { [unowned self] session throws(Problem) in
+        try admit(
+            request, counts: !request.isWatching, respond
+        ) { [unowned self] session throws(Problem) in
+            try request.checkPage(of: session)
             if request.method != "GET", request.method != "HEAD" {
                 try request.checkChange(of: session)
                 guard session.role == .admin else {
@@ -274,6 +277,7 @@ final class ConsoleDesk: Desk {
             }
             var request = request
             request.pathSegments.removeFirst(2)
+            request.readDots()
             request.path = String(request.path.dropFirst("/console/api".count))
             let caller = Caller(name: session.callerName, address: request.peerAddress)
             admin.take(request, from: caller, respond: respond)

@@ -14,6 +14,9 @@ extension HTTPRequest {
         ).with("allow", list)
     }
 
+    /// A page looks by itself: it keeps no session alive whose operator has gone.
+    var isWatching: Bool { method == "GET" && headers[ConsoleDesk.watchingHeader] != nil }
+
     var isJSON: Bool {
         guard let type = headers["content-type"] else { return false }
         if type == "application/json" { return true }
@@ -59,9 +62,29 @@ extension HTTPRequest {
     /// Only the console's own page knows the session's second secret.
     func checkChange(of session: ConsoleSession) throws(Problem) {
         try checkOrigin()
-        guard let given = headers[ConsoleDesk.csrfHeader],
-            constantTimeEqual(Array(given.utf8), Array(session.csrf.utf8))
-        else { throw .foreignSite }
+        guard headers[ConsoleDesk.csrfHeader] != nil else { throw .foreignSite }
+        try checkPage(of: session)
+    }
+
+    /// All pages of a browser share one cookie: the page may be of a login before this session.
+    func checkPage(of session: ConsoleSession) throws(Problem) {
+        guard let given = headers[ConsoleDesk.csrfHeader] else { return }
+        guard constantTimeEqual(Array(given.utf8), Array(session.csrf.utf8)) else {
+            throw .otherSession
+        }
+    }
+
+    /// Browsers take the segments `.` and `..` out of an address, percent-encoded ones, too: the
+    /// console's pages write a `~` before them, and before what looks so then.
+    mutating func readDots() {
+        for place in pathSegments.indices {
+            let segment = pathSegments[place]
+            let rest = segment.utf8.drop { $0 == UInt8(ascii: "~") }
+            guard rest.count < segment.utf8.count, [".", ".."].contains(String(rest)) else {
+                continue
+            }
+            pathSegments[place] = String(segment.dropFirst())
+        }
     }
 }
 
@@ -86,6 +109,11 @@ extension HTTPResponse {
 
 extension Problem {
     static let loggedOut = Problem(.authRequired, "log in with a console token")
+
+    static let otherSession = Problem(
+        .forbidden,
+        "this page is of an earlier login: somebody has logged in anew in this browser since then",
+        name: "other_session")
 
     static let foreignSite = Problem(
         .forbidden, "the request was not sent by the console's own page", name: "foreign_site")

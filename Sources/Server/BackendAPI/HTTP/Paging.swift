@@ -49,6 +49,14 @@ extension Call {
         return limit
     }
 
+    /// A parameter of the query that is true or false; left out, it is false.
+    func flag(_ name: String) throws(Problem) -> Bool {
+        guard let flag = Bool(request.queryValue(name) ?? "false") else {
+            throw .malformed("\(name): must be true or false")
+        }
+        return flag
+    }
+
     /// What `cursor` holds; `nil`: the list is asked for from its start.
     private func cursor(_ list: PageCursor.List) throws(Problem) -> [UInt8]? {
         try cursor([list])

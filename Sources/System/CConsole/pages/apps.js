@@ -1,7 +1,7 @@
 // The apps: a list; and one of them with its policy, keys and limits.
 
 import * as api from "./api.js";
-import { h, into, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, duration, say } from "./dom.js";
+import { h, into, looking, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, duration, say } from "./dom.js";
 
 export async function show(target, [name]) {
   if (name) return one(target, name);
@@ -61,9 +61,12 @@ const policy = [
   ]],
 ];
 
-async function one(target, name) {
+/** @param told: where the secret of a new key stands, on every drawing of the page. */
+async function one(target, name, told = h("div", {})) {
+  const isNewest = looking(target);
   const app = await api.get(["apps", name]);
-  const again = async () => { await one(target, name); };
+  if (!isNewest()) return;
+  const again = async () => { await one(target, name, told); };
   const answer = h("div", {});
   into(target,
     h("div", { class: "head" },
@@ -75,7 +78,7 @@ async function one(target, name) {
       h("section", { class: "sheet" }, h("h2", {}, "Policy"),
         policy.map(([title, fields]) => [h("h3", {}, title), facts(fields.map((field) => shown(app, field))
           .concat(title !== "Limits" ? [] : [["Language", app.locale || "none"], ["Event kinds", app.event_kinds.join(", ") || "any"], ["Created", time(app.created_at)]]))])),
-      h("div", {}, keys(app, again), credentials(app), links(app))),
+      h("div", {}, keys(app, again, told), credentials(app), links(app))),
     api.mayChange() && change(app, again));
 }
 
@@ -104,7 +107,7 @@ function suspend(app, answer, again) {
   return button;
 }
 
-function keys(app, again) {
+function keys(app, again, told) {
   const answer = h("div", {});
   const revoke = (key) => {
     const button = h("button", {
@@ -113,6 +116,7 @@ function keys(app, again) {
         await carryOut(answer, button, async () => {
           await api.remove(["apps", app.app, "api-keys", key.id]);
           say("Revoked");
+          if (told.dataset.key === key.id) into(told);
           await again();
         });
       },
@@ -122,10 +126,10 @@ function keys(app, again) {
   const make = h("button", {
     type: "button", onclick: () => carryOut(answer, make, async () => {
       const key = await api.post(["apps", app.app, "api-keys"]);
-      await again();
-      // The page was drawn anew; the secret is shown on it, this once.
       const box = note("good", h("p", {}, `API key ${key.id}. Copy it now: it is shown this once.`), h("code", { class: "secret" }, key.secret));
-      document.querySelector("[data-place=keys]")?.append(box);
+      told.dataset.key = key.id;
+      // Also where the page cannot be drawn anew: it is shown once.
+      await again().finally(() => into(told, box));
       box.focus();
     }),
   }, "Make an API key");
@@ -136,7 +140,7 @@ function keys(app, again) {
       ...(api.mayChange() ? [{ name: "Actions", acts: true, of: revoke }] : []),
     ], app.api_keys, "No backend may publish yet."),
     answer,
-    api.mayChange() && h("div", { class: "acts-row" }, make),
+    api.mayChange() && h("div", { class: "acts-row" }, make), told,
     h("h3", {}, "Issuer keys"),
     table("Issuer keys", [
       { name: "Key id", head: true, of: (key) => h("code", {}, key.kid) },
@@ -150,7 +154,7 @@ function credentials(app) {
     { name: "Name", head: true, of: (one) => one.name },
     { name: "Environment", of: (one) => badge(one.environment) },
     { name: "Kind", of: (one) => one.kind },
-    { name: "Topics", of: (one) => one.topics.join(", ") },
+    { name: "Topics", of: (one) => h("span", { class: "name" }, one.topics.join(", ")) },
   ], app.push, "None: no push leaves."), h("p", {}, h("a", { href: "#/push" }, "How they do, and how to change them")));
 }
 

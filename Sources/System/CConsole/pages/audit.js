@@ -21,7 +21,7 @@ export async function show(target) {
   const draw = () => {
     into(place, table("Changes, newest first", [
       { name: "At", of: (one) => time(one.at) },
-      { name: "Who", of: (one) => [one.actor, one.address && h("div", { class: "soft" }, one.address)] },
+      { name: "Who", of: (one) => [h("span", { class: "name" }, one.actor), one.address && h("div", { class: "soft" }, one.address)] },
       { name: "What", head: true, of: (one) => path(one.action) },
       { name: "With", of: (one) => one.detail ? h("span", { class: "mono soft" }, one.detail) : "–" },
       { name: "Answer", of: (one) => one.status ? badge(one.status < 300 ? "done" : `refused ${one.status}`) : badge("under way") },
@@ -55,7 +55,7 @@ function access(tokens) {
   };
   return sheet("Who may in", table("Console tokens", [
     { name: "Token", head: true, of: (token) => [h("code", {}, token.id), token.id === me ? " (yours)" : ""] },
-    { name: "Label", of: (token) => token.label || "–" },
+    { name: "Label", of: (token) => (token.label ? h("span", { class: "name" }, token.label) : "–") },
     { name: "Role", of: (token) => badge(token.role) },
     { name: "Until", of: (token) => time(token.expires_at) },
     ...(api.mayChange() ? [{ name: "Actions", acts: true, of: revoke }] : []),

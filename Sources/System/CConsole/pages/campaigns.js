@@ -1,7 +1,7 @@
 // Campaigns: made with a count first, watched, paused, resumed, cancelled.
 
 import * as api from "./api.js";
-import { h, into, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, duration, number, say } from "./dom.js";
+import { h, into, looking, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, duration, number, say } from "./dom.js";
 import { shares } from "./charts.js";
 
 const over = ["cancelled", "finished"];
@@ -24,7 +24,7 @@ export async function show(target, [app, id]) {
 export function appTabs(names, chosen, page) {
   if (names.length < 2) return h("span", { class: "soft" }, `of ${chosen}`);
   const choose = h("select", {
-    "aria-label": "App", onchange: () => { location.hash = `#/${page}/${encodeURIComponent(choose.value)}`; },
+    "aria-label": "App", title: chosen, onchange: () => { location.hash = `#/${page}/${encodeURIComponent(choose.value)}`; },
   }, names.map((name) => h("option", { value: name, selected: name === chosen }, name)));
   return h("div", { class: "of" }, h("span", { class: "soft" }, "of"), choose);
 }
@@ -117,13 +117,18 @@ async function one(target, app, id) {
         ["Id", h("code", {}, one.id)],
       ])));
   };
+  const again = async (look = api.get) => {
+    const isNewest = looking(bar);
+    const found = await look(["apps", app, "campaigns", id]);
+    if (isNewest()) draw(found);
+  };
   const act = (word, path, ask, tone) => {
     const button = h("button", {
       type: "button", class: tone, onclick: async () => {
         if (ask && !await confirm(ask, "What was not sent yet is not sent; what was sent stays.", word)) return;
         await carryOut(answer, button, async () => {
           await api.post(["apps", app, "campaigns", id, path]);
-          draw(await api.get(["apps", app, "campaigns", id]));
+          await again();
         });
       },
     }, word);
@@ -133,13 +138,17 @@ async function one(target, app, id) {
     resumable.includes(one.state) ? act("Resume", "resume", null, "main") : act("Pause", "pause"),
     act("Cancel", "cancel", "Cancel this campaign?", "bad"),
   ];
-  draw(await api.get(["apps", app, "campaigns", id]));
+  await again();
   into(target,
     h("div", { class: "head" }, h("div", { class: "crumb" }, h("a", { href: `#/campaigns/${name}` }, `Campaigns of ${app}`)), title, state, acts),
     answer, sheet("Progress", bar), about);
+  let isAsked = false;
   const timer = setInterval(async () => {
     if (over.includes(last)) return clearInterval(timer);
-    try { draw(await api.watch(["apps", app, "campaigns", id])); } catch { /* The next look may succeed. */ }
+    // A server that takes longer than the interval is not asked twice at once.
+    if (isAsked) return undefined;
+    isAsked = true;
+    try { await again(api.watch); } catch { /* The next look may succeed. */ } finally { isAsked = false; }
     return undefined;
   }, 2000);
   return () => clearInterval(timer);

@@ -27,6 +27,18 @@ export const h = (name, attributes, ...children) =>
 export const s = (name, attributes, ...children) =>
   fill(document.createElementNS(SVG, name), attributes, children);
 
+const looks = new WeakMap();
+
+/**
+ * Begins to look anew at what `place` shows. What it returns says whether this is still the newest
+ * look: the answer of an older one, come late, must not be drawn over it.
+ */
+export function looking(place) {
+  const mine = (looks.get(place) ?? 0) + 1;
+  looks.set(place, mine);
+  return () => looks.get(place) === mine;
+}
+
 /** Says something to a screen reader, when it has time. */
 export function say(text) {
   const said = document.getElementById("said");

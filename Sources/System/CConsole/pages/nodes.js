@@ -1,7 +1,7 @@
 // The servers of the store: how each does, and what it is to do.
 
 import * as api from "./api.js";
-import { h, into, table, time, sheet, facts, badge, number, note, carryOut, confirm, say } from "./dom.js";
+import { h, into, looking, table, time, sheet, facts, badge, number, note, carryOut, confirm, say } from "./dom.js";
 
 const phases = {
   serving: "It takes devices.",
@@ -24,7 +24,9 @@ export async function show(target) {
     ]
     : h("p", {}, "One server has this store’s file to itself. Several share one in PostgreSQL.")));
   const again = async (look = api.get) => {
+    const isNewest = looking(box);
     const next = await look(["nodes"]);
+    if (!isNewest()) return;
     const at = document.activeElement?.dataset.order;
     draw(next);
     // Who is at a button stays there, or at what took its place.
@@ -64,7 +66,7 @@ export async function show(target) {
 const inOrder = (nodes) => [...nodes].sort((one, other) => one.name.localeCompare(other.name) || one.started_at.localeCompare(other.started_at));
 
 const columns = (server, act) => [
-  { name: "Node", head: true, of: (node) => h("span", { class: "whole" }, node.boot === server.boot ? `${node.name} (this one)` : node.name) },
+  { name: "Node", head: true, of: (node) => (node.boot === server.boot ? `${node.name} (this one)` : node.name) },
   { name: "Phase", of: (node) => [badge(node.phase), node.surplus > 0 && ` ${number(node.surplus)} to send away`,
     node.is_draining && node.drains_since && h("div", { class: "soft" }, "to drain since ", time(node.drains_since), `, by ${node.drained_by}`)] },
   { name: "Connections", numeric: true, of: (node) => number(node.connections) },

@@ -1,6 +1,7 @@
 // What the server does now, drawn as it comes.
 
-import { h, into, number } from "./dom.js";
+import * as api from "./api.js";
+import { h, into, number, time } from "./dom.js";
 import { Graph, quantile } from "./charts.js";
 
 // As the server's histograms have them, in seconds.
@@ -81,11 +82,13 @@ export async function show(target) {
   draw();
   // The browser asks again by itself: after each event, and after a failure.
   const stream = new EventSource("/console/live");
-  const told = (word) => { live.textContent = word; live.classList.toggle("on", word === "live"); };
+  const told = (word, ...more) => { into(live, word, ...more); live.classList.toggle("on", word === "live"); };
   let silence = setTimeout(() => told("waiting"), 6000);
   const heard = () => {
     clearTimeout(silence);
-    silence = setTimeout(() => told("no news"), 8000);
+    const at = new Date().toISOString();
+    silence = setTimeout(() => told("no news since ", time(at)), 8000);
+    api.heard();
     told("live");
     draw();
   };

@@ -1,21 +1,27 @@
 // Push credentials: how they do now, what the doctor says of them, and how they change.
 
 import * as api from "./api.js";
-import { h, into, table, sheet, facts, field, values, badge, note, carryOut, confirm, duration, number, say, time } from "./dom.js";
+import { h, into, looking, table, sheet, facts, field, values, badge, note, carryOut, confirm, duration, number, say, time } from "./dom.js";
 
-export const show = (target) => draw(target);
+export const show = (target) => draw(target, h("div", {}));
 
-/** @param said: what was done, on the page that is drawn anew. */
-async function draw(target, said) {
+/**
+ * @param told: where what was done stands, on every drawing of the page.
+ * @param said: what was done now.
+ */
+async function draw(target, told, said) {
+  const isNewest = looking(target);
   const [{ apps }, { credentials }] = await Promise.all([api.get(["apps"]), api.get(["push"])]);
+  if (said) into(told, said);
+  if (!isNewest()) return;
   const all = apps.flatMap((app) => app.push.map((one) => ({
     ...one, app: app.app,
     now: credentials.find((status) => status.app === app.app && status.environment === one.environment && status.name === one.name),
   })));
-  const again = (box) => draw(target, box);
+  const again = (box) => draw(target, told, box);
   into(target,
     h("div", { class: "head" }, h("h1", {}, "Push credentials")),
-    said,
+    told,
     all.length ? h("div", { class: "grid" }, all.map((one) => card(one, again)))
       : sheet(null, h("p", { class: "empty" }, "No app has one: no push leaves.")),
     api.mayChange() && apps.length > 0 && add(apps, all, again));
@@ -103,11 +109,20 @@ function add(apps, all, again) {
       const given = values(form);
       const one = { app: given.app, environment: given.environment, name: given.name.trim() };
       const name = `${one.app}, ${one.environment}, ${one.name}`;
-      const known = all.some((other) => other.app === one.app && other.environment === one.environment && other.name === one.name);
-      if (known && !await confirm(`Replace the credential ${one.name}?`,
-        `${one.app} has one of this name for ${one.environment} already: pushes leave with the new one from then on.`, "Replace it")) return;
+      const ask = () => confirm(`Replace the credential ${one.name}?`,
+        `${one.app} has one of this name for ${one.environment} already: pushes leave with the new one from then on.`, "Replace it");
+      let known = all.some((other) => other.app === one.app && other.environment === one.environment && other.name === one.name);
+      if (known && !await ask()) return;
       await carryOut(answer, button, async () => {
-        await api.put(place(one), body(given));
+        try {
+          await api.put(place(one), body(given), known ? undefined : { new: true });
+        } catch (refusal) {
+          if (known || refusal.status !== 409) throw refusal;
+          // Somebody has added it since this page was drawn: it is no more replaced unasked than one that was known.
+          known = true;
+          if (!await ask()) throw new api.Refusal(409, `Nothing was changed: ${one.app} has a credential ${one.name} for ${one.environment} by now. Give another name, or load the page again to look at it.`);
+          await api.put(place(one), body(given));
+        }
         // It stands from here on, whatever the doctor says.
         let found;
         try {

@@ -1,7 +1,7 @@
 // Users of an app: found by name; how one stands, and the way to the devices.
 
 import * as api from "./api.js";
-import { h, into, table, time, sheet, facts, field, values, badge, number, note, carryOut, confirm, say } from "./dom.js";
+import { h, into, looking, table, time, sheet, facts, field, values, badge, number, note, carryOut, confirm, say } from "./dom.js";
 import { appTabs } from "./campaigns.js";
 
 const link = (app, ...rest) => "#/" + ["users", app, ...rest].map(encodeURIComponent).join("/");
@@ -60,7 +60,9 @@ async function list(target, names, app, prefix) {
 
 async function one(target, app, name) {
   const path = ["apps", app, "users", name];
+  const isNewest = looking(target);
   const [user, { devices }] = await Promise.all([api.get(path), api.get([...path, "devices"])]);
+  if (!isNewest()) return;
   const answer = h("div", {});
   const again = () => one(target, app, name);
   const most = user.is_cut ? " at least" : "";

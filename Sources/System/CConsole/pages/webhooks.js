@@ -1,7 +1,7 @@
 // Webhooks of an app: how they do; made, switched off and on, removed.
 
 import * as api from "./api.js";
-import { h, into, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, number, say } from "./dom.js";
+import { h, into, looking, table, time, sheet, facts, field, values, note, carryOut, confirm, badge, number, say } from "./dom.js";
 import { appTabs } from "./campaigns.js";
 
 const kinds = [
@@ -16,15 +16,22 @@ export async function show(target, [app]) {
     into(target, h("div", { class: "head" }, h("h1", {}, "Webhooks")), sheet(null, h("p", { class: "empty" }, "There is no app yet.")));
     return;
   }
-  await list(target, names, app || names[0]);
+  await list(target, names, app || names[0], h("div", {}));
 }
 
-async function list(target, names, app, said) {
-  const { webhooks } = await api.get(["apps", app, "webhooks"]);
-  const again = (box) => list(target, names, app, box);
+/**
+ * @param told: where secrets stand that are shown once, on every drawing of the page.
+ * @param said: one that was made now.
+ */
+async function list(target, names, app, told, said) {
+  const isNewest = looking(target);
+  // Also where this look fails: it is shown once.
+  const { webhooks } = await api.get(["apps", app, "webhooks"]).finally(() => told.append(said ?? ""));
+  if (!isNewest()) return;
+  const again = (box) => list(target, names, app, told, box);
   into(target,
     h("div", { class: "head" }, h("h1", {}, "Webhooks"), appTabs(names, app, "webhooks")),
-    said ?? "",
+    told,
     webhooks.length ? h("div", { class: "grid" }, webhooks.map((one) => card(app, one, again))) : sheet(null, h("p", { class: "empty" }, "This app has none.")),
     api.mayChange() ? create(app, again) : "");
   said?.focus();
