@@ -38,8 +38,8 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
 /// The newest messages of a conversation that are on this device.
 public struct MessageWindow: Equatable, Sendable {
     /// By position, oldest first; then what this device has sent and the feed has not told of,
-    /// in the order it was sent. Edits and deletions of this device count at once, before the server
-    /// has answered them. What was deleted is left out.
+    /// in the order it was sent. Edits and deletions of this device count at once, before the
+    /// server has answered them. What was deleted is left out.
     public var rows: [MessageRow] = []
     /// Older ones than the first of `rows` are on this device.
     public var hasOlder = false
