@@ -56,10 +56,17 @@ import Wire
         let edits = stage.server.feed.withLock { $0.edits }
         #expect(edits.map(\.parts) == [[Part("better")], [Part("best")]])
         #expect(edits.map(\.baseVersion) == [15, 0])
+        // Between the answer and the feed's word the old text does not come back.
+        let answered = try #require(await window(rouse).last)
+        #expect(answered.text == "best" && !answered.isEditQueued && answered.version == 0)
         stage.server.publish(Self.own(2, "best", seq: 16), unread: 0)
         try await LiveTests.synced(rouse) { stage.server.ring() }
         let last = try #require(await window(rouse).last)
         #expect(last.text == "best" && !last.isEditQueued && last.version == 16)
+        // What another device makes of it is newer.
+        stage.server.publish(Self.own(2, "worse", seq: 17), unread: 0)
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        #expect(await window(rouse).last?.text == "worse")
     }
 
     @Test("an edit that the server refuses is shown no longer")

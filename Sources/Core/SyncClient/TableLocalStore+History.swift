@@ -4,7 +4,7 @@ public import Wire
 // History, snapshots and digests on the rows of a `TableLocalStore`.
 extension TableLocalStore {
     public func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry] {
-        try write { transaction throws(StoreError) in
+        let applied = try write { transaction throws(StoreError) in
             let round = try Self.fact(Fact.round, transaction)?.number ?? 0
             let told = keepsOwed ? try Self.told(change.entries, transaction) : []
             let applied = try Self.keep(change.entries, round, transaction)
@@ -18,12 +18,15 @@ extension TableLocalStore {
             }
             return applied
         }
+        wasTold(applied)
+        return applied
     }
 
     public func applySnapshot(
         _ change: SnapshotChange, at time: Timestamp
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
         course = nil
+        answered = MessageChanges()
         return try write { transaction throws(StoreError) in
             var round = try Self.fact(Fact.round, transaction)?.number ?? 0
             if change.isFirst {

@@ -32,10 +32,10 @@ extension TableLocalStore {
             var window = MessageWindow()
             window.mayFetchOlder = from > reading.joined.addingClamped(1)
             let reach = try Reach(in: id, without: user, snapshot)
-            let unanswered = try Self.unanswered(snapshot)
+            let untold = try untold(snapshot)
             try Self.look(id, above: max(reading.joined, from > 0 ? from - 1 : 0), snapshot) {
                 entry in
-                guard var row = MessageRow(entry, reading).flatMap(unanswered.shown) else {
+                guard var row = MessageRow(entry, reading).flatMap(untold.shown) else {
                     return true
                 }
                 guard window.rows.count < newest else {
@@ -49,10 +49,10 @@ extension TableLocalStore {
                 return true
             }
             window.rows.reverse()
-            for pending in unanswered.messages
+            for pending in untold.messages
             where pending.reference.conversation == conversation {
                 let row = MessageRow(pending, sender: user, delivery: pending.delivery(sent))
-                if let row = unanswered.shown(row) { window.rows.append(row) }
+                if let row = untold.shown(row) { window.rows.append(row) }
             }
             return window
         }
@@ -76,7 +76,7 @@ extension TableLocalStore {
                 }
                 return try Reach(in: id, without: user, snapshot).delivery(of: state.position)
             }
-            return try Self.unanswered(snapshot).messages.first { $0.reference == message }?
+            return try untold(snapshot).messages.first { $0.reference == message }?
                 .delivery(sent)
         }
     }
@@ -86,12 +86,12 @@ extension TableLocalStore {
     ) throws(LocalStoreError) -> [ReadConversation] {
         try read { snapshot throws(StoreError) in
             let user = try Self.user(in: snapshot)
-            let unanswered = try Self.unanswered(snapshot)
+            let untold = try untold(snapshot)
             var found: [ReadConversation] = []
             for row in try snapshot.records(
                 LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
             {
-                if let one = try Self.conversation(row, user, unanswered, sent, snapshot) {
+                if let one = try Self.conversation(row, user, untold, sent, snapshot) {
                     found.append(one)
                 }
             }
@@ -107,7 +107,7 @@ extension TableLocalStore {
                 LocalEntryRecord.self, [.unsigned(0), .blob(id.bytes), .blob([])])
             guard let row else { return nil }
             return try Self.conversation(
-                row, try Self.user(in: snapshot), try Self.unanswered(snapshot), sent, snapshot)
+                row, try Self.user(in: snapshot), try untold(snapshot), sent, snapshot)
         }
     }
 
@@ -119,7 +119,7 @@ extension TableLocalStore {
 extension TableLocalStore {
     /// `nil`: it was deleted.
     private static func conversation(
-        _ stored: LocalEntryRecord, _ user: String, _ unanswered: UnansweredChanges,
+        _ stored: LocalEntryRecord, _ user: String, _ untold: UntoldChanges,
         _ sent: Set<UInt64>, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> ReadConversation? {
         let entry: Entry = try decoded(stored.entry)
@@ -147,11 +147,11 @@ extension TableLocalStore {
             state.participants > 0 ? Int(state.participants) : row.participants.count
         var read = ReadConversation(row: row, reading: try Reading(of: key, by: user, snapshot))
         read.row.isMember = read.reading.isMember
-        try count(&read, key, unanswered, snapshot)
-        for pending in unanswered.messages.reversed() where pending.reference.conversation == id {
+        try count(&read, key, untold, snapshot)
+        for pending in untold.messages.reversed() where pending.reference.conversation == id {
             read.hasPending = true
             let row = MessageRow(pending, sender: user, delivery: pending.delivery(sent))
-            guard let last = unanswered.shown(row) else { continue }
+            guard let last = untold.shown(row) else { continue }
             // What was refused stays; what others say later is newer.
             let isOnItsWay = pending.position == nil && pending.refusal == nil
             if isOnItsWay || read.row.last.map({ $0.sentAt <= pending.sentAt }) ?? true {
@@ -164,7 +164,7 @@ extension TableLocalStore {
 
     /// What is unread, and the newest message.
     private static func count(
-        _ read: inout ReadConversation, _ key: [UInt8], _ unanswered: UnansweredChanges,
+        _ read: inout ReadConversation, _ key: [UInt8], _ untold: UntoldChanges,
         _ snapshot: any StoreSnapshot
     ) throws(StoreError) {
         let reading = read.reading
@@ -175,8 +175,8 @@ extension TableLocalStore {
             newest = max(newest, position)
             if position <= reading.floor, last != nil { return false }
             guard let stored = MessageRow(entry, reading) else { return true }
-            if unanswered.concerns(stored) { isChanged = true }
-            guard let row = unanswered.shown(stored) else { return true }
+            if untold.concerns(stored) { isChanged = true }
+            guard let row = untold.shown(stored) else { return true }
             if last == nil { last = row }
             if row.isUnread { unread += 1 }
             return unread < ConversationRow.unreadMax

@@ -23,27 +23,49 @@ struct PendingMessage: Equatable {
 }
 
 /// What this device has said and the feed has not told of: as a person sees it, it is done.
-struct UnansweredChanges: Equatable {
+struct UntoldChanges: Equatable {
     /// Oldest first.
     var messages: [PendingMessage] = []
-    /// The last of each message.
-    var edits: [MessageID: EditMessage] = [:]
-    var deleted: Set<MessageID> = []
+    var changes: MessageChanges
+    /// Edits that the server has not answered.
+    var queued: Set<MessageID> = []
 
     /// `nil`: it was deleted here.
     func shown(_ row: MessageRow) -> MessageRow? {
-        guard !deleted.contains(row.id) else { return nil }
-        guard let edit = edits[row.id] else { return row }
+        guard !changes.deleted.contains(row.id) else { return nil }
+        guard let edit = changes.edits[row.id] else { return row }
+        let isQueued = queued.contains(row.id)
+        // The feed may tell of an edit before it is answered.
+        let isTold = row.parts == edit.parts && row.push == edit.push
+        guard isQueued || !isTold else { return row }
         var row = row
-        (row.parts, row.push) = (edit.parts, edit.push)
-        row.isEditQueued = true
+        (row.parts, row.push, row.isEditQueued) = (edit.parts, edit.push, isQueued)
         // A second edit rests on the first one, whose version nobody knows yet.
         row.version = 0
         return row
     }
 
     func concerns(_ row: MessageRow) -> Bool {
-        deleted.contains(row.id) || edits[row.id] != nil
+        changes.deleted.contains(row.id) || changes.edits[row.id] != nil
+    }
+}
+
+/// What this device has made of messages that others have, or may have.
+struct MessageChanges: Equatable {
+    /// The last of each message.
+    var edits: [MessageID: EditMessage] = [:]
+    var deleted: Set<MessageID> = []
+
+    var count: Int { edits.count + deleted.count }
+
+    mutating func note(_ operation: Mutation.Operation?) {
+        switch operation {
+        case .editMessage(let edit):
+            if let message = edit.message { edits[message] = edit }
+        case .deleteMessage(let deletion):
+            if let message = deletion.message { deleted.insert(message) }
+        default: break
+        }
     }
 }
 
@@ -88,16 +110,15 @@ extension TableLocalStore {
     }
 
     /// What this device has said and the feed has not told of.
-    static func unanswered(
-        _ snapshot: any StoreSnapshot
-    ) throws(StoreError) -> UnansweredChanges {
-        var found = UnansweredChanges()
+    func untold(_ snapshot: any StoreSnapshot) throws(StoreError) -> UntoldChanges {
+        var found = UntoldChanges(changes: answered)
         func add(
             _ number: UInt64, _ send: SendMessage, _ time: Timestamp,
             _ change: (inout PendingMessage) -> Void
         ) throws(StoreError) {
             guard let conversation = send.conversation, let message = send.message,
-                try snapshot.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil
+                try snapshot.record(
+                    LocalEntryRecord.self, Self.entryKey(conversation, message)) == nil
             else { return }
             var one = PendingMessage(
                 reference: MessageReference(conversation: conversation, message: message),
@@ -105,24 +126,23 @@ extension TableLocalStore {
             change(&one)
             found.messages.append(one)
         }
-        for row in try snapshot.records(LocalSentRecord.self, Scan(limit: sentMax)) {
-            try add(row.number, try decoded(row.send), row.queuedAt) { one in
+        for row in try snapshot.records(LocalSentRecord.self, Scan(limit: Self.sentMax)) {
+            try add(row.number, try Self.decoded(row.send), row.queuedAt) { one in
                 if row.code != 0 { one.refusal = Refusal(code: UInt32(clamping: row.code)) }
                 if row.position > 0 { one.position = row.position }
             }
         }
         found.messages.sort { $0.number < $1.number }
         for row in try snapshot.records(
-            LocalMutationRecord.self, Scan(descending: true, limit: queuedMax)
+            LocalMutationRecord.self, Scan(descending: true, limit: Self.queuedMax)
         ).reversed() {
-            let mutation: Mutation = try decoded(row.mutation)
+            let mutation: Mutation = try Self.decoded(row.mutation)
+            found.changes.note(mutation.operation)
             switch mutation.operation {
             case .sendMessage(let send):
                 try add(row.number, send, row.queuedAt) { $0.isQueued = true }
             case .editMessage(let edit):
-                if let message = edit.message { found.edits[message] = edit }
-            case .deleteMessage(let deletion):
-                if let message = deletion.message { found.deleted.insert(message) }
+                if let message = edit.message { found.queued.insert(message) }
             default: break
             }
         }
@@ -131,9 +151,9 @@ extension TableLocalStore {
 
     /// A mutation of the outbox was answered for good.
     static func noteAnswer(
-        _ result: MutationResult, to row: LocalMutationRecord, _ transaction: any StoreTransaction
+        _ result: MutationResult, to row: LocalMutationRecord, _ mutation: Mutation,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) {
-        let mutation: Mutation = try decoded(row.mutation)
         guard case .sendMessage(let send) = mutation.operation,
             let conversation = send.conversation, let message = send.message,
             try transaction.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil
@@ -152,6 +172,15 @@ extension TableLocalStore {
             return
         }
         try transaction.delete(LocalSentRecord.self, [.blob(oldest.message)])
+    }
+
+    /// These were applied: what is shown of them is the feed's.
+    func wasTold(_ entries: [Entry]) {
+        guard answered.count > 0 else { return }
+        for message in entries.compactMap({ MessageID($0.object) }) {
+            answered.edits[message] = nil
+            answered.deleted.remove(message)
+        }
     }
 
     /// The feed tells of these messages itself.
@@ -177,7 +206,7 @@ extension TableLocalStore {
     public func refusedMessages() throws(LocalStoreError) -> [MessageRow] {
         try read { snapshot throws(StoreError) in
             let user = try Self.user(in: snapshot)
-            return try Self.unanswered(snapshot).messages.filter { $0.refusal != nil }.map {
+            return try untold(snapshot).messages.filter { $0.refusal != nil }.map {
                 MessageRow($0, sender: user, delivery: $0.delivery([]))
             }
         }

@@ -14,6 +14,9 @@ public final class TableLocalStore: LocalStore {
     let store: any Store
     /// As they are durable, once read: every change asks for them. `nil`: not known.
     var course: Course?
+    /// What the server has taken and the feed, perhaps, not told of yet: for a moment only, so that
+    /// it is not kept.
+    var answered = MessageChanges()
 
     /// Whether what is applied is kept as owed to the user until it is settled.
     let keepsOwed: Bool
@@ -119,6 +122,8 @@ public final class TableLocalStore: LocalStore {
             return (applied, course)
         }
         course = next
+        if change.marksStale { answered = MessageChanges() }
+        wasTold(applied)
         return applied
     }
 
@@ -126,7 +131,10 @@ public final class TableLocalStore: LocalStore {
         course = nil
         try write { transaction throws(StoreError) in
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
-            if !former.isEmpty && former != Array(user.utf8) { try Self.erase(transaction) }
+            if !former.isEmpty && former != Array(user.utf8) {
+                answered = MessageChanges()
+                try Self.erase(transaction)
+            }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
             try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
         }
@@ -136,6 +144,7 @@ public final class TableLocalStore: LocalStore {
     /// device's.
     public func erase() throws(LocalStoreError) {
         course = nil
+        answered = MessageChanges()
         try write { transaction throws(StoreError) in
             try Self.erase(transaction)
             try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
@@ -183,13 +192,16 @@ public final class TableLocalStore: LocalStore {
     }
 
     public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
+        var taken = answered.count < Self.sentMax ? answered : MessageChanges()
         try write { transaction throws(StoreError) in
             for result in results {
                 let key = [ColumnValue.unsigned(result.number)]
                 guard let row = try transaction.record(LocalMutationRecord.self, key) else {
                     continue
                 }
-                try Self.noteAnswer(result, to: row, transaction)
+                let mutation: Mutation = try Self.decoded(row.mutation)
+                if result.code == 0 { taken.note(mutation.operation) }
+                try Self.noteAnswer(result, to: row, mutation, transaction)
                 try transaction.delete(LocalMutationRecord.self, key)
                 try transaction.put(
                     LocalResultRecord(number: result.number, result: result.encoded))
@@ -206,6 +218,7 @@ public final class TableLocalStore: LocalStore {
                 try transaction.delete(LocalResultRecord.self, [.unsigned(row.number)])
             }
         }
+        answered = taken
     }
 
     public func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
