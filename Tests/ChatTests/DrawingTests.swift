@@ -62,6 +62,17 @@ import Testing
         #expect(text.contains("At eight?"))
     }
 
+    @Test("an edit that waits is told from one that everybody has")
+    func edits() {
+        var (waits, done) = (MessageRow.row(1, "one", by: "anna"), MessageRow.row(2, "two"))
+        waits.isEditQueued = true
+        done.editedAt = Timestamp(milliseconds: 2)
+        let drawing = ChatDrawing(.looking(at: [waits, done]), columns: 80, rows: 24)
+        let text = drawing.lines.joined(separator: "\n")
+        #expect(text.contains("you: one (edit waits)"))
+        #expect(text.contains("ben: two (edited)"))
+    }
+
     @Test("colours change nothing but the colours")
     func colours() {
         var model = model()

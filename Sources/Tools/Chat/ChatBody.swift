@@ -118,8 +118,8 @@ struct ChatBody {
 
     private static func message(_ row: MessageRow, _ columns: Int, _ pen: ChatPen) -> [String] {
         let name = row.isOwn ? "you" : self.name(row.sender)
-        let edited = row.editedAt == nil ? "" : " (edited)"
-        let text = (row.text.isEmpty ? "[no text]" : row.text) + edited + mark(row.delivery)
+        let changed = row.isEditQueued ? " (edit waits)" : row.editedAt == nil ? "" : " (edited)"
+        let text = (row.text.isEmpty ? "[no text]" : row.text) + changed + mark(row.delivery)
         // No line but the first begins where a name does: nobody writes another's message.
         let lines = ChatText.wrap("\(name): \(text)", columns, indent: 2)
         return lines.enumerated().map { index, line in
