@@ -452,6 +452,32 @@ import Wire
     }
 
     @Test(
+        "HIS-29: nor do memberships that begin and end, before the feed tells",
+        arguments: ["leaves", "joins", "ends", "comes back"])
+    func membershipOnItsWay(_ what: String) throws {
+        let others = (1...9).map { "user\($0)" }
+        let second = try world.converse(["ben"] + others + (what == "joins" ? [] : ["zoe"]))
+        let session = try world.login("zoe", DeviceID(high: 9, low: 9)).session
+        if what == "comes back" {
+            try world.publish("first", to: second, from: "ben")
+            let delete = DeleteConversation(conversation: second)
+            #expect(try world.mutate(session, 1, .deleteConversation(delete)).code == 0)
+        }
+        #expect(try digest("zoe").comparable)
+        world.limits.directRecipients = 1
+        switch what {
+        case "leaves": try world.remove(["zoe"], from: second)
+        case "joins": try world.add(["zoe"], to: second)
+        case "ends": try world.end(second)
+        default: try world.publish("again", to: second, from: "ben")
+        }
+        let during = try digest("zoe")
+        #expect(!during.comparable && during.conversations == nil)
+        try world.finishFanOut()
+        #expect(try digest("zoe").comparable)
+    }
+
+    @Test(
         "HIS-31: golden hashes",
         arguments: [
             (DigestKind.conversation, UInt8(1), UInt64(1), UInt64(0xBEEE_9A15_BBC0_BF84)),

@@ -16,6 +16,9 @@ extension PageReader {
         let positions = min(UInt64(asked), UInt64(limits.digestPositions))
         var progress = progress
         let end = progress.examined + limits.digestPart
+        if progress.after == 0, progress.inside == nil, try isAwaited(app, user) {
+            return .whole(.history(.digest(result)))
+        }
         while true {
             let rows = try snapshot.records(
                 ParticipantRecord.self,
@@ -27,10 +30,12 @@ extension PageReader {
                     progress.inside == nil
                     && progress.conversations.count >= UInt64(limits.digestConversations)
                     || progress.examined >= limits.digestMessages
+                // One out of reach may be within it still, as the feed tells, or be so again.
+                guard try !isOnItsWay(row.conversation, of: app) else {
+                    return .whole(.history(.digest(result)))
+                }
                 if let reach = try reach(app, row.conversation, user) {
-                    guard !isTooMuch, try !isOnItsWay(reach.conversation) else {
-                        return .whole(.history(.digest(result)))
-                    }
+                    guard !isTooMuch else { return .whole(.history(.digest(result))) }
                     if progress.inside == nil { try addState(reach, to: &progress) }
                     try addMessages(reach, positions, to: &progress, end: end)
                     guard progress.inside == nil else {
@@ -52,12 +57,23 @@ extension PageReader {
         return .whole(.history(.digest(result)))
     }
 
-    /// A change of the conversation is not in all feeds yet: this user's may lack it.
-    private func isOnItsWay(_ conversation: ConversationRecord) throws(StoreError) -> Bool {
-        try !snapshot.records(
-            FanOutRecord.self,
+    /// The user joins a conversation that is not in the feed yet.
+    private func isAwaited(_ app: AppID, _ user: UserID) throws(StoreError) -> Bool {
+        let rows = try snapshot.records(
+            ParticipantRecord.self,
             Scan(
-                prefix: [.app(conversation.app), .identifier(conversation.conversation)], limit: 1)
+                index: "participant_by_activity",
+                prefix: [.app(app), .user(user), .unsigned(0)], limit: Self.chunk))
+        for row in rows where try isOnItsWay(row.conversation, of: app) { return true }
+        return rows.count == Self.chunk
+    }
+
+    /// A change of the conversation is not in all feeds yet: this user's may lack it.
+    private func isOnItsWay(
+        _ conversation: ConversationID, of app: AppID
+    ) throws(StoreError) -> Bool {
+        try !snapshot.records(
+            FanOutRecord.self, Scan(prefix: [.app(app), .identifier(conversation)], limit: 1)
         ).isEmpty
     }
 
