@@ -27,8 +27,13 @@ struct Replica {
 
     private mutating func keep(_ entry: Entry) {
         let key = ReplicaKey(entry)
-        if let held = objects[key], held.version > entry.version { return }
-        objects[key] = entry
+        if let held = objects[key], held.version > entry.version {
+            // MSG-36: but for the position up to which its user deleted the conversation.
+            guard case .tombstone(let state) = entry.body, state.conversation, !state.forEveryone
+            else { return }
+        } else {
+            objects[key] = entry
+        }
         // MSG-38: nobody is told of the others any more.
         if case .conversationState(let state) = entry.body, state.participants > 0 {
             objects = objects.filter { other, held in

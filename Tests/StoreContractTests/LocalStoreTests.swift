@@ -355,6 +355,25 @@ extension LocalStoreTests {
         }
     }
 
+    /// A peek brings the newest first.
+    @Test("what was deleted goes also after the conversation has come back", arguments: engines)
+    func clearedLate(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let held = [room(1)] + (1...5).map { message($0) }
+            _ = try local.apply(LocalChange(entries: held, to: cursor(5)))
+            let cleared = end(5, version: 2, everyone: false)
+            let peek = HistoryChange(entries: [message(6), room(3), cleared])
+            #expect(try local.applyHistory(peek) == peek.entries)
+            #expect(try kinds(local) == ["message 6"])
+            #expect(try local.conversations().count == 1)
+            // It comes again by the feed, and is no news; nor are older messages of a PAGE.
+            let again = LocalChange(entries: [cleared, room(3), message(6)], to: cursor(8))
+            #expect(try local.apply(again) == [])
+            #expect(try local.applyHistory(HistoryChange(entries: [message(5)])) == [])
+            #expect(try kinds(local) == ["message 6"])
+        }
+    }
+
     @Test("of a conversation deleted for everyone nothing stays", arguments: engines)
     func conversationEnd(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in

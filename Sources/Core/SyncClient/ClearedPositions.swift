@@ -17,13 +17,27 @@ struct ClearedPositions {
         _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> Bool {
         guard row.kind == 2, row.position > 0 else { return false }
-        if known[row.conversation] == nil {
-            let found = try snapshot.record(
-                LocalEntryRecord.self,
-                [.unsigned(LocalEntryRecord.clearedKind), .blob(row.conversation), .blob([])])
-            known[row.conversation] = found?.round == round ? found?.position ?? 0 : 0
-        }
-        return row.position <= known[row.conversation] ?? 0
+        return row.position <= (try through(row.conversation, snapshot))
+    }
+
+    /// Whether the user has deleted more of the conversation for the own devices than is known.
+    mutating func isNews(
+        _ tombstone: TombstoneState, _ conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> Bool {
+        guard !tombstone.forEveryone else { return false }
+        return tombstone.position > (try through(conversation, snapshot))
+    }
+
+    private mutating func through(
+        _ conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> UInt64 {
+        if let position = known[conversation] { return position }
+        let found = try snapshot.record(
+            LocalEntryRecord.self,
+            [.unsigned(LocalEntryRecord.clearedKind), .blob(conversation), .blob([])])
+        let position = found?.round == round ? found?.position ?? 0 : 0
+        known[conversation] = position
+        return position
     }
 
     /// A tombstone of the conversation was stored.

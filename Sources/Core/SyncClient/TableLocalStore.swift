@@ -389,14 +389,18 @@ extension TableLocalStore {
             if case .conversationState(let state) = entry.body, state.participants > 0 {
                 try removeOthers(of: row.conversation, transaction)
             }
-            if try keep(row, round, transaction) {
-                applied.append(entry)
-                if row.kind == 2 { messages.append(row.object) }
-                if case .tombstone(let state) = entry.body, state.conversation {
+            let isNews = try keep(row, round, transaction)
+            if isNews, row.kind == 2 { messages.append(row.object) }
+            var hasCleared = false
+            if case .tombstone(let state) = entry.body, state.conversation {
+                // Its position counts also behind the entry of the conversation that came back.
+                hasCleared = try cleared.isNews(state, row.conversation, transaction)
+                if isNews || hasCleared {
                     try remove(state, row.conversation, transaction)
                     try cleared.note(state, row.conversation, transaction)
                 }
             }
+            if isNews || hasCleared { applied.append(entry) }
             if row.kind == 0 || parents.insert(row.conversation).inserted {
                 try noteParent(of: row, transaction)
             }
