@@ -165,12 +165,12 @@ public final class Dialing {
     }
 
     private func timedOut() {
-        lastError = StreamError(.connect, UV_ETIMEDOUT.status)
-        guard attempt != nil else {
+        guard resolution == nil else {
             // The name server's silence: there are no addresses to go on with.
-            finish(.failure(lastError))
-            return
+            return finish(.failure(StreamError(.resolve, UV_ETIMEDOUT.status)))
         }
+        lastError = StreamError(.connect, UV_ETIMEDOUT.status)
+        guard attempt != nil else { return finish(.failure(lastError)) }
         attempt?.close()
         attempt = nil
         tryNext()

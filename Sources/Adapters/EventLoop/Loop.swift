@@ -18,12 +18,16 @@ public final class Loop {
     private let idle: UnsafeMutablePointer<uv_idle_t>
     private var turns: [() -> Void] = []
     private var resolutions: [ObjectIdentifier: Resolution] = [:]
+    private var lookUps: [String: LookUp] = [:]
+    /// Questions to the system's resolver, since the loop was made. For tests.
+    private(set) var lookUpsBegun = 0
 
     /// A loop of the calling thread. Fails when the process has no descriptor left. From then on
     /// writes that would end the process are errors (`Signals.ignoreFailedWrites`): a peer that
     /// goes away would end it by SIGPIPE.
     public init() throws(StreamError) {
         Signals.ignoreFailedWrites()
+        Resolver.pool
         let memory = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
         let status = uv_loop_init(memory)
         guard status == 0 else {
@@ -117,6 +121,7 @@ public final class Loop {
         }
         precondition(status == 0, "handles survived the close of their loop: \(status)")
         resolutions = [:]
+        lookUps = [:]
         idle.deallocate()
         raw.deallocate()
         readBuffer.deallocate()
@@ -129,6 +134,19 @@ public final class Loop {
 
     func remove(_ resolution: Resolution) {
         resolutions[ObjectIdentifier(resolution)] = nil
+    }
+
+    /// The one that is under way, or a new one.
+    func lookUp(_ host: String) throws(StreamError) -> LookUp {
+        if let lookUp = lookUps[host] { return lookUp }
+        let lookUp = try LookUp(host, on: self)
+        lookUps[host] = lookUp
+        lookUpsBegun += 1
+        return lookUp
+    }
+
+    func remove(_ lookUp: LookUp) {
+        if lookUps[lookUp.host] === lookUp { lookUps[lookUp.host] = nil }
     }
 }
 

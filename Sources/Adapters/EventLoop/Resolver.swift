@@ -1,9 +1,13 @@
 import CUV
 import Glibc
 
-/// Names to addresses, by getaddrinfo on libuv's pool of four threads: a slow name server holds up
-/// other look-ups, never a loop.
+/// Names to addresses, by getaddrinfo on libuv's pool of threads: a slow name server holds up other
+/// look-ups where there are more names than threads, never a loop.
 public enum Resolver {
+    /// libuv takes half of its threads for look-ups, and has four unless it is told: two names whose
+    /// server is silent would hold up every other. It reads the number when it first needs a thread.
+    static let pool: Void = { _ = setenv("UV_THREADPOOL_SIZE", "32", 0) }()
+
     /// Looks `host` up and calls `completion` on the loop, in a later turn, with numeric addresses
     /// in the system's order of preference (RFC 6724), none twice, at least one. A numeric `host`
     /// is its own answer. Not called when the loop closes first.
@@ -36,12 +40,12 @@ public enum Resolver {
     }
 }
 
-/// One look-up.
+/// Somebody who waits for a name's addresses.
 final class Resolution {
     private let loop: Loop
     private let port: UInt16
     private var completion: ((Result<[SocketAddress], StreamError>) -> Void)?
-    private var request: UnsafeMutablePointer<uv_getaddrinfo_t>?
+    private var lookUp: LookUp?
 
     init(
         loop: Loop, port: UInt16,
@@ -53,33 +57,79 @@ final class Resolution {
     }
 
     func start(_ host: String) {
-        let request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
-        var hints = addrinfo()
-        hints.ai_socktype = rouse_sock_stream()
-        let status = uv_getaddrinfo(loop.raw, request, resolutionDidEnd, host, nil, &hints)
-        guard status == 0 else {
-            request.deallocate()
-            loop.nextTurn { self.finish(.failure(StreamError(.resolve, status))) }
-            return
+        do throws(StreamError) {
+            lookUp = try loop.lookUp(host)
+            lookUp?.join(self)
+        } catch {
+            loop.nextTurn { self.finish(.failure(error)) }
         }
-        // Given back in resolutionDidEnd, which libuv calls in any case.
-        request.pointee.data = Unmanaged.passRetained(self).toOpaque()
-        self.request = request
     }
 
-    /// The completion will not be called. A look-up that already runs goes on in its thread.
+    /// The completion will not be called.
     func cancel() {
         completion = nil
-        guard let request else { return }
-        request.withMemoryRebound(to: uv_req_t.self, capacity: 1) { _ = uv_cancel($0) }
+        let left = lookUp
+        lookUp = nil
+        left?.leave(self)
+    }
+
+    func finish(_ result: Result<[SocketAddress], StreamError>) {
+        loop.remove(self)
+        lookUp = nil
+        let handler = completion
+        completion = nil
+        handler?(result.map { found in found.map { $0.with(port: port) } })
+    }
+}
+
+/// One question to the system's resolver, for all of a loop who want the name. Whoever gives up
+/// leaves it, and whoever comes back meanwhile joins it: a name server that takes longer than
+/// anybody waits would be asked ever anew else, and a thread of the pool held for each question.
+final class LookUp {
+    let host: String
+    private let loop: Loop
+    private var waiting: [ObjectIdentifier: Resolution] = [:]
+    private let request: UnsafeMutablePointer<uv_getaddrinfo_t>
+
+    init(_ host: String, on loop: Loop) throws(StreamError) {
+        self.host = host
+        self.loop = loop
+        request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
+        var hints = addrinfo()
+        hints.ai_socktype = rouse_sock_stream()
+        let status = uv_getaddrinfo(loop.raw, request, lookUpDidEnd, host, nil, &hints)
+        guard status == 0 else {
+            request.deallocate()
+            throw StreamError(.resolve, status)
+        }
+        // Given back in lookUpDidEnd, which libuv calls in any case.
+        request.pointee.data = Unmanaged.passRetained(self).toOpaque()
+    }
+
+    func join(_ resolution: Resolution) { waiting[ObjectIdentifier(resolution)] = resolution }
+
+    func leave(_ resolution: Resolution) {
+        waiting[ObjectIdentifier(resolution)] = nil
+        guard waiting.isEmpty else { return }
+        // One that has not begun need not; one that runs goes on in its thread.
+        let isTakenBack = request.withMemoryRebound(to: uv_req_t.self, capacity: 1) {
+            uv_cancel($0) == 0
+        }
+        if isTakenBack { loop.remove(self) }
     }
 
     fileprivate func didEnd(_ status: Int32, _ list: UnsafeMutablePointer<addrinfo>?) {
-        request = nil
-        guard status == 0 else {
-            finish(.failure(StreamError(.resolve, status)))
-            return
-        }
+        loop.remove(self)
+        let result: Result<[SocketAddress], StreamError> =
+            status == 0 ? Self.addresses(in: list) : .failure(StreamError(.resolve, status))
+        let waiters = waiting.values
+        waiting = [:]
+        for resolution in waiters { resolution.finish(result) }
+    }
+
+    private static func addresses(
+        in list: UnsafeMutablePointer<addrinfo>?
+    ) -> Result<[SocketAddress], StreamError> {
         var found: [SocketAddress] = []
         var seen: [String] = []
         var next = list
@@ -89,33 +139,23 @@ final class Resolution {
                 let host = address.host
                 if !host.isEmpty, !seen.contains(host) {
                     seen.append(host)
-                    found.append(address.with(port: port))
+                    found.append(address)
                 }
             }
             next = entry.pointee.ai_next
         }
-        if found.isEmpty {
-            finish(.failure(StreamError(.resolve, UV_EAI_NONAME.status)))
-        } else {
-            finish(.success(found))
-        }
-    }
-
-    fileprivate func finish(_ result: Result<[SocketAddress], StreamError>) {
-        loop.remove(self)
-        let handler = completion
-        completion = nil
-        handler?(result)
+        return found.isEmpty
+            ? .failure(StreamError(.resolve, UV_EAI_NONAME.status)) : .success(found)
     }
 }
 
-private func resolutionDidEnd(
+private func lookUpDidEnd(
     _ request: UnsafeMutablePointer<uv_getaddrinfo_t>?, _ status: Int32,
     _ list: UnsafeMutablePointer<addrinfo>?
 ) {
     guard let request, let data = request.pointee.data else { return }
-    let resolution = Unmanaged<Resolution>.fromOpaque(data).takeRetainedValue()
+    let lookUp = Unmanaged<LookUp>.fromOpaque(data).takeRetainedValue()
+    lookUp.didEnd(status, list)
     request.deallocate()
-    resolution.didEnd(status, list)
     uv_freeaddrinfo(list)
 }

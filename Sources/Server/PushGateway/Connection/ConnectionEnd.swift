@@ -41,6 +41,9 @@ enum ConnectionEnd: Equatable {
         case .tls(.noCommonProtocol): "\(host) does not speak HTTP/2"
         case .tls(.notTLS): "\(host) does not speak TLS on this port"
         case .tls(let error): "TLS: \(error)"
+        case .socket(let error) where error.operation == .resolve:
+            "the address of \(host) is not known: \(error): check the credential's host, and "
+                + "whether this machine's name servers answer (/etc/resolv.conf)"
         case .socket(let error): "\(error)"
         case .http(let error): "\(error)"
         case .closedByPeer, .finished: "closed by \(host)"
