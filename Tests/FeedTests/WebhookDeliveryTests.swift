@@ -77,6 +77,39 @@ import Testing
         }
     }
 
+    /// Each attempt is made as soon as the server is there, four days after it was due.
+    @Test("what the server was away is no failing of the receiver", arguments: ["gone", "lease", ""])
+    func outage(_ kind: String) {
+        let policy = WebhookPolicy()
+        let failed = DeliveryAnswer.failed("no connection")
+        let outage: Milliseconds = 4 * 86_400_000
+        var (webhook, now) = (sent(2), Self.start)
+        func fail() -> DeliveryEffect {
+            webhook.answered(failed, newest: 9, policy: policy, chance: 0, now: now)
+        }
+        func claim() {
+            webhook.claimed(
+                DeliveryID(high: 2, low: 2), through: 9, by: .blank, policy: policy, now: now)
+        }
+        // The process is killed with the batch under way, or while it waits.
+        if kind.isEmpty { _ = fail() }
+        now = now + outage
+        if kind == "gone" { webhook.holderGone(now: now) }
+        claim()
+        guard case .retried = fail() else {
+            Issue.record("the outage counts")
+            return
+        }
+        // What it fails itself counts as ever.
+        now = now + policy.deactivateAfter
+        webhook.due = now
+        claim()
+        guard case .deactivated(.failed, _) = fail() else {
+            Issue.record("it goes on")
+            return
+        }
+    }
+
     @Test func aSuccessEndsTheFailures() {
         var webhook = sent(7)
         _ = webhook.answered(

@@ -8,6 +8,7 @@ extension WebhookRecord {
         _ id: DeliveryID, through last: UInt64, by owner: BootID, policy: WebhookPolicy,
         now: Timestamp
     ) {
+        postpone(to: now)
         delivery = id
         through = last
         toldDropped = dropped
@@ -23,8 +24,20 @@ extension WebhookRecord {
         owner = nil
         guard leasedUntil != nil else { return }
         leasedUntil = now
-        due = now
+        postpone(to: now)
     }
+
+    /// The receiver is asked at `moment` and not when it was due, for the server was down, or the
+    /// app is suspended: it has not failed meanwhile (WHK-13).
+    mutating func postpone(to moment: Timestamp) {
+        if let since = failingSince, let due, moment >= due + Self.outageLeast {
+            failingSince = since + moment.since(due)
+        }
+        due = moment
+    }
+
+    /// What is later than that by less is a server that has much to do.
+    private static let outageLeast: Milliseconds = 60_000
 
     /// Nothing up to `last` is asked for, nor what was passed over meanwhile: a webhook that was
     /// switched off and on while a batch was under way.

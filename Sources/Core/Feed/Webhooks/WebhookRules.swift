@@ -150,7 +150,7 @@ extension Work {
             guard underWay[webhook.app, default: 0] < claim.perApp else { continue }
             guard let app = try record(AppRecord.self, [.app(webhook.app)]), !app.isSuspended
             else {
-                webhook.due = now + Self.suspendedWebhooksDelay
+                webhook.postpone(to: now + Self.suspendedWebhooksDelay)
                 try put(webhook)
                 continue
             }
