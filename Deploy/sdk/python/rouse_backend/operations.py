@@ -606,6 +606,10 @@ class Operations:
         of `stop_percent` of the share's pushes were rejected. With `local_start` each device
         gets it when its own clock shows that time (as it last said its offset from UTC; those
         that did not say it, with UTC), at once where it has passed; this excludes `canary`.
+        The campaign goes from east to west once: a device that says another offset meanwhile,
+        of a place further east whose turn is over, does not get it, and no count tells of
+        that. Where clocks were set forward by half an hour since the device connected, it
+        comes half an hour late.
 
         A campaign stops itself (state `stopped`) when `stop_percent` of a hundred of its last
         128 answers, and 10 at least, say that a token or the request is wrong. It is cancelled
