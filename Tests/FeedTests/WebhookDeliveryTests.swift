@@ -78,7 +78,8 @@ import Testing
     }
 
     /// Each attempt is made as soon as the server is there, four days after it was due.
-    @Test("what the server was away is no failing of the receiver", arguments: ["gone", "lease", ""])
+    @Test(
+        "what the server was away is no failing of the receiver", arguments: ["gone", "lease", ""])
     func outage(_ kind: String) {
         let policy = WebhookPolicy()
         let failed = DeliveryAnswer.failed("no connection")

@@ -4,8 +4,9 @@ import Glibc
 /// Names to addresses, by getaddrinfo on libuv's pool of threads: a slow name server holds up other
 /// look-ups where there are more names than threads, never a loop.
 public enum Resolver {
-    /// libuv takes half of its threads for look-ups, and has four unless it is told: two names whose
-    /// server is silent would hold up every other. It reads the number when it first needs a thread.
+    /// libuv takes half of its threads for look-ups, and has four unless it is told: two names
+    /// whose server is silent would hold up every other. It reads the number when it first needs a
+    /// thread.
     static let pool: Void = { _ = setenv("UV_THREADPOOL_SIZE", "32", 0) }()
 
     /// Looks `host` up and calls `completion` on the loop, in a later turn, with numeric addresses
