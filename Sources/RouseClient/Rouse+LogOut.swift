@@ -32,10 +32,11 @@ extension Rouse {
         timer.cancel()
         give(.willSuspend)
         await asleep()
-        await clearScreen()
         guard let store else { throw isAbsent }
         try store.erase()
         await close()
+        // Last, for the phone may not answer.
+        await clearScreen()
         return isDone
     }
 

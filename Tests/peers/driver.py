@@ -623,6 +623,10 @@ class Driver:
         rows, key = self.store["objects"], self.place(entry)
         row = rows.get(key)
         if row and row["round"] == self.store["round"] and row["version"] >= entry.version:
+            gone = entry.tombstone
+            if kind == "tombstone" and gone.conversation and not gone.for_everyone:
+                # MSG-36: the conversation came back first.
+                self.empty(entry, key)
             return
         rows[key] = {"round": self.store["round"], "version": entry.version,
                      "entry": entry.SerializeToString().hex()}
