@@ -386,9 +386,18 @@ extension LocalStoreTests {
             #expect(try local.conversations().isEmpty)
             #expect(try kinds(local).isEmpty)
             #expect(try local.load().pendingReads.isEmpty)
-            // The participant is gone too: the same version is news again.
-            let again = try local.apply(LocalChange(entries: [participant("anna")], to: cursor(7)))
-            #expect(again.count == 1)
+            #expect(try local.counts().entries == 1, "the participant is gone, too")
+            // A peek brought the end first, and the feed what was before it.
+            let late = [participant("anna"), message(1), end(2, version: 2, everyone: true)]
+            #expect(try local.apply(LocalChange(entries: late, to: cursor(7))) == [])
+            #expect(try local.applyHistory(HistoryChange(entries: [message(2)])) == [])
+            #expect(try kinds(local).isEmpty && local.counts().entries == 1)
+            // Another history may have it still.
+            let other = LocalChange(
+                entries: [room(1), message(1)], to: cursor(3, epoch: 9), marksStale: true,
+                sweeps: true)
+            _ = try local.apply(other)
+            #expect(try kinds(local) == ["message 1"])
         }
     }
 }

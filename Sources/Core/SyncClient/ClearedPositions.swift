@@ -8,16 +8,20 @@ import Wire
 /// deletion that still counts.
 struct ClearedPositions {
     let round: UInt64
+    /// The conversation was deleted for everyone (MSG-37): nothing of it is kept.
+    private static let everything = UInt64.max >> 1
     private var known: [[UInt8]: UInt64] = [:]
 
     init(round: UInt64) { self.round = round }
 
-    /// Whether the row is a message that was deleted with its conversation.
+    /// Whether the row went with its conversation.
     mutating func covers(
         _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> Bool {
-        guard row.kind == 2, row.position > 0 else { return false }
-        return row.position <= (try through(row.conversation, snapshot))
+        guard row.kind != 0, !row.conversation.isEmpty else { return false }
+        let through = try through(row.conversation, snapshot)
+        if through == Self.everything { return true }
+        return row.kind == 2 && row.position > 0 && row.position <= through
     }
 
     /// Whether the user has deleted more of the conversation for the own devices than is known.
@@ -44,9 +48,20 @@ struct ClearedPositions {
     mutating func note(
         _ tombstone: TombstoneState, _ conversation: [UInt8], _ transaction: any StoreTransaction
     ) throws(StoreError) {
-        known[conversation] = tombstone.position
-        guard !tombstone.forEveryone else { return }
+        let position = tombstone.forEveryone ? Self.everything : tombstone.position
+        known[conversation] = position
         try transaction.put(
-            LocalEntryRecord(cleared: conversation, through: tombstone.position, round: round))
+            LocalEntryRecord(cleared: conversation, through: position, round: round))
+    }
+
+    /// The conversation's state was stored: it is there.
+    mutating func forgetEnd(
+        of conversation: [UInt8], _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        guard try through(conversation, transaction) == Self.everything else { return }
+        known[conversation] = 0
+        try transaction.delete(
+            LocalEntryRecord.self,
+            [.unsigned(LocalEntryRecord.clearedKind), .blob(conversation), .blob([])])
     }
 }

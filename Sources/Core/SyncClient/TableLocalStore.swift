@@ -391,6 +391,9 @@ extension TableLocalStore {
             }
             let isNews = try keep(row, round, transaction)
             if isNews, row.kind == 2 { messages.append(row.object) }
+            if isNews, case .conversationState = entry.body {
+                try cleared.forgetEnd(of: row.conversation, transaction)
+            }
             var hasCleared = false
             if case .tombstone(let state) = entry.body, state.conversation {
                 // Its position counts also behind the entry of the conversation that came back.
