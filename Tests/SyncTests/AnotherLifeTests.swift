@@ -59,19 +59,25 @@ import Wire
             ])
     }
 
-    /// 3013: the id tells whether the message is there; what else it may have been is final.
-    @Test func aLostResultOfACreationIsAskedAgain() throws {
+    /// These wait, and the server has taken nine numbers.
+    private func connected(_ waiting: [Mutation.Operation]) throws -> Phone {
         var phone = try Phone()
-        for operation in [
-            Mutation.Operation.sendMessage(SendMessage(message: MessageID(high: 1, low: 1))),
-            .sendMessage(SendMessage(message: MessageID(high: 1, low: 2))),
-            .blockUser(BlockUser(user: "kim", blocked: true)),
-        ] { _ = try phone.store.enqueue(operation, at: phone.wall) }
+        for operation in waiting { _ = try phone.store.enqueue(operation, at: phone.wall) }
         phone.session = ClientSession(
             configuration: phone.session.configuration, state: try phone.store.load(), seed: 1)
         phone.start()
         phone.connect()
         phone.receive(Phone.welcome(floor: 9), request: 1)
+        return phone
+    }
+
+    /// 3013: the id tells whether the message is there; what else it may have been is final.
+    @Test func aLostResultOfACreationIsAskedAgain() throws {
+        var phone = try connected([
+            .sendMessage(SendMessage(message: MessageID(high: 1, low: 1))),
+            .sendMessage(SendMessage(message: MessageID(high: 1, low: 2))),
+            .blockUser(BlockUser(user: "kim", blocked: true)),
+        ])
         let gone = Code.resultGone.rawValue
         let results = [
             MutationResult(number: 1, code: gone, position: 7),
@@ -82,19 +88,13 @@ import Wire
         #expect(lines.contains("send MUTATE 10"))
     }
 
-    /// 3014 says that this life has sent nothing from there on: whatever stands behind was not done.
+    /// 3014 says that this life has sent nothing from there on: nothing behind it was done.
     @Test func whatStandsBehindATakenNumberWasNotDone() throws {
-        var phone = try Phone()
-        for operation in [
-            Mutation.Operation.blockUser(BlockUser(user: "leo", blocked: true)),
+        var phone = try connected([
+            .blockUser(BlockUser(user: "leo", blocked: true)),
             .sendMessage(SendMessage(message: MessageID(high: 1, low: 2))),
             .blockUser(BlockUser(user: "kim", blocked: true)),
-        ] { _ = try phone.store.enqueue(operation, at: phone.wall) }
-        phone.session = ClientSession(
-            configuration: phone.session.configuration, state: try phone.store.load(), seed: 1)
-        phone.start()
-        phone.connect()
-        phone.receive(Phone.welcome(floor: 9), request: 1)
+        ])
         let gone = Code.resultGone.rawValue
         let results = [
             MutationResult(number: 1, code: gone),

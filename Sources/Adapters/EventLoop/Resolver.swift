@@ -83,9 +83,10 @@ final class Resolution {
     }
 }
 
-/// One question to the system's resolver, for all of a loop who want the name. Whoever gives up
-/// leaves it, and whoever comes back meanwhile joins it: a name server that takes longer than
-/// anybody waits would be asked ever anew else, and a thread of the pool held for each question.
+/// One question to the system's resolver, shared by all on a loop that want the name. One that
+/// gives up leaves the question under way, and joins it when it asks again. Otherwise a name server
+/// that is slower than anybody waits would be asked again and again, and each question would hold a
+/// thread.
 final class LookUp {
     let host: String
     private let loop: Loop

@@ -24,7 +24,8 @@ struct ClearedPositions {
         return row.kind == 2 && row.position > 0 && row.position <= through
     }
 
-    /// Whether the user has deleted more of the conversation for the own devices than is known.
+    /// Whether the tombstone says that the user has deleted messages above the position up to which
+    /// this device knows them to be deleted.
     mutating func isNews(
         _ tombstone: TombstoneState, _ conversation: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> Bool {

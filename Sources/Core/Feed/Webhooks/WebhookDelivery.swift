@@ -36,7 +36,7 @@ extension WebhookRecord {
         due = moment
     }
 
-    /// What is later than that by less is a server that has much to do.
+    /// A shorter delay is ordinary load of the server, and counts as the receiver's failing.
     private static let outageLeast: Milliseconds = 60_000
 
     /// Nothing up to `last` is asked for, nor what was passed over meanwhile: a webhook that was
