@@ -9,7 +9,11 @@ extension Rouse {
     /// pushes nothing more to it, what stands on the screen goes, and everything of the user is
     /// erased here. Without the server's answer in time all but its part is done, and what still
     /// waited is lost: it pushes to the device until another user logs in on it, so that the app
-    /// should ask the system for no more pushes.
+    /// should ask the system for no more pushes. What a notification service extension has kept is
+    /// in a store of its own (`RouseExtension.erase`).
+    ///
+    /// A process that ends meanwhile has erased nothing. The next one goes on to log the user out,
+    /// unless it says by `ClientConfiguration.user` that this user is logged in.
     ///
     /// - Returns: whether the server has done its part.
     /// - Throws: when the store cannot be used or written: then nothing was erased.

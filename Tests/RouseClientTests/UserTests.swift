@@ -104,6 +104,24 @@ import Wire
         #expect(try erased(stage))
     }
 
+    @Test("a logout whose process ended does not log out the user who logs in again")
+    func loggedInAgain() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { $0.isSilent = true }
+        let first = stage.process(over: FaultyStore(stage.disk))
+        await first.scene(.active)
+        let leaving = Task { try await first.logOut(within: 7_000) }
+        while try TableLocalStore(store: stage.disk).load().lastMutation < 2 { await Task.yield() }
+        let second = stage.process(user: "anna")
+        stage.server.feed.withLock { $0.isSilent = false }
+        try await LiveTests.synced(second) { await second.scene(.active) }
+        #expect(await rows(second).map(\.text) == ["", "of anna"])
+        #expect(try TableLocalStore(store: stage.disk).load().firstUnanswered == nil)
+        #expect(stage.server.feed.withLock { $0.sent.count } == 1)
+        leaving.cancel()
+    }
+
     @Test("the system is answered after the end, too")
     func suspendedAfterwards() async throws {
         let stage = try Stage()

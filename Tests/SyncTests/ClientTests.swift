@@ -266,6 +266,71 @@ import Wire
         }
     }
 
+    @Test("MSG-7: a logout that the server has not carried out is sent again, after a login")
+    func aLogoutIsNotTakenForDone() throws {
+        let ends: [(String, (inout Phone) -> [String])] = [
+            (
+                "its HELLO was not read",
+                {
+                    $0 = try! Phone()
+                    _ = try! $0.store.enqueue(.forgetDevice(ForgetDevice()), at: $0.wall)
+                    $0.run { $0.mutationQueued(1, now: $1) }
+                    $0.start()
+                    $0.connect()
+                    return $0.receive(.challenge(Challenge(reason: .revoked)), request: 1)
+                }
+            ),
+            (
+                "the token was too old",
+                {
+                    $0.close()
+                    $0.pass(5_000)
+                    $0.connect()
+                    return $0.receive(.challenge(Challenge(reason: .expired)), request: 1)
+                }
+            ),
+            ("it was not answered yet", { $0.receive(.challenge(Challenge(reason: .expired))) }),
+        ]
+        for (why, end) in ends {
+            var phone = try loggingOut()
+            #expect(end(&phone) == ["need identity token"], "\(why)")
+            #expect(phone.store.outbox.count == 1 && phone.store.results[1] == nil)
+            phone.run { $0.identityToken("jwt", now: $1) }
+            let lines = phone.receive(Phone.welcome(), request: 1)
+            let isWaiting = why == "it was not answered yet"
+            #expect(lines.contains("send MUTATE 1") != isWaiting, "\(why)")
+            #expect(
+                phone.receive(.mutationResult(MutationResult(number: 1))).contains("loggedOut"))
+        }
+    }
+
+    @Test("MSG-7: only CLOSE 2004 says that a logout was carried out")
+    func otherClosesAreNoLogout() throws {
+        for code in [Code.authRequired, .nonceExpired, .tokenInvalid, .deviceMismatch] {
+            var phone = try loggingOut()
+            #expect(phone.close(code).contains("loggedOut") == false)
+            #expect(phone.store.outbox.count == 1)
+        }
+        // Queued while the user logs in, it was never sent.
+        var phone = try Phone.inSync()
+        phone.receive(.challenge(Challenge(reason: .revoked)))
+        let number = try phone.store.enqueue(.forgetDevice(ForgetDevice()), at: phone.wall)
+        #expect(phone.run { $0.mutationQueued(number, now: $1) } == [])
+        #expect(phone.close(.revoked).contains("loggedOut") == false)
+    }
+
+    @Test("MSG-7: what a process before this one may have sent is carried out by a revoked token")
+    func aLogoutOfAnEarlierProcess() throws {
+        var phone = try loggingOut()
+        phone.session = ClientSession(
+            configuration: phone.session.configuration, state: try phone.store.load(), seed: 2)
+        phone.start()
+        phone.connect()
+        #expect(
+            phone.receive(.challenge(Challenge(reason: .revoked)), request: 1)
+                .contains("loggedOut"))
+    }
+
     @Test func anotherUserGetsNothingOfTheFormer() throws {
         var phone = try Phone.inSync(mutations: 1)
         phone.close(.revoked)

@@ -52,8 +52,29 @@ public struct ClientReplica {
             state = try store.load()
         } else {
             formerUser = nil
+            if configuration.user != nil { try Self.dropLogouts(store) }
+            state = try store.load()
         }
         session = ClientSession(configuration: configuration, state: state, seed: seed)
+    }
+
+    /// A logout that an earlier process did not live to finish would end the session of a user who
+    /// has logged in again.
+    private static func dropLogouts(_ store: any LocalStore) throws(LocalStoreError) {
+        var last: UInt64 = 0
+        while true {
+            let waiting = try store.mutations(
+                after: last, limit: 64, now: Timestamp(milliseconds: 0))
+            let logouts = waiting.filter(\.isLogout).map {
+                // Whether it was carried out is not known, and does not matter any more.
+                MutationResult(
+                    number: $0.number, code: Code.resultGone.rawValue,
+                    retry: Code.resultGone.retryClass)
+            }
+            if !logouts.isEmpty { try store.saveResults(logouts) }
+            guard let end = waiting.last?.number else { return }
+            last = end
+        }
     }
 
     // MARK: - Inputs

@@ -118,10 +118,11 @@ extension ClientSession {
     private mutating func receivedChallenge(
         _ challenge: Challenge, now: Instant, _ actions: inout [ClientAction]
     ) {
-        if let logout = outbox.first(where: { $0.mutation.isLogout }), sessionToken.isEmpty == false
+        if case .opening = phase, challenge.reason == .revoked, !sessionToken.isEmpty,
+            let number = sentLogout
         {
             // The token is gone: the logout took effect on an earlier connection.
-            return logOut(logout.mutation.number, &actions)
+            return logOut(number, &actions)
         }
         if phase == .open {
             // SES-21: nothing was dropped; what is open is answered after WELCOME.
@@ -243,6 +244,7 @@ extension ClientSession {
         reads = []
         unsentReads = []
         outbox = []
+        hasSentLogout = false
         takenFrom = nil
         surelyTakenFrom = nil
         loadedThrough = 0

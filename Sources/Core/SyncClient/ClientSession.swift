@@ -33,6 +33,11 @@ public struct ClientSession: Sendable {
     var isStopped = false
     /// Logged out by the user: stays so until `start`.
     var isLoggedOut = false
+    /// A logout was sent on a connection that has ended, and no answer came: the server may have
+    /// carried it out (MSG-7).
+    var hasSentLogout = false
+    /// Mutations up to this one were queued by a process before this one, which may have sent them.
+    let queuedBefore: UInt64
 
     // What the local store holds.
     /// How far this device has durably applied the feed.
@@ -164,6 +169,7 @@ public struct ClientSession: Sendable {
         // One that an older version stored may have more ranges than a server takes.
         reads = state.pendingReads.map(\.normalized)
         queuedThrough = state.lastMutation
+        queuedBefore = state.lastMutation
         // Numbers start at 1.
         loadedThrough = state.firstUnanswered.map { $0 > 0 ? $0 - 1 : 0 } ?? state.lastMutation
         mutationsMax = configuration.limits.mutationsUnanswered
@@ -482,8 +488,8 @@ public struct ClientSession: Sendable {
             notBefore = now + Milliseconds(close.retryAfterMs)
             wait(now: now, &actions)
         case .reauthenticate:
-            if let logout = outbox.first(where: { $0.mutation.isLogout }) {
-                return logOut(logout.mutation.number, &actions)
+            if close.code == Code.revoked.rawValue, let number = sentLogout {
+                return logOut(number, &actions)
             }
             dropToken(&actions)
             wait(now: now, &actions)
@@ -516,19 +522,6 @@ public struct ClientSession: Sendable {
         actions.append(.report(.parked))
     }
 
-    /// The device's own logout took effect, whether or not its result came: logging in again by
-    /// itself would undo it.
-    mutating func logOut(_ number: UInt64, _ actions: inout [ClientAction]) {
-        if outbox.contains(where: { $0.mutation.number == number }) {
-            outbox.removeAll { $0.mutation.number == number }
-            actions.append(.saveResults([MutationResult(number: number)]))
-        }
-        isLoggedOut = true
-        dropToken(&actions)
-        leaveConnection(&actions)
-        actions.append(.report(.loggedOut))
-    }
-
     mutating func dropToken(_ actions: inout [ClientAction]) {
         sessionToken = []
         actions.append(.forgetSession)
@@ -549,6 +542,7 @@ public struct ClientSession: Sendable {
         if takenFrom != nil { reloadOutbox() }
         serverEpoch = nil
         floor = 0
+        if outbox.contains(where: { $0.isSent && $0.mutation.isLogout }) { hasSentLogout = true }
         for index in outbox.indices { outbox[index].isSent = false }
         outboxRetryAt = nil
         openSync = nil
