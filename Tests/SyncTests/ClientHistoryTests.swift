@@ -412,6 +412,86 @@ import Wire
             phone.receive(Phone.delta(10, [15, 20]), request: 2).first == "apply [15, 20] to 20")
     }
 
+    private func woken() throws -> Phone {
+        var phone = try Phone(snapshots: true, peeks: true)
+        phone.run {
+            $0.start(
+                appState: AppState(phase: .background, remainingMs: 20_000),
+                wake: WakeID(high: 1, low: 1), now: $1)
+        }
+        phone.connect()
+        return phone
+    }
+
+    @Test("a peek that finds nothing new ends in sync, and takes what was read meanwhile")
+    func peeksAtNothing() throws {
+        var phone = try woken()
+        phone.receive(Phone.welcome(live: false), request: 1)
+        let read = ReadReceipt(conversation: ConversationID(high: 1, low: 1), through: 1)
+        try phone.store.addRead(read)
+        #expect(phone.run { $0.readQueued(read, now: $1) } == [])
+        let at = Cursor(epoch: Phone.epoch, seq: 10)
+        #expect(
+            phone.receive(.delta(Delta(from: at, to: at, head: 10)), request: 1) == [
+                "history []", "send SYNC at 10 wake r1",
+            ])
+        guard case .sync(let sync) = phone.frames.last?.body else {
+            Issue.record("no SYNC")
+            return
+        }
+        #expect(sync.reads == [read])
+        #expect(phone.receive(Phone.delta(10, []), request: 2).contains("synced 10"))
+        #expect(phone.session.isInSync)
+    }
+
+    @Test("SYN-14: a peek into another history stores and acknowledges nothing, and resets")
+    func peeksAfterRestore() throws {
+        var phone = try woken()
+        let epoch = Epoch(high: 9, low: 9)
+        phone.receive(
+            .welcome(
+                Welcome(
+                    version: 1, sessionToken: [8], epoch: epoch, keepaliveMs: 180_000,
+                    features: ["snapshot"], user: "anna")), request: 1)
+        var entry = message(4)
+        entry.seq = 5
+        let at = Cursor(epoch: epoch, seq: 5)
+        #expect(
+            phone.receive(.delta(Delta(entries: [entry], from: at, to: at, head: 5)), request: 1)
+                == ["send SYNC at 10 wake"])
+        let start = Cursor(epoch: epoch, seq: 0)
+        let reset = Delta(
+            from: start, to: start, head: 5, reset: Reset(reason: .epochChanged))
+        #expect(phone.receive(.delta(reset), request: 2).contains { $0.hasPrefix("send SNAPSHOT") })
+    }
+
+    @Test("HIS-18: a continuation that the server cannot read begins anew, once")
+    func unreadableContinuation() throws {
+        var phone = try Phone(at: nil, snapshots: true)
+        phone.store.state.snapshot = LocalSnapshot(
+            start: Cursor(epoch: Phone.epoch, seq: 40), continuation: [1],
+            resendSince: Timestamp(milliseconds: 5))
+        phone.session = ClientSession(
+            configuration: phone.session.configuration, state: try phone.store.load(), seed: 1)
+        phone.start()
+        phone.connect()
+        phone.receive(welcome(), request: 1)
+        let start = Cursor(epoch: Phone.epoch, seq: 0)
+        let reset = Delta(from: start, to: start, head: 40, reset: Reset(reason: .noCursor))
+        phone.receive(.delta(reset), request: 1)
+        #expect(phone.sentSnapshot?.continuation == [1])
+        let refusal = ErrorFrame(code: Code.malformed.rawValue, retry: .none)
+        #expect(phone.receive(.error(refusal), request: 2).count == 1)
+        #expect(phone.sentSnapshot?.continuation == [])
+        // What the server lost is sent again all the same (HIS-21).
+        let number = try phone.store.enqueue(.sendMessage(SendMessage()), at: phone.wall)
+        #expect(phone.run { $0.mutationQueued(number, now: $1) } == [])
+        // There is nothing else to try on this connection.
+        let lines = phone.receive(.error(refusal), request: 3)
+        #expect(lines.first == "disconnect" && lines.last?.hasPrefix("retry after") == true)
+        #expect(phone.session.nextDeadline != nil)
+    }
+
     @Test("SES-17: an extension peeks, acknowledges and goes")
     func extensions() throws {
         var phone = try Phone(mutations: 1, role: .extension)

@@ -163,9 +163,18 @@ extension ClientSession {
             syncAt = now + max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
             wantsSync = true
         } else {
-            // The continuation is of another history (HIS-18): from the beginning.
+            // The continuation is of another history, or of another version of the server
+            // (HIS-18): from the beginning, with what is to be sent again.
+            let wentOn = snapshot?.stored != nil
+            let resendSince = snapshot?.stored?.resendSince ?? snapshot?.resendSince
+            snapshot?.resendSince = resendSince
             snapshot?.stored = nil
-            if retry == .resync { sendSnapshot(now: now, &actions) }
+            guard wentOn || retry == .resync else {
+                // There is no cursor to go on with: later, on another connection.
+                giveUp(now: now, &actions)
+                return true
+            }
+            sendSnapshot(now: now, &actions)
         }
         return true
     }
@@ -301,6 +310,10 @@ extension ClientSession {
         _ delta: Delta, now: Instant, _ actions: inout [ClientAction]
     ) {
         isPeeking = false
+        if cursor != nil, sharedCursor == nil {
+            // The rows here are another history's: what came counts behind the reset.
+            return wantSync(.wake, now: now, &actions)
+        }
         historyInFlight.append(.peek(delta))
         actions.append(.report(.delta(entries: delta.entries.count, more: delta.more)))
         actions.append(.applyHistory(HistoryChange(entries: delta.entries)))
@@ -326,7 +339,8 @@ extension ClientSession {
             return
         }
         actions.append(.loadOrphans(limit: limits.fetchesPending))
-        if cursor?.seq ?? 0 < delta.head { wantSync(.wake, now: now, &actions) }
+        // Also where nothing is new: only the answer to a SYNC says so, and takes what was read.
+        wantSync(.wake, now: now, &actions)
     }
 
     // MARK: - DIGEST
