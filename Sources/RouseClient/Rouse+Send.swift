@@ -75,12 +75,17 @@ extension Rouse {
                 EditMessage(message: message, parts: parts, push: push, baseVersion: version)))
     }
 
-    /// Replaces the text of a message as its row shows it, and what an alert shows of it. Where an
-    /// edit waits for its answer this one goes behind it, and stands whatever became of that.
+    /// Replaces the text of a message as its row shows it, and what an alert shows of it; its
+    /// other parts, such as pictures, stay. Where an edit waits for its answer this one goes
+    /// behind it, and stands whatever became of that.
     @discardableResult
     public func edit(_ row: MessageRow, text: String) throws(LocalStoreError) -> UInt64 {
         let push = row.push.map { PushText(title: $0.title, body: text.alerted) }
-        return try edit(row.id, parts: [Part(text)], push: push, from: row.version)
+        let first = row.parts.firstIndex(where: \.isText) ?? row.parts.endIndex
+        var parts = row.parts
+        parts.removeAll(where: \.isText)
+        parts.insert(Part(text), at: first)
+        return try edit(row.id, parts: parts, push: push, from: row.version)
     }
 
     @discardableResult
@@ -148,9 +153,8 @@ extension Rouse {
     public func markRead(_ conversation: ConversationID) throws(LocalStoreError) {
         guard let store else { throw isAbsent }
         let window = try store.messageWindow(of: conversation, newest: 1, sent: [])
-        // Of what the feed has told: an own message that is only accepted says nothing of those
-        // below it.
-        guard let position = window.rows.filter({ $0.version > 0 }).compactMap(\.position).max()
+        // An own message that is only accepted says nothing of those below it.
+        guard let position = window.rows.filter(\.isTold).compactMap(\.position).max()
         else { return }
         try markRead(conversation, through: position)
     }

@@ -218,6 +218,47 @@ import Wire
         #expect(edits.first?.push?.body == String(repeating: "ж", count: 510) + "…")
     }
 
+    @Test("an edit of the text keeps a message's pictures")
+    func editedBesidePicture() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.room(stage)
+        let picture = Part(mimeType: "image/png", content: [1, 2])
+        var entry = Self.message(1, "look", seq: 21)
+        if case .message(var state) = entry.body {
+            state.parts = [picture, Part("look"), Part("again")]
+            entry.body = .message(state)
+        }
+        stage.server.publish(entry, unread: 0)
+        try await Self.synced(rouse) { stage.server.ring() }
+        var windows = await rouse.messages(in: Self.room, newest: 9).makeAsyncIterator()
+        let row = try #require(await windows.next()?.rows.first)
+        try await rouse.edit(row, text: "Look!")
+        let edited = try #require(await windows.next()?.rows.first)
+        #expect(edited.parts == [picture, Part("Look!")])
+    }
+
+    @Test("what others wrote is read though an edit of one's newest message waits")
+    func readBesideAnEdit() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.room(stage)
+        for position in 1...2 as ClosedRange<UInt64> {
+            stage.server.publish(
+                Self.message(position, "\(position)", seq: 20 + position), unread: 2)
+        }
+        try await Self.synced(rouse) { stage.server.ring() }
+        stage.server.feed.withLock { $0.isSilent = true }
+        await Self.hungUp(rouse, stage)
+        var windows = await rouse.messages(in: Self.room, newest: 9).makeAsyncIterator()
+        let row = try #require(await windows.next()?.rows.last)
+        try await rouse.edit(row, text: "better")
+        #expect(await windows.next()?.rows.last?.version == 0)
+        // Sent, and not told of: of no use here.
+        try await rouse.send("later", to: Self.room)
+        try await rouse.markRead(Self.room)
+        var lists = await rouse.conversations().makeAsyncIterator()
+        #expect(await lists.next()?.first?.unread == 0)
+    }
+
     @Test("what was queued is shown and sent by the next process")
     func queuedOverARestart() async throws {
         let stage = try Stage()

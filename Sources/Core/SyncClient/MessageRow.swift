@@ -23,6 +23,8 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
     public var delivery: Delivery?
     /// This user has edited it, and the server has not answered: `parts` and `push` are the edit's.
     public var isEditQueued = false
+    /// The feed has told of it; `false`: it is shown because this device has sent it.
+    public var isTold = true
 
     public var reference: MessageReference {
         MessageReference(conversation: conversation, message: id)
@@ -30,9 +32,14 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
 
     /// Its parts of the type `text/plain`, a line each.
     public var text: String {
-        parts.filter { $0.mimeType == "text/plain" || $0.mimeType.hasPrefix("text/plain;") }
+        parts.filter(\.isText)
             .map { String(decoding: $0.content, as: UTF8.self) }.joined(separator: "\n")
     }
+}
+
+extension Part {
+    /// What `MessageRow.text` shows.
+    public var isText: Bool { mimeType == "text/plain" || mimeType.hasPrefix("text/plain;") }
 }
 
 /// The newest messages of a conversation that are on this device.
@@ -69,6 +76,7 @@ extension MessageRow {
             position: pending.position, version: 0, sender: sender, sentAt: pending.sentAt,
             editedAt: nil, parts: pending.send.parts, push: pending.send.push, isOwn: true,
             isUnread: false, delivery: delivery)
+        isTold = false
     }
 }
 
