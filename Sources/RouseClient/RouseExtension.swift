@@ -72,6 +72,16 @@ public struct RouseExtension: Sendable {
         return wasTold || standing.contains { ExactText($0.identifier) == ExactText(identifier) }
     }
 
+    /// Deletes what the extension has kept of its user, its credential too: the app does so when
+    /// that user logs out, beside `Rouse.logOut`.
+    ///
+    /// - Throws: when its store cannot be opened, as while the extension has it, or written.
+    public func erase() throws {
+        let store = try openStore()
+        defer { store.close() }
+        try store.erase()
+    }
+
     /// Looks at what a push is about. One at a time: its store has one user.
     ///
     /// - Parameters:

@@ -151,6 +151,21 @@ import Wire
         #expect(await breaking.value == Peek())
     }
 
+    @Test("of a user who logged out it keeps nothing")
+    func erased() async throws {
+        let stage = try Stage()
+        let peeker = Peeker(stage)
+        stage.server.publish(Stage.message(1), unread: 1)
+        #expect(await peeker.peek(1).notice != nil)
+        let store = TableLocalStore(store: peeker.own)
+        #expect(try store.load().sessionToken == [7])
+        #expect(try !store.messages(of: Stage.room, limit: 9).isEmpty)
+        try peeker.peeker.erase()
+        let state = try store.load()
+        #expect(state.sessionToken.isEmpty && state.user.isEmpty)
+        #expect(try store.messages(of: Stage.room, limit: 9).isEmpty)
+    }
+
     @Test("a locked phone, or a backend that does not vouch: as the push says")
     func locked() async throws {
         let stage = try Stage()
