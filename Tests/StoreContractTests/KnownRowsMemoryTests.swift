@@ -13,7 +13,7 @@ import Testing
     func workingSet() {
         weak var freed: TableRows?
         do {
-            let rows = TableRows(Sample.thing)
+            let rows = TableRows(Sample.thing, counting: RangeBytes())
             let place = SortKey(Self.key)
             let slot = Slot(Self.key, at: place, in: rows)
             rows.slots.set(slot)

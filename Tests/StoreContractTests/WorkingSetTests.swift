@@ -1,7 +1,7 @@
 import MemoryStore
 import Model
 import Testing
-import WorkingSet
+@testable import WorkingSet
 
 /// What a working set spares the engine, and what it must not. What it answers is held by the
 /// suites of the contract, which run on it too.
@@ -219,6 +219,55 @@ import WorkingSet
             #expect(row != nil)
         }
         #expect(small.effort.reads == reads + 1)
+    }
+
+    @Test("ranges count with their rows, and one that is over holds none")
+    func rangesCount() throws {
+        let counted = RangeBytes()
+        let rows = TableRows(thing, counting: counted)
+        let scan = Scan(prefix: [.text("a")], limit: 99)
+        weak var gone: Slot?
+        let range = try {
+            let slots = (0..<50).map { id in
+                let row = Sample.row("a", [UInt8(id)])
+                let key = Array(row[..<thing.keyCount])
+                let slot = Slot(key, at: SortKey(key), in: rows)
+                slot.become(row)
+                rows.slots.set(slot)
+                return slot
+            }
+            let range = rows.know(scan, slots)
+            #expect(counted.total > 50 * 64)
+            gone = slots[7]
+            rows.forget(slots[7])
+            // Known anew, as by each turn over the same rows.
+            let rest = Array(slots[..<7] + slots[8...])
+            let again = rows.know(scan, rest)
+            #expect(again.rows.count == 49 && range.rows.isEmpty)
+            for slot in rest { rows.forget(slot) }
+            #expect(again.isGone)
+            return again
+        }()
+        #expect(gone == nil)
+        #expect(range.rows.isEmpty)
+        #expect(counted.total == 0)
+    }
+
+    @Test("large ranges go before their bound is passed, however few they are")
+    func fewLargeRanges() throws {
+        for group in UInt8(0)..<60 {
+            for id in UInt8(0)..<100 {
+                try memory.put(thing, Sample.row("g\(group)", [id]))
+            }
+        }
+        let small = WorkingSet(carrying: 256 << 10)
+        for group in UInt8(0)..<60 {
+            try small.write(in: memory) { transaction throws(StoreError) in
+                let scan = Scan(prefix: [.text("g\(group)")], limit: 200)
+                #expect(try transaction.rows(thing, scan).count == 100)
+            }
+            #expect(small.bytes <= 320 << 10)
+        }
     }
 
     @Test("rows that are written and not asked for again do not drive out those that are")

@@ -69,9 +69,17 @@ final class Slot: Passable, Placed {
     }
 }
 
+/// What all known ranges of a working set take, in bytes: an estimate, without their rows' slots.
+final class RangeBytes {
+    fileprivate(set) var total = 0
+}
+
 /// All rows of a table whose first columns, in the order of an index, are certain values: a scan
 /// of them needs no engine.
 final class KnownRange: Passable, Placed {
+    /// A row's place and slot.
+    private static let rowBytes = 96
+
     /// The prefix under which all rows are known.
     let place: SortKey
     /// The number of columns of the prefix.
@@ -80,18 +88,28 @@ final class KnownRange: Passable, Placed {
     /// In the index's order.
     private(set) var rows: [(place: SortKey, slot: Slot)]
     var isRecent = true
+    private(set) var isGone = false
+    private let bytes: RangeBytes
 
     init(
         _ prefix: SortKey, _ length: Int, in order: RangeOrder,
-        _ rows: [(place: SortKey, slot: Slot)]
+        _ rows: [(place: SortKey, slot: Slot)], counted bytes: RangeBytes
     ) {
         place = prefix
         self.length = length
         self.order = order
         self.rows = rows
+        self.bytes = bytes
+        bytes.total += rows.count * Self.rowBytes
     }
 
-    var isGone: Bool { order.ranges[place] !== self }
+    /// It stands for nothing any more. The clock holds it until its hand comes by: its rows, which
+    /// may have gone themselves, are let go of now.
+    func end() {
+        isGone = true
+        bytes.total -= rows.count * Self.rowBytes
+        rows = []
+    }
 
     private func position(notBelow place: SortKey) -> Int {
         var (low, high) = (0, rows.count)
@@ -108,6 +126,7 @@ final class KnownRange: Passable, Placed {
             rows[position].slot = slot
         } else {
             rows.insert((place, slot), at: position)
+            bytes.total += Self.rowBytes
         }
     }
 
@@ -115,6 +134,7 @@ final class KnownRange: Passable, Placed {
         let position = position(notBelow: place)
         guard position < rows.count, rows[position].place == place else { return }
         rows.remove(at: position)
+        bytes.total -= Self.rowBytes
     }
 
     private func bounds(of scan: Scan) -> (first: Int, end: Int) {
@@ -164,16 +184,17 @@ final class RangeOrder {
     func add(_ range: KnownRange) {
         let before = ranges.set(range)
         lengths[range.length, default: 0] += 1
-        if let before { leave(before.length) }
+        if let before { leave(before) }
     }
 
     func remove(_ prefix: SortKey) {
-        if let range = ranges.remove(prefix) { leave(range.length) }
+        if let range = ranges.remove(prefix) { leave(range) }
     }
 
-    private func leave(_ length: Int) {
-        let left = (lengths[length] ?? 1) - 1
-        lengths[length] = left == 0 ? nil : left
+    private func leave(_ range: KnownRange) {
+        range.end()
+        let left = (lengths[range.length] ?? 1) - 1
+        lengths[range.length] = left == 0 ? nil : left
     }
 
     /// The known range that holds everything under the prefix.

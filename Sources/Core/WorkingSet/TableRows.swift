@@ -15,9 +15,11 @@ final class TableRows {
     private static let numbersMax: Int64 = 8
     private let key: RangeOrder
     private let indexes: [String: RangeOrder]
+    private let rangeBytes: RangeBytes
 
-    init(_ table: Table) {
+    init(_ table: Table, counting rangeBytes: RangeBytes) {
         self.table = table
+        self.rangeBytes = rangeBytes
         key = RangeOrder(columns: table.order(of: nil), presentColumn: nil)
         indexes = Dictionary(
             uniqueKeysWithValues: table.indexes.map {
@@ -125,7 +127,7 @@ final class TableRows {
         }
         let sorted = scan.descending ? rows.reversed() : rows
         let range = KnownRange(
-            SortKey(scan.prefix), scan.prefix.count, in: order, sorted)
+            SortKey(scan.prefix), scan.prefix.count, in: order, sorted, counted: rangeBytes)
         order.add(range)
         return range
     }

@@ -35,7 +35,7 @@ public final class WorkingSet {
 
     public var effort: Effort { counted }
     /// An estimate of the bytes of what is known.
-    public var bytes: Int { weight }
+    public var bytes: Int { weight + rangesWeight }
 
     /// Rows of one scan that become known: more come in turns of background work, which nobody
     /// asks for again.
@@ -45,7 +45,7 @@ public final class WorkingSet {
     /// What rows of tables that are seldom read may hold while the bound is reached: one part in
     /// so many of it.
     private static let seldomShare = 8
-    /// Known ranges, beside which their rows are counted as rows.
+    /// What a known range takes beside its rows, one that is over as well until it leaves the ring.
     private static let rangeBytes = 256
 
     /// One change of a row, with what was known of it before.
@@ -69,6 +69,7 @@ public final class WorkingSet {
     private var seldom = Clock<Slot>()
     private var seldomBytes = 0
     private var ranges = Clock<KnownRange>()
+    private var rowsOfRanges = RangeBytes()
     /// The changes that a savepoint undoes.
     private var log: [Change] = []
     private var depth = 0
@@ -123,6 +124,7 @@ public final class WorkingSet {
         seldom = Clock()
         seldomBytes = 0
         ranges = Clock()
+        rowsOfRanges = RangeBytes()
         log = []
         depth = 0
         came = 0
@@ -134,7 +136,7 @@ public final class WorkingSet {
 
     private func rows(of table: Table) -> TableRows {
         if let known = tables.known(table) ?? tables[table] { return known }
-        let made = TableRows(table)
+        let made = TableRows(table, counting: rowsOfRanges)
         tables[table] = made
         inOrder.append(made)
         return made
@@ -174,9 +176,9 @@ public final class WorkingSet {
     private func trim() {
         var steps = 4 * came + 64
         came = 0
-        while weight + ranges.count * Self.rangeBytes > bound, steps > 0 {
+        while bytes > bound, steps > 0 {
             steps -= 1
-            if ranges.count * Self.rangeBytes * 4 > bound, let range = ranges.passOver() {
+            if rangesWeight * 4 > bound, let range = ranges.passOver(), !range.isGone {
                 range.order.remove(range.place)
             }
             let isSeldom = seldomBytes * Self.seldomShare > bound
@@ -186,6 +188,8 @@ public final class WorkingSet {
             counted.evicted += 1
         }
     }
+
+    private var rangesWeight: Int { ranges.count * Self.rangeBytes + rowsOfRanges.total }
 
     private func open() throws(StoreError) -> any StoreTransaction {
         guard let engine else { preconditionFailure("a transaction used after its body") }
