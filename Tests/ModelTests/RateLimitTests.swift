@@ -17,12 +17,17 @@ import Testing
         #expect(later == [nil, nil, nil, 500])
     }
 
-    @Test func whatCostsMoreThanTheBurstCostsTheBurst() {
+    @Test func whatCostsMoreThanTheBurstIsLetInAndOwed() {
         let limit = RateLimit(perSecond: 10, burst: 5)
         var bucket = TokenBucket(limit, now: at(0))
-        #expect(bucket.take(limit, count: .max, now: at(0)) == nil)
-        #expect(bucket.take(limit, count: 100, now: at(0)) == 500)
-        #expect(bucket.take(limit, count: 100, now: at(500)) == nil)
+        #expect(bucket.take(limit, count: 25, now: at(0)) == nil)
+        #expect(bucket.take(limit, count: 100, now: at(0)) == 2_500)
+        #expect(bucket.take(limit, now: at(2_000)) == 100)
+        #expect(bucket.take(limit, count: 100, now: at(2_500)) == nil)
+        // Of which a minute's are owed.
+        #expect(bucket.take(limit, count: 0, now: at(2_500)) == 9_500)
+        #expect(bucket.take(limit, count: .max, now: at(12_500)) == nil)
+        #expect(bucket.take(limit, count: 0, now: at(12_500)) == 60_000)
     }
 
     @Test func extremesDoNotTrap() {
@@ -40,6 +45,25 @@ import Testing
             #expect(table.take(of: holder, .none, count: 1_000, now: at(0)) == nil)
         }
         #expect(table.count == 0)
+    }
+
+    @Test("what was charged and was not there is paid back before anything is taken")
+    func charged() {
+        let limit = RateLimit(perSecond: 10, burst: 5)
+        var bucket = TokenBucket(limit, now: at(0))
+        bucket.charge(limit, count: 3, now: at(0))
+        #expect(bucket.take(limit, count: 0, now: at(0)) == nil)
+        bucket.charge(limit, count: 4, now: at(0))
+        #expect(bucket.take(limit, count: 0, now: at(0)) == 200)
+        #expect(bucket.take(limit, now: at(100)) == 200)
+        #expect(bucket.take(limit, count: 0, now: at(200)) == nil)
+        #expect(bucket.take(limit, now: at(300)) == nil)
+        // A minute's tokens are owed at most.
+        for _ in 0..<9 { bucket.charge(limit, count: .max, now: at(300)) }
+        #expect(bucket.take(limit, count: 0, now: at(300)) == 60_000)
+        #expect(bucket.take(limit, count: 5, now: at(60_800)) == nil)
+        bucket.charge(limit, count: 1, now: at(60_800))
+        #expect(bucket.take(limit, count: 5, now: at(.max)) == nil)
     }
 
     @Test func holdersAreApart() {

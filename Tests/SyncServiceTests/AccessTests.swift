@@ -6,6 +6,7 @@ import StoreService
 import SyncClient
 import SyncServer
 import Testing
+import Wire
 
 @testable import SyncService
 
@@ -115,7 +116,23 @@ import Testing
         }
         defer { service.stop() }
         let (output, status) = try service.runPeer("rates.py", [])
-        #expect(status == 0 && output.contains("reads told to wait: ok"), "\(output)")
+        #expect(status == 0 && output.contains("of a HELLO told to wait: ok"), "\(output)")
+    }
+
+    @Test("who changes the members of large conversations has fewer mutations")
+    func costs() {
+        func cost(_ operation: Mutation.Operation) -> UInt64 {
+            Mutation(number: 1, operation: operation).cost
+        }
+        func names(_ count: Int) -> [String] { (0..<count).map { "u\($0)" } }
+        #expect(cost(.createConversation(CreateConversation(participants: names(9)))) == 1)
+        #expect(cost(.createConversation(CreateConversation(participants: names(255)))) == 651)
+        #expect(cost(.addParticipants(AddParticipants(users: names(1)))) == 3)
+        #expect(cost(.removeParticipants(RemoveParticipants(users: names(100)))) == 257)
+        #expect(cost(.sendMessage(SendMessage())) == 1)
+        #expect(cost(.addParticipants(AddParticipants(users: names(8_000)))) == 656)
+        let many = (1...3).map { Mutation(number: $0, operation: .sendMessage(SendMessage())) }
+        #expect(many.cost == 3)
     }
 
     @Test(

@@ -2,7 +2,8 @@
 public struct RateLimit: Hashable, Sendable {
     /// Tokens that come back in a second; 0: there is no limit.
     public var perSecond: UInt64
-    /// Tokens there are at most. A request that costs more is taken to cost this much.
+    /// Tokens there are at most. A request that costs more is let in when all of them are there,
+    /// and the rest is owed.
     public var burst: UInt64
 
     public init(perSecond: UInt64, burst: UInt64) {
@@ -20,6 +21,8 @@ public struct RateLimit: Hashable, Sendable {
 public struct TokenBucket: Hashable, Sendable {
     /// Thousandths of a token: each millisecond brings `perSecond` of them.
     private var level: UInt64
+    /// Thousandths of a token that were used and were not there: they come back first.
+    private var debt: UInt64 = 0
     private var at: Instant
 
     /// A full bucket.
@@ -35,29 +38,56 @@ public struct TokenBucket: Hashable, Sendable {
         _ limit: RateLimit, count: UInt64 = 1, now: Instant
     ) -> Milliseconds? {
         guard limit.perSecond > 0 else { return nil }
-        let full = limit.burst * 1000
-        let (gained, isFar) = now.since(at).multipliedReportingOverflow(by: limit.perSecond)
-        level = isFar || gained >= full ? full : min(full, level + gained)
-        at = max(at, now)
+        refill(limit, now: now)
         let cost = min(count, limit.burst) * 1000
-        if level >= cost {
-            level -= cost
+        if debt == 0, level >= cost {
+            use(limit, count)
             return nil
         }
-        return (cost - level + limit.perSecond - 1) / limit.perSecond
+        return (debt + cost - level + limit.perSecond - 1) / limit.perSecond
+    }
+
+    /// Takes `count` tokens, whether they are there or not: what happened before its holder was
+    /// known.
+    public mutating func charge(_ limit: RateLimit, count: UInt64, now: Instant) {
+        guard limit.perSecond > 0 else { return }
+        refill(limit, now: now)
+        use(limit, count)
+    }
+
+    /// What comes back in a minute is owed at most, so that nobody waits for ever.
+    private mutating func use(_ limit: RateLimit, _ count: UInt64) {
+        let owed = limit.perSecond * Self.owedSeconds
+        let cost = min(count, limit.burst + owed) * 1000
+        let paid = min(level, cost)
+        level -= paid
+        debt = min(debt + cost - paid, owed * 1000)
+    }
+
+    private static let owedSeconds: UInt64 = 60
+
+    private mutating func refill(_ limit: RateLimit, now: Instant) {
+        let full = limit.burst * 1000
+        let (gained, isFar) = now.since(at).multipliedReportingOverflow(by: limit.perSecond)
+        at = max(at, now)
+        // A limit may have been lowered meanwhile.
+        debt = min(debt, limit.perSecond * Self.owedSeconds * 1000)
+        guard !isFar, gained < full + debt else { return (level, debt) = (full, 0) }
+        let repaid = min(debt, gained)
+        debt -= repaid
+        level = min(full, level + gained - repaid)
     }
 }
 
-/// Token buckets by holder, of a bounded number of holders.
+/// What is remembered of holders, of a bounded number of them.
 ///
 /// Two generations: a holder that comes moves to the younger one; when that is full it becomes the
 /// older one, and what was in the older one is forgotten. So the holders that came least recently
-/// are forgotten first, without a list in order of use. Who is forgotten has a full bucket: the
-/// table errs in favour of the peer.
-public struct RateTable<Holder: Hashable & Sendable>: Sendable {
+/// are forgotten first, without a list in order of use.
+public struct RecentTable<Holder: Hashable & Sendable, Value: Sendable>: Sendable {
     private let generationMax: Int
-    private var younger: [Holder: TokenBucket] = [:]
-    private var older: [Holder: TokenBucket] = [:]
+    private var younger: [Holder: Value] = [:]
+    private var older: [Holder: Value] = [:]
 
     /// - Parameter holdersMax: holders remembered at most.
     public init(holdersMax: Int) { generationMax = max(holdersMax / 2, 1) }
@@ -67,18 +97,52 @@ public struct RateTable<Holder: Hashable & Sendable>: Sendable {
         younger.count + older.keys.reduce(0) { younger[$1] == nil ? $0 + 1 : $0 }
     }
 
-    /// Takes `count` tokens of `holder`, as `TokenBucket.take` does.
-    public mutating func take(
-        of holder: Holder, _ limit: RateLimit, count: UInt64 = 1, now: Instant
-    ) -> Milliseconds? {
-        guard limit.perSecond > 0 else { return nil }
+    /// What is remembered of a holder; to ask makes it no more recent.
+    public subscript(holder: Holder) -> Value? { younger[holder] ?? older[holder] }
+
+    /// Gives what is remembered of a holder, or else `first`, to a body that may change it.
+    public mutating func with<Answer>(
+        _ holder: Holder, first: @autoclosure () -> Value, _ body: (inout Value) -> Answer
+    ) -> Answer {
         if younger[holder] == nil {
             if younger.count >= generationMax {
                 older = younger
                 younger = [:]
             }
-            younger[holder] = older[holder] ?? TokenBucket(limit, now: now)
+            younger[holder] = older[holder]
         }
-        return younger[holder]?.take(limit, count: count, now: now)
+        return body(&younger[holder, default: first()])
+    }
+}
+
+/// Token buckets by holder, of a bounded number of holders. Who is forgotten has a full bucket: the
+/// table errs in favour of the peer.
+public struct RateTable<Holder: Hashable & Sendable>: Sendable {
+    private var buckets: RecentTable<Holder, TokenBucket>
+
+    /// - Parameter holdersMax: holders remembered at most.
+    public init(holdersMax: Int) { buckets = RecentTable(holdersMax: holdersMax) }
+
+    /// Holders remembered now.
+    public var count: Int { buckets.count }
+
+    /// Takes `count` tokens of `holder`, as `TokenBucket.take` does.
+    public mutating func take(
+        of holder: Holder, _ limit: RateLimit, count: UInt64 = 1, now: Instant
+    ) -> Milliseconds? {
+        guard limit.perSecond > 0 else { return nil }
+        return buckets.with(holder, first: TokenBucket(limit, now: now)) {
+            $0.take(limit, count: count, now: now)
+        }
+    }
+
+    /// Takes `count` tokens of `holder`, as `TokenBucket.charge` does.
+    public mutating func charge(
+        _ holder: Holder, _ limit: RateLimit, count: UInt64, now: Instant
+    ) {
+        guard limit.perSecond > 0 else { return }
+        buckets.with(holder, first: TokenBucket(limit, now: now)) {
+            $0.charge(limit, count: count, now: now)
+        }
     }
 }

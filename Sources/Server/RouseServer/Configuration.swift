@@ -197,7 +197,8 @@ public struct Configuration: Equatable, Sendable {
             \.addressHandshakes, 1...65_536),
         rate(
             "limits.user_mutations",
-            "mutations a second of one user; 10 times as many at once; 0: any number",
+            "mutations a second of one user (100 entries that a change of members takes count as "
+                + "one); 10 times as many at once; 0: any number",
             \.userMutations, 0...1_000_000),
         rate(
             "limits.user_reads",

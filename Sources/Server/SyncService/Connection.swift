@@ -61,6 +61,8 @@ final class Connection {
     /// lose the CLOSE.
     private var lingerDeadline: Instant?
     private var knownHead: UInt64 = 0
+    /// What the mutations of its HELLO cost, whose user the store finds out.
+    private var helloCost: UInt64 = 0
     private var delivery = DeliveryWatch()
     private var countedPushed = PushedCounts()
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
@@ -343,7 +345,11 @@ final class Connection {
         switch result {
         case .committed(let outcome):
             let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
-            if case .opened(let opened) = outcome.answer { knownHead = opened.sync.head }
+            if case .opened(let opened) = outcome.answer {
+                knownHead = opened.sync.head
+                shell.options.gates.opened(
+                    opened.session, mutations: helloCost, now: shell.now)
+            }
             with { $0.storeAnswered(tag, outcome.answer, now: $1, wall: wall) }
         case .read(.page(let page)):
             knownHead = max(knownHead, page.head)
@@ -433,6 +439,9 @@ final class Connection {
                 shell.metrics.rateLimited["requests"].add()
                 with { $0.storeLimited(tag, retryAfter: wait, now: $1) }
             } else {
+                if case .openSession(let open) = request {
+                    helloCost = open.sync?.mutations.cost ?? 0
+                }
                 shell.commit(request, for: self, tag: tag)
             }
         case .read(let tag, let query): read(.page(query), tag: tag)

@@ -33,12 +33,19 @@ final class RateGates: Sendable {
         let user: UserID
     }
 
+    private struct Device: Hashable {
+        let app: AppID
+        let device: DeviceID
+    }
+
     private let lock = Lock()
     // All guarded by `lock`.
     private nonisolated(unsafe) var current: DeviceRates
     private nonisolated(unsafe) var addresses: RateTable<[UInt8]>
     private nonisolated(unsafe) var networks: RateTable<PeerNetwork>
     private nonisolated(unsafe) var mutations: RateTable<User>
+    /// Who last logged in on a device: the name that a HELLO does not say.
+    private nonisolated(unsafe) var owners: RecentTable<Device, UserID>
     private nonisolated(unsafe) var reads: RateTable<User>
     private nonisolated(unsafe) var signals: RateTable<User>
     private nonisolated(unsafe) var apps: RateTable<AppID>
@@ -48,6 +55,7 @@ final class RateGates: Sendable {
         addresses = RateTable(holdersMax: rates.holdersMax)
         networks = RateTable(holdersMax: rates.holdersMax)
         mutations = RateTable(holdersMax: rates.holdersMax)
+        owners = RecentTable(holdersMax: rates.holdersMax)
         reads = RateTable(holdersMax: rates.holdersMax)
         signals = RateTable(holdersMax: rates.holdersMax)
         apps = RateTable(holdersMax: rates.holdersMax)
@@ -91,12 +99,39 @@ final class RateGates: Sendable {
     func wait(_ request: StoreRequest, now: Instant) -> Milliseconds? {
         switch request {
         case .openSession(let open):
-            return wait(open.app, nil, open.sync?.mutations.count ?? 0, now)
+            let count = open.sync?.mutations.cost ?? 0
+            if count > 0, let wait = waitOfOwner(open.app, open.device, now) { return wait }
+            return wait(open.app, nil, count, now)
         case .sync(let write):
             return wait(
-                write.session.app, write.session.user, write.sync.mutations.count, now)
-        case .mutate(let mutate): return wait(mutate.session.app, mutate.session.user, 1, now)
+                write.session.app, write.session.user, write.sync.mutations.cost, now)
+        case .mutate(let mutate):
+            return wait(mutate.session.app, mutate.session.user, mutate.mutation.cost, now)
         default: return nil
+        }
+    }
+
+    /// A HELLO brings mutations before anybody knows whose they are: it waits while the user who
+    /// last logged in on its device owes some. Nothing is taken of that user, for who only names
+    /// the device has proved nothing yet.
+    private func waitOfOwner(_ app: AppID, _ device: DeviceID, _ now: Instant) -> Milliseconds? {
+        lock.withLock {
+            guard let user = owners[Device(app: app, device: device)] else { return nil }
+            return mutations.take(
+                of: User(app: app, user: user), current.userMutations, count: 0, now: now)
+        }
+    }
+
+    /// A HELLO whose mutations cost so much was let in: now they are its user's.
+    func opened(_ session: SessionKey, mutations count: UInt64, now: Instant) {
+        guard count > 0 else { return }
+        lock.withLock {
+            owners.with(
+                Device(app: session.app, device: session.device), first: session.user
+            ) { $0 = session.user }
+            mutations.charge(
+                User(app: session.app, user: session.user), current.userMutations,
+                count: count, now: now)
         }
     }
 
@@ -117,18 +152,44 @@ final class RateGates: Sendable {
     }
 
     private func wait(
-        _ app: AppID, _ user: UserID?, _ count: Int, _ now: Instant
+        _ app: AppID, _ user: UserID?, _ count: UInt64, _ now: Instant
     ) -> Milliseconds? {
         lock.withLock {
             if let user, count > 0,
                 let wait = mutations.take(
-                    of: User(app: app, user: user), current.userMutations, count: UInt64(count),
-                    now: now)
+                    of: User(app: app, user: user), current.userMutations, count: count, now: now)
             {
                 return wait
             }
-            return apps.take(
-                of: app, current.appRequests, count: UInt64(max(count, 1)), now: now)
+            return apps.take(of: app, current.appRequests, count: max(count, 1), now: now)
         }
     }
+}
+
+extension Mutation {
+    /// The mutations that it counts as. The members of a conversation are told of each other
+    /// (MSG-38): what it takes to make one, or to change who takes part, grows with their square,
+    /// whoever they are, and a hundred entries of it count as one mutation.
+    var cost: UInt64 {
+        func entries(_ told: Int, of members: Int) -> UInt64 {
+            UInt64(min(told, Self.toldMax)) * UInt64(min(members, Self.toldMax))
+        }
+        let entries =
+            switch operation {
+            case .createConversation(let create):
+                entries(create.participants.count, of: create.participants.count)
+            // How many are there already the request does not say.
+            case .addParticipants(let add): entries(add.users.count, of: Self.toldMax)
+            case .removeParticipants(let remove): entries(remove.users.count, of: Self.toldMax)
+            default: 0 as UInt64
+            }
+        return 1 + entries / 100
+    }
+
+    /// Members of a larger conversation are not told of each other.
+    private static let toldMax = RuleLimits().participantsTold
+}
+
+extension [Mutation] {
+    var cost: UInt64 { reduce(0) { $0 + $1.cost } }
 }
