@@ -104,12 +104,40 @@ import Wire
         #expect(try world.add(["kim"], to: conversation) != .done)
         try world.publish("m11", to: conversation)
         let all = Fetch(conversation: conversation)
-        #expect(words(try page(all, as: "kim")) == "message 11 [11-11/11]")
+        // There is nothing below for kim: whoever goes on asking has an end.
+        #expect(words(try page(all, as: "kim")) == "message 11 [1-11/11]")
+        let below = Fetch(conversation: conversation, below: 5)
+        #expect(words(try page(below, as: "kim")) == " [1-4/11]")
+        let between = Fetch(conversation: conversation, above: 3, ascending: true)
+        #expect(words(try page(between, as: "kim")) == "message 11 [4-11/11]")
         let early = try #require(try page(all).entries.last)
         #expect(early.word == "message 1")
         let object = Fetch(object: early.object)
         #expect(try ask(object, as: "kim") == .refused(.notFound, detail: "no such object"))
         #expect(words(try page(object)) == "message 1 [1-1/11]")
+    }
+
+    @Test("MSG-1, HIS-8: no message takes a conversation's place for those who take part in it")
+    func sameID() throws {
+        let eve = try world.login("eve", DeviceID(high: 1, low: 9)).session
+        let own = try world.converse(["eve", "zoe"])
+        let id = MessageID(conversation.bytes)
+        let send = SendMessage(conversation: own, message: id, parts: [Part(mimeType: "text/plain", content: [1])])
+        #expect(try world.mutate(eve, 1, .sendMessage(send)).code == 0)
+        let asked = Fetch(object: conversation.bytes)
+        #expect(try page(asked).entries.first?.word.hasPrefix("conversation") == true)
+        #expect(words(try page(asked, as: "zoe")) == "message 1 [1-1/1]")
+        let named = Fetch(conversation: own, object: conversation.bytes)
+        #expect(words(try page(named, as: "zoe")) == "message 1 [1-1/1]")
+        // Nor a conversation a message's.
+        let message = try #require(try page(Fetch(conversation: conversation)).entries.last)
+        let create = CreateConversation(
+            conversation: ConversationID(message.object), participants: ["anna"])
+        #expect(
+            try world.mutate(eve, 2, .createConversation(create)).code == Code.forbidden.rawValue)
+        let anna = try world.login("anna", DeviceID(high: 1, low: 1)).session
+        #expect(
+            try world.mutate(anna, 1, .createConversation(create)).code == Code.idInUse.rawValue)
     }
 
     @Test("HIS-3: out of reach and absent are told alike")

@@ -35,6 +35,12 @@ extension Work {
                 ? .refused(.idInUse, "the conversation exists")
                 : .refused(.forbidden, "the conversation cannot be created")
         }
+        // Both are asked for by their ids alone (HIS-7, HIS-8).
+        if let message = try record(MessageRecord.self, [.app(app), .identifier(id)]) {
+            throw try reaches(app, message.conversation, actor)
+                ? .refused(.idInUse, "a message has this id")
+                : .refused(.forbidden, "the conversation cannot be created")
+        }
         var conversation = ConversationRecord(
             app: app, conversation: id, creator: creator, createdAt: now,
             distinctKey: distinctKey, receiptsOff: request.receiptsOff)

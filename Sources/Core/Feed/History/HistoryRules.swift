@@ -69,9 +69,13 @@ extension PageReader {
     ) throws(StoreError) -> HistoryReading {
         let named: ConversationID? =
             if let asked = fetch.conversation { try target(app, asked) } else { nil }
-        if fetch.conversation == nil || fetch.object != fetch.conversation?.bytes,
-            let message = try snapshot.record(
-                MessageRecord.self, [.app(app), .blob(fetch.object)])
+        let isOfConversation = fetch.conversation == nil || fetch.object == named?.bytes
+        // Somebody may have given a message the id of a conversation that they do not see.
+        if isOfConversation, let page = try fetchConversation(fetch, app, user, bytes: bytes) {
+            return page
+        }
+        if let message = try snapshot.record(
+            MessageRecord.self, [.app(app), .blob(fetch.object)])
         {
             guard named == nil || named == message.conversation,
                 let reach = try reach(app, message.conversation, user),
@@ -83,10 +87,23 @@ extension PageReader {
                     entries: [try entry(of: message).entry],
                     first: message.position, last: message.position, position: reach.through))
         }
-        guard let asked = ConversationID(fetch.object) else { return Self.outOfReach }
-        let id = try target(app, asked)
-        guard named == nil || named == id, let reach = try reach(app, id, user)
-        else { return Self.outOfReach }
+        // By an id that stands for another conversation's.
+        if !isOfConversation, let asked = ConversationID(fetch.object),
+            try target(app, asked) == named,
+            let page = try fetchConversation(fetch, app, user, bytes: bytes)
+        {
+            return page
+        }
+        return Self.outOfReach
+    }
+
+    /// `nil`: there is no conversation within reach under this id.
+    private func fetchConversation(
+        _ fetch: Fetch, _ app: AppID, _ user: UserID, bytes: Int
+    ) throws(StoreError) -> HistoryReading? {
+        guard let asked = ConversationID(fetch.object),
+            let reach = try reach(app, try target(app, asked), user)
+        else { return nil }
         return .page(try participants(fetch, reach, user, bytes: bytes))
     }
 
@@ -98,8 +115,10 @@ extension PageReader {
         var page = PageFrame(position: reach.through)
         var above = max(fetch.above, reach.above)
         var through = fetch.below == 0 ? reach.through : min(fetch.below - 1, reach.through)
-        guard above < through else { return page }
-        page.first = above + 1
+        guard fetch.above < through else { return page }
+        // Below the reach there is nothing for this user: the page is complete there, too, and
+        // whoever holds something from before removes it (HIS-10).
+        page.first = fetch.above + 1
         page.last = through
         let asked = fetch.limit == 0 ? limits.historyMessages : Int(clamping: fetch.limit)
         let countMax = min(asked, limits.historyMessagesMax)

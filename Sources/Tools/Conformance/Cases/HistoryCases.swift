@@ -133,7 +133,10 @@ extension Conformance {
         },
         .must(
             "history.joined", "messages from before the joining are out of reach",
-            ["HIS-4", "MSG-4: MUST NOT see others"]
+            [
+                "HIS-4", "MSG-4: MUST NOT see others",
+                "HIS-6: a page MUST go down to 1, or to `above`",
+            ]
         ) { t in
             let (anna, _, conversation) = try stocked(t, messages: 3)
             let carl = try t.device(of: t.user("carl"))
@@ -147,6 +150,10 @@ extension Conformance {
             }
             let page = try fetch(carl, Fetch(conversation: conversation))
             try requireEqual(positions(page.entries), [4], "positions")
+            try requireEqual(page.first, 1, "first, where nothing is within reach below")
+            let rising = try fetch(
+                carl, Fetch(conversation: conversation, above: 1, ascending: true))
+            try requireEqual(rising.first, 2, "first, above 1")
             let old =
                 firstMessage(anna.replica)
             let request = carl.request()
@@ -181,6 +188,36 @@ extension Conformance {
                 if case .conversationState = $0.body { true } else { false }
             }
             try require(hasState, "no conversation")
+        },
+        .must(
+            "history.same-id", "a message's id and a conversation's are told apart",
+            [
+                "HIS-7: a conversation MUST NOT be created with the id of a message",
+                "HIS-8: PAGE MUST hold the conversation",
+            ]
+        ) { t in
+            let (anna, ben, conversation) = try stocked(t, messages: 2)
+            let eve = try t.device(of: t.user("eve"))
+            let taken = try eve.mutate(
+                .createConversation(
+                    CreateConversation(
+                        conversation: ConversationID(firstMessage(anna.replica)),
+                        participants: [t.user("fay")])))
+            try requireEqual(taken.code, Code.forbidden.rawValue, "the code")
+            let own = try settingUp("a conversation") {
+                try eve.createConversation(with: [t.user("fay")])
+            }
+            // Whether it is refused or not, it takes nothing from those who see the conversation.
+            _ = try eve.mutate(
+                .sendMessage(
+                    SendMessage(
+                        conversation: own, message: MessageID(conversation.bytes),
+                        parts: [Part(mimeType: "text/plain", content: [1])])))
+            let whole = try fetch(ben, Fetch(object: conversation.bytes))
+            let users = whole.entries.compactMap { entry in
+                if case .participant(let state) = entry.body { state.user } else { nil }
+            }
+            try requireEqual(users, [anna.user, ben.user].sorted(), "participants")
         },
         .must(
             "history.extension", "an extension may send none of FETCH, SNAPSHOT and DIGEST",
