@@ -122,6 +122,24 @@ struct ReceiptTests {
         #expect(try world.page("anna").head == before + 1)
     }
 
+    @Test("what its reader deletes before its author was told has come all the same")
+    func hiddenBeforeTold() throws {
+        try world.publish("one", to: conversation, from: "anna")
+        _ = try acknowledge(bert, try world.head("bert"))
+        try coalesce()
+        world.pass(500)
+        let message = try world.publish("two", to: conversation, from: "anna")
+        _ = try acknowledge(bert, try world.head("bert"))
+        let hide = DeleteMessage(message: message.message)
+        #expect(try world.mutate(bert, 1, .deleteMessage(hide)).code == 0)
+        _ = try acknowledge(bert, try world.head("bert"))
+        for _ in 0..<2 {
+            world.pass(2_000)
+            try coalesce()
+        }
+        #expect(try receipts("anna") == ["receipt bert 2 0"])
+    }
+
     @Test func readMarksMergeAndReachTheOwnDevices() throws {
         for number in 1...6 {
             try world.publish("\(number)", to: conversation, from: "anna")

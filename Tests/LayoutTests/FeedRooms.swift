@@ -48,7 +48,7 @@ let feedRooms: [Room] = [
             "Attention", "FeedObject", "OpenFeed", "append(_:to:attention:tellsReceipts:)",
             "close(_:)", "entry(of:like:in:)", "moveToFront(_:in:)", "note(_:_:_:)",
             "openFeed(_:_:)", "receiptable(_:)", "receive(_:by:_:)",
-            "replace(_:with:isVisible:in:)", "withdraw(_:from:)",
+            "replace(_:with:isVisible:isHidden:in:)", "withdraw(_:from:)",
         ]),
     Room(
         folder: "Devices",

@@ -272,8 +272,12 @@ extension Work {
 
     /// Puts the new state of a message into the place of `older`, its entry so far. It alerts
     /// nobody anew, and whoever lacks the older one still lacks a visible entry.
+    ///
+    /// - Parameter isHidden: Its user has deleted it for themselves: it had come all the same, and
+    ///   its author hears so.
     func replace(
-        _ older: EntryRecord, with object: FeedObject, isVisible: Bool, in feed: inout OpenFeed
+        _ older: EntryRecord, with object: FeedObject, isVisible: Bool, isHidden: Bool = false,
+        in feed: inout OpenFeed
     ) throws(RuleFailure) {
         if feed.user.deletingSince != nil { return }
         try delete(older, from: &feed)
@@ -281,10 +285,8 @@ extension Work {
         let isUntold = older.seq > feed.user.receipted && older.seq <= feed.user.receiptHead
         let entry = try write(
             object, to: &feed, isVisible: isVisible && older.isVisible, firstSeq: older.firstSeq)
-        if object.kind == .message {
-            feed.user.movedHead = feed.user.head
-            if isUntold { feed.user.awaitReceipt() }
-        }
+        if object.kind == .message { feed.user.movedHead = feed.user.head }
+        if isUntold, object.kind == .message || isHidden { feed.user.awaitReceipt() }
         if entry.unreadPosition != older.unreadPosition {
             try stored(
                 try transaction.entryChanged(

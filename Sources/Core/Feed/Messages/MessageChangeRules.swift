@@ -141,7 +141,7 @@ extension Work {
             position: message.position, message: message.message, hiddenAt: now)
         _ = try record(HiddenRecord.self, hidden.rowKey)
         try put(hidden)
-        try replace(older, with: object, isVisible: false, in: &feed)
+        try replace(older, with: object, isVisible: false, isHidden: true, in: &feed)
         try close(feed)
     }
 }

@@ -189,7 +189,7 @@ extension Work {
         guard let ceilings = try lowestMoved(above: applied, in: user) else { return true }
         var delivered: [ConversationID: UInt64] = [:]
         var held: UInt64?
-        for entry in entries where entry.kind == .message {
+        for entry in entries where entry.isOfMessage {
             seen.note(entry)
             if let ceiling = ceilings[entry.conversation], entry.position >= ceiling {
                 held = held ?? entry.seq
@@ -360,6 +360,13 @@ extension Work {
             ReceiptDueRecord(
                 app: app, user: name, due: isMore ? now + limits.receiptInterval : nil,
                 lastAt: now))
+    }
+}
+
+extension EntryRecord {
+    /// What a user has deleted for themselves had come, too: its tombstone stands in its place.
+    fileprivate var isOfMessage: Bool {
+        kind == .message || kind == .tombstone && !object.isEmpty
     }
 }
 
