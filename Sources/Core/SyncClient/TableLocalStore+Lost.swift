@@ -8,7 +8,8 @@ extension TableLocalStore {
         private let since: UInt64?
         private let user: String
         private var conversations: [(made: UInt64, create: CreateConversation)] = []
-        private var messages: [(made: UInt64, message: SendMessage)] = []
+        /// With the position that the lost history had given it.
+        private var messages: [(made: UInt64, position: UInt64, message: SendMessage)] = []
 
         init(
             since: Timestamp?, _ transaction: any StoreTransaction
@@ -41,7 +42,7 @@ extension TableLocalStore {
             case .message(let state) where state.sender.isExactly(user) && state.sentMs >= since:
                 messages.append(
                     (
-                        state.sentMs,
+                        state.sentMs, state.position,
                         SendMessage(
                             conversation: entry.conversation, message: MessageID(entry.object),
                             parts: state.parts, push: state.push)
@@ -83,7 +84,7 @@ extension TableLocalStore {
             for row in try TableLocalStore.accepted(snapshot)
             where row.queuedAt.milliseconds >= since {
                 let send: SendMessage = try TableLocalStore.decoded(row.send)
-                messages.append((row.queuedAt.milliseconds, send))
+                messages.append((row.queuedAt.milliseconds, row.position, send))
             }
         }
 
@@ -95,7 +96,8 @@ extension TableLocalStore {
             try TableLocalStore.raiseNumbers(above: floor, transaction)
             let waiting = try TableLocalStore.takeMutations(above: floor, transaction)
             conversations.sort { $0.made < $1.made }
-            messages.sort { $0.made < $1.made }
+            // Those of one commit have one time.
+            messages.sort { ($0.made, $0.position) < ($1.made, $1.position) }
             for conversation in conversations {
                 try TableLocalStore.enqueue(
                     .createConversation(conversation.create), at: time, transaction)
