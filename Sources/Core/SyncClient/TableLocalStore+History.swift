@@ -122,7 +122,9 @@ extension TableLocalStore {
         _ transaction: any StoreTransaction
     ) throws(StoreError) -> [Entry] {
         guard let id = page.conversation else { return [] }
+        let before = try lost.reach(in: id.bytes, transaction)
         let applied = try keep(page.entries, round, transaction)
+        let floor = try lost.floor(in: id.bytes, before: before, transaction)
         for kind in [0, 4, 5, 7, LocalEntryRecord.clearedKind] as [UInt64] {
             try deleteStale(kind, id.bytes, round, transaction)
         }
@@ -132,13 +134,15 @@ extension TableLocalStore {
         let stale = try staleMessages(
             of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
         for row in stale {
-            try lost.take(row, transaction)
+            try lost.take(row, above: floor, transaction)
             try transaction.delete(LocalEntryRecord.self, row.key)
         }
         let known = try transaction.record(LocalWindowRecord.self, [.blob(id.bytes)])
         // A conversation that moved comes twice; what lies between comes by the deltas.
         let isSame = known?.round == round
-        if !isSame { try lost.look(below: page.completeFrom, in: id, round, transaction) }
+        if !isSame {
+            try lost.look(below: page.completeFrom, above: floor, in: id, round, transaction)
+        }
         let from = isSame ? min(known?.from ?? .max, page.completeFrom) : page.completeFrom
         try transaction.put(
             LocalWindowRecord(conversation: id.bytes, from: min(from, .max >> 1), round: round))
@@ -166,11 +170,11 @@ extension TableLocalStore {
         for row in try transaction.records(
             LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
         where row.round != round {
-            try lost.take(row, transaction)
+            let floor = try lost.reach(in: row.conversation, transaction)
             let messages = try staleMessages(
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
-            for message in messages { try lost.take(message, transaction) }
+            for one in [row] + messages { try lost.take(one, above: floor, transaction) }
             for kind in 0...LocalEntryRecord.kindMax where kind != 6 && kind != 8 {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
@@ -252,8 +256,15 @@ extension TableLocalStore {
     ) throws(StoreError) -> UInt64? {
         let conversation: Entry = try decoded(row.entry)
         guard case .conversationState = conversation.body else { return nil }
+        return try reach(of: user, in: row.conversation, snapshot)
+    }
+
+    /// The same, whether he has deleted it or not.
+    static func reach(
+        of user: [UInt8], in conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> UInt64? {
         let own = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(1), .blob(row.conversation), .blob(user)])
+            LocalEntryRecord.self, [.unsigned(1), .blob(conversation), .blob(user)])
         guard let own else { return 0 }
         let participant: Entry = try decoded(own.entry)
         guard case .participant(let state) = participant.body else { return 0 }

@@ -20,11 +20,37 @@ extension TableLocalStore {
                 as: UTF8.self)
         }
 
+        /// Above which position the user sees messages of the conversation; `nil`: the user does
+        /// not take part any more.
+        func reach(
+            in conversation: [UInt8], _ snapshot: any StoreSnapshot
+        ) throws(StoreError) -> UInt64? {
+            try TableLocalStore.reach(of: Array(user.utf8), in: conversation, snapshot)
+        }
+
+        /// Above which position of the lost history messages of a conversation are sent again, now
+        /// that a page with it is stored; `nil`: none is.
+        ///
+        /// What the user saw neither here nor there is of an earlier membership. The page alone
+        /// does not say so: its position is another history's, and the user may have been added
+        /// again because the joining was lost, or not have left in it.
+        ///
+        /// - Parameter before: the user's reach before the page.
+        func floor(
+            in conversation: [UInt8], before: UInt64?, _ snapshot: any StoreSnapshot
+        ) throws(StoreError) -> UInt64? {
+            guard let now = try reach(in: conversation, snapshot) else { return nil }
+            return min(before ?? 0, now)
+        }
+
         /// The row is about to be deleted.
+        ///
+        /// - Parameter floor: messages at or below it are left out; `nil`: the user has left the
+        ///   conversation, and everything is.
         mutating func take(
-            _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
+            _ row: LocalEntryRecord, above floor: UInt64?, _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
-            guard let since, !user.isEmpty else { return }
+            guard let since, let floor, !user.isEmpty else { return }
             let entry: Entry = try TableLocalStore.decoded(row.entry)
             switch entry.body {
             // Who took part in a large one is not known here: its backend makes it again.
@@ -39,7 +65,8 @@ extension TableLocalStore {
                     metadata: try TableLocalStore.metadata(of: row.conversation, snapshot),
                     receiptsOff: state.receiptsOff)
                 conversations.append((state.createdMs, create))
-            case .message(let state) where state.sender.isExactly(user) && state.sentMs >= since:
+            case .message(let state)
+            where state.sender.isExactly(user) && state.sentMs >= since && state.position > floor:
                 messages.append(
                     (
                         state.sentMs, state.position,
@@ -54,8 +81,8 @@ extension TableLocalStore {
         /// Own messages below what a page holds of their conversation: nobody knows whether the
         /// server has them, and it says so of each that it has (3010).
         mutating func look(
-            below position: UInt64, in conversation: ConversationID, _ round: UInt64,
-            _ snapshot: any StoreSnapshot
+            below position: UInt64, above floor: UInt64?, in conversation: ConversationID,
+            _ round: UInt64, _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
             guard let since, position > 0 else { return }
             var through = min(position - 1, .max >> 1)
@@ -70,7 +97,7 @@ extension TableLocalStore {
                     let entry: Entry = try TableLocalStore.decoded(row.entry)
                     // Those below are older.
                     if case .message(let state) = entry.body, state.sentMs < since { return }
-                    try take(row, snapshot)
+                    try take(row, above: floor, snapshot)
                 }
                 guard rows.count == step, let last = rows.last, last.position > 0 else { return }
                 through = last.position - 1
@@ -83,6 +110,7 @@ extension TableLocalStore {
             guard let since else { return }
             for row in try TableLocalStore.accepted(snapshot)
             where row.queuedAt.milliseconds >= since {
+                guard try reach(in: row.conversation, snapshot) != nil else { continue }
                 let send: SendMessage = try TableLocalStore.decoded(row.send)
                 messages.append((row.queuedAt.milliseconds, row.position, send))
             }

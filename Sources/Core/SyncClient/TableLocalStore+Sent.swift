@@ -158,6 +158,9 @@ extension TableLocalStore {
             let conversation = send.conversation, let message = send.message,
             try transaction.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil
         else { return }
+        // The server has it since an earlier time that it was sent (HIS-21, MSG-12): it is in the
+        // feed, or comes by FETCH.
+        guard result.code != Code.idInUse.rawValue else { return }
         // Answered too long ago, and taken then (MSG-12).
         let isTaken = result.code == 0 || result.position > 0
         try transaction.put(
