@@ -18,7 +18,7 @@ extension TableLocalStore {
             }
             return applied
         }
-        wasTold(applied)
+        answered.told(applied)
         return applied
     }
 
@@ -26,7 +26,7 @@ extension TableLocalStore {
         _ change: SnapshotChange, at time: Timestamp
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
         course = nil
-        answered = MessageChanges()
+        answered = AnsweredChanges()
         return try write { transaction throws(StoreError) in
             var round = try Self.fact(Fact.round, transaction)?.number ?? 0
             if change.isFirst {

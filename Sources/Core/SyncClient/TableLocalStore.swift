@@ -14,9 +14,8 @@ public final class TableLocalStore: LocalStore {
     let store: any Store
     /// As they are durable, once read: every change asks for them. `nil`: not known.
     var course: Course?
-    /// What the server has taken and the feed, perhaps, not told of yet: for a moment only, so that
-    /// it is not kept.
-    var answered = MessageChanges()
+    /// What the server has taken and the feed, perhaps, not told of yet.
+    var answered = AnsweredChanges()
 
     /// Whether what is applied is kept as owed to the user until it is settled.
     let keepsOwed: Bool
@@ -122,8 +121,8 @@ public final class TableLocalStore: LocalStore {
             return (applied, course)
         }
         course = next
-        if change.marksStale { answered = MessageChanges() }
-        wasTold(applied)
+        if change.marksStale { answered = AnsweredChanges() }
+        answered.told(applied)
         return applied
     }
 
@@ -132,7 +131,7 @@ public final class TableLocalStore: LocalStore {
         try write { transaction throws(StoreError) in
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
             if !former.isEmpty && former != Array(user.utf8) {
-                answered = MessageChanges()
+                answered = AnsweredChanges()
                 try Self.erase(transaction)
             }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
@@ -144,7 +143,7 @@ public final class TableLocalStore: LocalStore {
     /// device's.
     public func erase() throws(LocalStoreError) {
         course = nil
-        answered = MessageChanges()
+        answered = AnsweredChanges()
         try write { transaction throws(StoreError) in
             try Self.erase(transaction)
             try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
@@ -170,9 +169,11 @@ public final class TableLocalStore: LocalStore {
     public func enqueue(
         _ operation: Mutation.Operation, at time: Timestamp
     ) throws(LocalStoreError) -> UInt64 {
-        try write { transaction throws(StoreError) in
+        let number = try write { transaction throws(StoreError) in
             try Self.enqueue(operation, at: time, transaction)
         }
+        answered.queued(operation)
+        return number
     }
 
     public func mutations(
@@ -192,7 +193,8 @@ public final class TableLocalStore: LocalStore {
     }
 
     public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
-        var taken = answered.count < Self.sentMax ? answered : MessageChanges()
+        var taken = answered
+        taken.makeRoom(for: Self.sentMax)
         try write { transaction throws(StoreError) in
             for result in results {
                 let key = [ColumnValue.unsigned(result.number)]
@@ -200,7 +202,7 @@ public final class TableLocalStore: LocalStore {
                     continue
                 }
                 let mutation: Mutation = try Self.decoded(row.mutation)
-                if result.code == 0 { taken.note(mutation.operation) }
+                if result.code == 0 { taken.answered(mutation.operation) }
                 try Self.noteAnswer(result, to: row, mutation, transaction)
                 try transaction.delete(LocalMutationRecord.self, key)
                 try transaction.put(
