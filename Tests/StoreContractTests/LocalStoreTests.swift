@@ -400,4 +400,42 @@ extension LocalStoreTests {
             #expect(try kinds(local) == ["message 1"])
         }
     }
+
+    /// The conversation came back before the device was told that it had been cleared, and the text
+    /// was written into what had come back.
+    @Test("a tombstone that comes late takes no text that was refused", arguments: engines)
+    func refusedAfterReturn(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let held = [room(1)] + (1...4).map { message($0) }
+            _ = try local.apply(LocalChange(entries: held, to: cursor(5)))
+            _ = try local.applyHistory(HistoryChange(entries: [message(5), room(5)]))
+            let time = Timestamp(milliseconds: 5)
+            let codes: [(UInt64, Code?)] = [(3, nil), (6, nil), (0, .limit)]
+            let texts = try codes.map { position, code in
+                let reference = MessageReference(
+                    conversation: Self.room, message: MessageID(high: 9, low: position))
+                let send = SendMessage(
+                    conversation: Self.room, message: reference.message,
+                    parts: [Part(mimeType: "a/b")])
+                let number = try local.enqueue(.sendMessage(send), at: time)
+                try local.saveResults([
+                    MutationResult(
+                        number: number, code: code?.rawValue ?? 0, position: position)
+                ])
+                return reference
+            }
+            let late = [end(4, version: 4, everyone: false), room(5), message(5)]
+            _ = try local.apply(LocalChange(entries: late, to: cursor(9)))
+            #expect(try kinds(local) == ["message 5"])
+            // What was accepted above the position is still to come.
+            let deliveries = try texts.map { try local.delivery(of: $0, sent: []) }
+            let refused = Delivery.refused(Refusal(code: Code.limit.rawValue))
+            #expect(deliveries == [nil, .accepted, refused])
+            // Told of once more after a reset it takes no more.
+            let reset = LocalChange(
+                entries: late, to: cursor(9), marksStale: true, sweeps: true)
+            _ = try local.apply(reset)
+            #expect(try local.refusedMessages().map(\.reference) == [texts[2]])
+        }
+    }
 }

@@ -203,16 +203,17 @@ extension TableLocalStore {
         }
     }
 
-    /// A conversation was deleted, or, without one, the feed told everything anew: what the server
-    /// had taken and the feed did not tell of was lost there. A text that was refused is nowhere
-    /// else: it goes only with a conversation that its own user has deleted.
+    /// A conversation was deleted up to `position`, or, without one, the feed told everything anew:
+    /// what the server had taken and the feed did not tell of was lost there. A text that was
+    /// refused is nowhere else: it goes only with a conversation that its own user has deleted.
     static func dropSent(
-        of conversation: [UInt8]? = nil, keepsRefused: Bool = true,
-        _ transaction: any StoreTransaction
+        of conversation: [UInt8]? = nil, through position: UInt64 = .max,
+        keepsRefused: Bool = true, _ transaction: any StoreTransaction
     ) throws(StoreError) {
         for row in try transaction.records(LocalSentRecord.self, Scan(limit: sentMax)) {
             let isOfIt = conversation.map { $0 == row.conversation } ?? true
-            guard isOfIt, row.code == 0 || !keepsRefused else { continue }
+            let isGone = row.code == 0 ? row.position <= position : !keepsRefused
+            guard isOfIt, isGone else { continue }
             try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
         }
     }

@@ -391,7 +391,7 @@ extension TableLocalStore {
             if case .conversationState(let state) = entry.body, state.participants > 0 {
                 try removeOthers(of: row.conversation, transaction)
             }
-            let isNews = try keep(row, round, transaction)
+            let (isNews, isNewer) = try keep(row, round, transaction)
             if isNews, row.kind == 2 { messages.append(row.object) }
             if isNews, case .conversationState = entry.body {
                 try cleared.forgetEnd(of: row.conversation, transaction)
@@ -401,7 +401,7 @@ extension TableLocalStore {
                 // Its position counts also behind the entry of the conversation that came back.
                 hasCleared = try cleared.isNews(state, row.conversation, transaction)
                 if isNews || hasCleared {
-                    try remove(state, row.conversation, transaction)
+                    try remove(state, row.conversation, isNewer: isNewer, transaction)
                     try cleared.note(state, row.conversation, transaction)
                 }
             }
@@ -422,19 +422,20 @@ extension TableLocalStore {
         return applied
     }
 
-    /// Stores the row if it is news; whether it was.
+    /// Stores the row if it is news; whether it was, and whether by its version.
     private static func keep(
         _ row: LocalEntryRecord, _ round: UInt64, _ transaction: any StoreTransaction
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> (isNews: Bool, isNewer: Bool) {
         guard let known = try transaction.record(LocalEntryRecord.self, row.key) else {
             try transaction.put(row)
-            return true
+            return (true, true)
         }
         let isStale = known.round != round
-        guard row.version > known.version || isStale else { return false }
+        let isNewer = row.version > known.version
+        guard isNewer || isStale else { return (false, false) }
         try transaction.put(row)
-        if row.version > known.version { return true }
-        return try !isSame(row, known)
+        if isNewer { return (true, true) }
+        return (try !isSame(row, known), false)
     }
 
     /// Whether a stale row says what the server's does. A restored server gives versions and
@@ -460,9 +461,11 @@ extension TableLocalStore {
         }
     }
 
-    /// What a deleted conversation takes with it.
+    /// What a deleted conversation takes with it. A tombstone that is not newer than its row comes
+    /// late, or once more: a text that was refused may be of what came back since.
     private static func remove(
-        _ tombstone: TombstoneState, _ conversation: [UInt8], _ transaction: any StoreTransaction
+        _ tombstone: TombstoneState, _ conversation: [UInt8], isNewer: Bool,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) {
         let messages: UInt64 = 2
         try clear(
@@ -473,7 +476,9 @@ extension TableLocalStore {
                 through: tombstone.forEveryone ? nil : [.unsigned(tombstone.position)],
                 limit: step),
             transaction)
-        try dropSent(of: conversation, keepsRefused: tombstone.forEveryone, transaction)
+        try dropSent(
+            of: conversation, through: tombstone.forEveryone ? .max : tombstone.position,
+            keepsRefused: tombstone.forEveryone || !isNewer, transaction)
         guard tombstone.forEveryone else { return }
         for kind in 1...LocalEntryRecord.kindMax where kind != messages {
             try clear(
