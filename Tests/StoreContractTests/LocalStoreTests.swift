@@ -438,4 +438,23 @@ extension LocalStoreTests {
             #expect(try local.refusedMessages().map(\.reference) == [texts[2]])
         }
     }
+
+    /// The server removes the messages in the background, and till then its feed gives them.
+    @Test("the end of a conversation ends it again after a reset", arguments: engines)
+    func endAgain(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let gone = end(2, version: 2, everyone: true)
+            let held = [room(1), participant("anna"), message(1), gone]
+            _ = try local.apply(LocalChange(entries: held, to: cursor(6)))
+            let first = LocalChange(
+                entries: [participant("anna"), message(1)], to: cursor(2), marksStale: true)
+            #expect(try local.apply(first) == first.entries)
+            let last = LocalChange(
+                entries: [message(2), gone], to: cursor(6), sweeps: true)
+            #expect(try local.apply(last) == last.entries)
+            #expect(try kinds(local).isEmpty && local.counts().entries == 1)
+            #expect(try local.applyHistory(HistoryChange(entries: [message(2), gone])) == [])
+            #expect(try kinds(local).isEmpty && local.counts().entries == 1)
+        }
+    }
 }

@@ -399,7 +399,7 @@ extension TableLocalStore {
             var hasCleared = false
             if case .tombstone(let state) = entry.body, state.conversation {
                 // Its position counts also behind the entry of the conversation that came back.
-                hasCleared = try cleared.isNews(state, row.conversation, transaction)
+                hasCleared = try cleared.isNews(state, row, transaction)
                 if isNews || hasCleared {
                     try remove(state, row.conversation, isNewer: isNewer, transaction)
                     try cleared.note(state, row.conversation, transaction)
