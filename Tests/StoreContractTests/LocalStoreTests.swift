@@ -400,4 +400,61 @@ extension LocalStoreTests {
             #expect(try kinds(local) == ["message 1"])
         }
     }
+
+    /// The conversation came back before the device was told that it had been cleared, and the text
+    /// was written into what had come back.
+    @Test("a tombstone that comes late takes no text that was refused", arguments: engines)
+    func refusedAfterReturn(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let held = [room(1)] + (1...4).map { message($0) }
+            _ = try local.apply(LocalChange(entries: held, to: cursor(5)))
+            _ = try local.applyHistory(HistoryChange(entries: [message(5), room(5)]))
+            let time = Timestamp(milliseconds: 5)
+            let codes: [(UInt64, Code?)] = [(3, nil), (6, nil), (0, .limit)]
+            let texts = try codes.map { position, code in
+                let reference = MessageReference(
+                    conversation: Self.room, message: MessageID(high: 9, low: position))
+                let send = SendMessage(
+                    conversation: Self.room, message: reference.message,
+                    parts: [Part(mimeType: "a/b")])
+                let number = try local.enqueue(.sendMessage(send), at: time)
+                try local.saveResults([
+                    MutationResult(
+                        number: number, code: code?.rawValue ?? 0, position: position)
+                ])
+                return reference
+            }
+            let late = [end(4, version: 4, everyone: false), room(5), message(5)]
+            _ = try local.apply(LocalChange(entries: late, to: cursor(9)))
+            #expect(try kinds(local) == ["message 5"])
+            // What was accepted above the position is still to come.
+            let deliveries = try texts.map { try local.delivery(of: $0, sent: []) }
+            let refused = Delivery.refused(Refusal(code: Code.limit.rawValue))
+            #expect(deliveries == [nil, .accepted, refused])
+            // Told of once more after a reset it takes no more.
+            let reset = LocalChange(
+                entries: late, to: cursor(9), marksStale: true, sweeps: true)
+            _ = try local.apply(reset)
+            #expect(try local.refusedMessages().map(\.reference) == [texts[2]])
+        }
+    }
+
+    /// The server removes the messages in the background, and till then its feed gives them.
+    @Test("the end of a conversation ends it again after a reset", arguments: engines)
+    func endAgain(_ engine: EngineFactory) throws {
+        try withLocal(engine) { (local: TableLocalStore) throws in
+            let gone = end(2, version: 2, everyone: true)
+            let held = [room(1), participant("anna"), message(1), gone]
+            _ = try local.apply(LocalChange(entries: held, to: cursor(6)))
+            let first = LocalChange(
+                entries: [participant("anna"), message(1)], to: cursor(2), marksStale: true)
+            #expect(try local.apply(first) == first.entries)
+            let last = LocalChange(
+                entries: [message(2), gone], to: cursor(6), sweeps: true)
+            #expect(try local.apply(last) == last.entries)
+            #expect(try kinds(local).isEmpty && local.counts().entries == 1)
+            #expect(try local.applyHistory(HistoryChange(entries: [message(2), gone])) == [])
+            #expect(try kinds(local).isEmpty && local.counts().entries == 1)
+        }
+    }
 }

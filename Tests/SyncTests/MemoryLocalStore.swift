@@ -153,6 +153,7 @@ final class MemoryLocalStore: LocalStore {
             state.historyThrough = change.start.seq
             state.cursor = nil
         }
+        let before = reach()
         var fresh = keep(change.page.entries)
         var lost: [Entry] = []
         for page in change.page.conversations {
@@ -170,6 +171,7 @@ final class MemoryLocalStore: LocalStore {
         state.snapshot = LocalSnapshot(
             start: change.start, continuation: change.page.continuation,
             resendSince: change.resendSince)
+        let after = reach()
         if change.isLast {
             _ = dropStale(nil, [8])
             for (key, row) in rows where key.kind == 0 && row.isStale {
@@ -184,7 +186,9 @@ final class MemoryLocalStore: LocalStore {
             state.lastMutation = max(state.lastMutation, change.mutationFloor)
             for entry in lost.sorted(by: { $0.position < $1.position }) {
                 guard case .message(let message) = entry.body, message.sender == state.user,
-                    message.sentMs >= since
+                    message.sentMs >= since, let id = entry.conversation,
+                    let floor = after[id] ?? 0,
+                    message.position > min(floor, (before[id] ?? 0) ?? 0)
                 else { continue }
                 let again = SendMessage(
                     conversation: entry.conversation, message: MessageID(entry.object),
@@ -194,6 +198,18 @@ final class MemoryLocalStore: LocalStore {
         }
         applied += fresh
         return (fresh, state.lastMutation)
+    }
+
+    /// Above which position the user sees messages of each conversation; `nil`: the user has left.
+    private func reach() -> [ConversationID: UInt64?] {
+        var found: [ConversationID: UInt64?] = [:]
+        for entry in rows.values.map(\.entry) {
+            guard let conversation = entry.conversation,
+                case .participant(let participant) = entry.body, participant.user == state.user
+            else { continue }
+            found[conversation] = .some(participant.removed ? nil : participant.joinedPosition)
+        }
+        return found
     }
 
     private func stale(below position: UInt64, in conversation: ConversationID) -> [Entry] {

@@ -24,13 +24,19 @@ struct ClearedPositions {
         return row.kind == 2 && row.position > 0 && row.position <= through
     }
 
-    /// Whether the tombstone says that the user has deleted messages above the position up to which
-    /// this device knows them to be deleted.
+    /// Whether the tombstone says that messages are deleted above the position up to which this
+    /// device knows them to be, whatever its row says: after a reset the feed may give messages
+    /// before the tombstone that ends them, which stands here with the same version.
+    ///
+    /// - Parameter row: of the tombstone.
     mutating func isNews(
-        _ tombstone: TombstoneState, _ conversation: [UInt8], _ snapshot: any StoreSnapshot
+        _ tombstone: TombstoneState, _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> Bool {
-        guard !tombstone.forEveryone else { return false }
-        return tombstone.position > (try through(conversation, snapshot))
+        let through = try through(row.conversation, snapshot)
+        guard tombstone.forEveryone else { return tombstone.position > through }
+        guard through != Self.everything else { return false }
+        // Behind the end nothing comes back: a newer row is of a history that has it still.
+        return try snapshot.record(LocalEntryRecord.self, row.key)?.version == row.version
     }
 
     private mutating func through(

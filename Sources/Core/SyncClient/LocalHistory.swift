@@ -117,7 +117,9 @@ public protocol LocalHistoryStore: AnyObject {
     /// Where step 3 or 4 deletes a message that this user sent, or a conversation that this user
     /// made, at or after `resendSince`, or where such a message is stale below `completeFrom`, its
     /// making is put into the outbox again, as `enqueue` does at `time`, before the mutations above
-    /// `mutationFloor` that wait there: these get new numbers behind it, in order (HIS-21).
+    /// `mutationFloor` that wait there: these get new numbers behind it, in order (HIS-21). Left
+    /// out are conversations that this user has left, and messages at or below the user's
+    /// `joinedPosition`, the lower one of before the page and of after it.
     ///
     /// Returns the entries that changed a row, and the highest mutation number given.
     func applySnapshot(

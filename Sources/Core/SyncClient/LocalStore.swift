@@ -21,9 +21,9 @@ public protocol LocalStore: LocalHistoryStore {
     /// 2. Each entry, in order: inserted, or replacing the row of the same object if its version
     ///    is higher or that row is stale. A row that is met at all, also by an equal version, is
     ///    not stale any more. An entry with an unknown body changes nothing.
-    ///    A conversation's tombstone that changed a row removes the conversation's messages up to
-    ///    its position, and those that come later in this round are left out (MSG-36); or
-    ///    everything of it but itself (MSG-37).
+    ///    A conversation's tombstone that changed a row, or is met for the first time in this
+    ///    round, removes the conversation's messages up to its position, and those that come later
+    ///    in the round are left out (MSG-36); or everything of it but itself (MSG-37).
     /// 3. A read mark at or above a pending read receipt of its conversation removes that receipt
     ///    (both `through`, and every range lies at or below the mark or in the mark's ranges).
     /// 4. `sweeps`: rows still stale are deleted.

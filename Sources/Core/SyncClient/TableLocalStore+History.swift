@@ -18,7 +18,7 @@ extension TableLocalStore {
             }
             return applied
         }
-        wasTold(applied)
+        answered.told(applied)
         return applied
     }
 
@@ -26,7 +26,7 @@ extension TableLocalStore {
         _ change: SnapshotChange, at time: Timestamp
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
         course = nil
-        answered = MessageChanges()
+        answered = AnsweredChanges()
         return try write { transaction throws(StoreError) in
             var round = try Self.fact(Fact.round, transaction)?.number ?? 0
             if change.isFirst {
@@ -122,7 +122,9 @@ extension TableLocalStore {
         _ transaction: any StoreTransaction
     ) throws(StoreError) -> [Entry] {
         guard let id = page.conversation else { return [] }
+        let before = try lost.reach(in: id.bytes, transaction)
         let applied = try keep(page.entries, round, transaction)
+        let floor = try lost.floor(in: id.bytes, before: before, transaction)
         for kind in [0, 4, 5, 7, LocalEntryRecord.clearedKind] as [UInt64] {
             try deleteStale(kind, id.bytes, round, transaction)
         }
@@ -132,13 +134,15 @@ extension TableLocalStore {
         let stale = try staleMessages(
             of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
         for row in stale {
-            try lost.take(row, transaction)
+            try lost.take(row, above: floor, transaction)
             try transaction.delete(LocalEntryRecord.self, row.key)
         }
         let known = try transaction.record(LocalWindowRecord.self, [.blob(id.bytes)])
         // A conversation that moved comes twice; what lies between comes by the deltas.
         let isSame = known?.round == round
-        if !isSame { try lost.look(below: page.completeFrom, in: id, round, transaction) }
+        if !isSame {
+            try lost.look(below: page.completeFrom, above: floor, in: id, round, transaction)
+        }
         let from = isSame ? min(known?.from ?? .max, page.completeFrom) : page.completeFrom
         try transaction.put(
             LocalWindowRecord(conversation: id.bytes, from: min(from, .max >> 1), round: round))
@@ -166,11 +170,11 @@ extension TableLocalStore {
         for row in try transaction.records(
             LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
         where row.round != round {
-            try lost.take(row, transaction)
+            let floor = try lost.reach(in: row.conversation, transaction)
             let messages = try staleMessages(
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
-            for message in messages { try lost.take(message, transaction) }
+            for one in [row] + messages { try lost.take(one, above: floor, transaction) }
             for kind in 0...LocalEntryRecord.kindMax where kind != 6 && kind != 8 {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
@@ -252,8 +256,15 @@ extension TableLocalStore {
     ) throws(StoreError) -> UInt64? {
         let conversation: Entry = try decoded(row.entry)
         guard case .conversationState = conversation.body else { return nil }
+        return try reach(of: user, in: row.conversation, snapshot)
+    }
+
+    /// The same, whether he has deleted it or not.
+    static func reach(
+        of user: [UInt8], in conversation: [UInt8], _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> UInt64? {
         let own = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(1), .blob(row.conversation), .blob(user)])
+            LocalEntryRecord.self, [.unsigned(1), .blob(conversation), .blob(user)])
         guard let own else { return 0 }
         let participant: Entry = try decoded(own.entry)
         guard case .participant(let state) = participant.body else { return 0 }
@@ -317,139 +328,5 @@ extension TableLocalStore {
             digest.messages.add(
                 .message, id: message.entry.object, version: message.entry.version)
         }
-    }
-}
-
-extension TableLocalStore {
-    /// Own objects that a restored server has lost (HIS-21), in the order they were made.
-    private struct Lost {
-        private let since: UInt64?
-        private let user: String
-        private var conversations: [(made: UInt64, create: CreateConversation)] = []
-        private var messages: [(made: UInt64, message: SendMessage)] = []
-
-        init(
-            since: Timestamp?, _ transaction: any StoreTransaction
-        ) throws(StoreError) {
-            self.since = since?.milliseconds
-            user = String(
-                decoding: try TableLocalStore.fact(Fact.user, transaction)?.bytes ?? [],
-                as: UTF8.self)
-        }
-
-        /// The row is about to be deleted.
-        mutating func take(
-            _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
-        ) throws(StoreError) {
-            guard let since, !user.isEmpty else { return }
-            let entry: Entry = try TableLocalStore.decoded(row.entry)
-            switch entry.body {
-            // Who took part in a large one is not known here: its backend makes it again.
-            case .conversationState(let state)
-            where state.creator.isExactly(user) && state.createdMs >= since
-                && state.participants == 0:
-                let create = CreateConversation(
-                    conversation: entry.conversation,
-                    participants: try TableLocalStore.participants(
-                        of: row.conversation, without: user, snapshot),
-                    distinct: state.distinct,
-                    metadata: try TableLocalStore.metadata(of: row.conversation, snapshot),
-                    receiptsOff: state.receiptsOff)
-                conversations.append((state.createdMs, create))
-            case .message(let state) where state.sender.isExactly(user) && state.sentMs >= since:
-                messages.append(
-                    (
-                        state.sentMs,
-                        SendMessage(
-                            conversation: entry.conversation, message: MessageID(entry.object),
-                            parts: state.parts, push: state.push)
-                    ))
-            default: break
-            }
-        }
-
-        /// Own messages below what a page holds of their conversation: nobody knows whether the
-        /// server has them, and it says so of each that it has (3010).
-        mutating func look(
-            below position: UInt64, in conversation: ConversationID, _ round: UInt64,
-            _ snapshot: any StoreSnapshot
-        ) throws(StoreError) {
-            guard let since, position > 0 else { return }
-            var through = min(position - 1, .max >> 1)
-            while true {
-                let rows = try snapshot.records(
-                    LocalEntryRecord.self,
-                    Scan(
-                        index: "local_entry_by_position",
-                        prefix: [.unsigned(2), .blob(conversation.bytes)],
-                        through: [.unsigned(through)], descending: true, limit: step))
-                for row in rows where row.round != round {
-                    let entry: Entry = try TableLocalStore.decoded(row.entry)
-                    // Those below are older.
-                    if case .message(let state) = entry.body, state.sentMs < since { return }
-                    try take(row, snapshot)
-                }
-                guard rows.count == step, let last = rows.last, last.position > 0 else { return }
-                through = last.position - 1
-            }
-        }
-
-        /// Messages that the server had accepted and the feed not told of: none are left of those
-        /// that it has.
-        mutating func takeSent(_ snapshot: any StoreSnapshot) throws(StoreError) {
-            guard let since else { return }
-            for row in try TableLocalStore.accepted(snapshot)
-            where row.queuedAt.milliseconds >= since {
-                let send: SendMessage = try TableLocalStore.decoded(row.send)
-                messages.append((row.queuedAt.milliseconds, send))
-            }
-        }
-
-        /// Before what waits above the floor, which may need it.
-        mutating func enqueue(
-            at time: Timestamp, above floor: UInt64, _ transaction: any StoreTransaction
-        ) throws(StoreError) {
-            guard !conversations.isEmpty || !messages.isEmpty else { return }
-            try TableLocalStore.raiseNumbers(above: floor, transaction)
-            let waiting = try TableLocalStore.takeMutations(above: floor, transaction)
-            conversations.sort { $0.made < $1.made }
-            messages.sort { $0.made < $1.made }
-            for conversation in conversations {
-                try TableLocalStore.enqueue(
-                    .createConversation(conversation.create), at: time, transaction)
-            }
-            for message in messages {
-                try TableLocalStore.enqueue(.sendMessage(message.message), at: time, transaction)
-            }
-            try TableLocalStore.enqueue(waiting, transaction)
-        }
-    }
-
-    private static func metadata(
-        of conversation: [UInt8], _ snapshot: any StoreSnapshot
-    ) throws(StoreError) -> [MetadataChange] {
-        let row = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(5), .blob(conversation), .blob([])])
-        guard let row else { return [] }
-        let entry: Entry = try decoded(row.entry)
-        guard case .metadata(let state) = entry.body else { return [] }
-        return state.values.map { MetadataChange(path: $0.path, value: $0.value) }
-    }
-
-    private static func participants(
-        of conversation: [UInt8], without user: String, _ snapshot: any StoreSnapshot
-    ) throws(StoreError) -> [String] {
-        var users: [String] = []
-        for row in try snapshot.records(
-            LocalEntryRecord.self, Scan(prefix: [.unsigned(1), .blob(conversation)], limit: 256))
-        {
-            let entry: Entry = try decoded(row.entry)
-            if case .participant(let state) = entry.body, !state.user.isExactly(user),
-                !state.removed
-            {
-                users.append(state.user)
-            }
-        }
-        return users
     }
 }

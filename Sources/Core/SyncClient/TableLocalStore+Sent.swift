@@ -26,18 +26,15 @@ struct PendingMessage: Equatable {
 struct UntoldChanges: Equatable {
     /// Oldest first.
     var messages: [PendingMessage] = []
-    var changes: MessageChanges
-    /// Edits that the server has not answered.
-    var queued: Set<MessageID> = []
+    var answered: AnsweredChanges
+    /// What the server has not answered.
+    var queued = MessageChanges()
 
     /// `nil`: it was deleted here.
     func shown(_ row: MessageRow) -> MessageRow? {
-        guard !changes.deleted.contains(row.id) else { return nil }
-        guard let edit = changes.edits[row.id] else { return row }
-        let isQueued = queued.contains(row.id)
-        // The feed may tell of an edit before it is answered.
-        let isTold = row.parts == edit.parts && row.push == edit.push
-        guard isQueued || !isTold else { return row }
+        guard !isDeleted(row.id) else { return nil }
+        guard let edit = edit(of: row) else { return row }
+        let isQueued = queued.edits[row.id] != nil
         var row = row
         (row.parts, row.push, row.isEditQueued) = (edit.parts, edit.push, isQueued)
         // A second edit rests on the first one, whose version nobody knows yet.
@@ -45,8 +42,14 @@ struct UntoldChanges: Equatable {
         return row
     }
 
-    func concerns(_ row: MessageRow) -> Bool {
-        changes.deleted.contains(row.id) || changes.edits[row.id] != nil
+    func concerns(_ row: MessageRow) -> Bool { isDeleted(row.id) || edit(of: row) != nil }
+
+    private func isDeleted(_ message: MessageID) -> Bool {
+        queued.deleted.contains(message) || answered.changes.deleted.contains(message)
+    }
+
+    private func edit(of row: MessageRow) -> EditMessage? {
+        queued.edits[row.id] ?? answered.edit(of: row.id, since: row.version)
     }
 }
 
@@ -55,8 +58,6 @@ struct MessageChanges: Equatable {
     /// The last of each message.
     var edits: [MessageID: EditMessage] = [:]
     var deleted: Set<MessageID> = []
-
-    var count: Int { edits.count + deleted.count }
 
     mutating func note(_ operation: Mutation.Operation?) {
         switch operation {
@@ -111,7 +112,7 @@ extension TableLocalStore {
 
     /// What this device has said and the feed has not told of.
     func untold(_ snapshot: any StoreSnapshot) throws(StoreError) -> UntoldChanges {
-        var found = UntoldChanges(changes: answered)
+        var found = UntoldChanges(answered: answered)
         func add(
             _ number: UInt64, _ send: SendMessage, _ time: Timestamp,
             _ change: (inout PendingMessage) -> Void
@@ -137,13 +138,9 @@ extension TableLocalStore {
             LocalMutationRecord.self, Scan(descending: true, limit: Self.queuedMax)
         ).reversed() {
             let mutation: Mutation = try Self.decoded(row.mutation)
-            found.changes.note(mutation.operation)
-            switch mutation.operation {
-            case .sendMessage(let send):
+            found.queued.note(mutation.operation)
+            if case .sendMessage(let send) = mutation.operation {
                 try add(row.number, send, row.queuedAt) { $0.isQueued = true }
-            case .editMessage(let edit):
-                if let message = edit.message { found.queued.insert(message) }
-            default: break
             }
         }
         return found
@@ -158,6 +155,9 @@ extension TableLocalStore {
             let conversation = send.conversation, let message = send.message,
             try transaction.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil
         else { return }
+        // The server has it since an earlier time that it was sent (HIS-21, MSG-12): it is in the
+        // feed, or comes by FETCH.
+        guard result.code != Code.idInUse.rawValue else { return }
         // Answered too long ago, and taken then (MSG-12).
         let isTaken = result.code == 0 || result.position > 0
         try transaction.put(
@@ -172,15 +172,6 @@ extension TableLocalStore {
             return
         }
         try transaction.delete(LocalSentRecord.self, [.blob(oldest.message)])
-    }
-
-    /// These were applied: what is shown of them is the feed's.
-    func wasTold(_ entries: [Entry]) {
-        guard answered.count > 0 else { return }
-        for message in entries.compactMap({ MessageID($0.object) }) {
-            answered.edits[message] = nil
-            answered.deleted.remove(message)
-        }
     }
 
     /// The feed tells of these messages itself.
@@ -212,16 +203,17 @@ extension TableLocalStore {
         }
     }
 
-    /// A conversation was deleted, or, without one, the feed told everything anew: what the server
-    /// had taken and the feed did not tell of was lost there. A text that was refused is nowhere
-    /// else: it goes only with a conversation that its own user has deleted.
+    /// A conversation was deleted up to `position`, or, without one, the feed told everything anew:
+    /// what the server had taken and the feed did not tell of was lost there. A text that was
+    /// refused is nowhere else: it goes only with a conversation that its own user has deleted.
     static func dropSent(
-        of conversation: [UInt8]? = nil, keepsRefused: Bool = true,
-        _ transaction: any StoreTransaction
+        of conversation: [UInt8]? = nil, through position: UInt64 = .max,
+        keepsRefused: Bool = true, _ transaction: any StoreTransaction
     ) throws(StoreError) {
         for row in try transaction.records(LocalSentRecord.self, Scan(limit: sentMax)) {
             let isOfIt = conversation.map { $0 == row.conversation } ?? true
-            guard isOfIt, row.code == 0 || !keepsRefused else { continue }
+            let isGone = row.code == 0 ? row.position <= position : !keepsRefused
+            guard isOfIt, isGone else { continue }
             try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
         }
     }

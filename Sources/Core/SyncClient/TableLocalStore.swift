@@ -14,9 +14,8 @@ public final class TableLocalStore: LocalStore {
     let store: any Store
     /// As they are durable, once read: every change asks for them. `nil`: not known.
     var course: Course?
-    /// What the server has taken and the feed, perhaps, not told of yet: for a moment only, so that
-    /// it is not kept.
-    var answered = MessageChanges()
+    /// What the server has taken and the feed, perhaps, not told of yet.
+    var answered = AnsweredChanges()
 
     /// Whether what is applied is kept as owed to the user until it is settled.
     let keepsOwed: Bool
@@ -122,8 +121,8 @@ public final class TableLocalStore: LocalStore {
             return (applied, course)
         }
         course = next
-        if change.marksStale { answered = MessageChanges() }
-        wasTold(applied)
+        if change.marksStale { answered = AnsweredChanges() }
+        answered.told(applied)
         return applied
     }
 
@@ -132,7 +131,7 @@ public final class TableLocalStore: LocalStore {
         try write { transaction throws(StoreError) in
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
             if !former.isEmpty && former != Array(user.utf8) {
-                answered = MessageChanges()
+                answered = AnsweredChanges()
                 try Self.erase(transaction)
             }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
@@ -144,7 +143,7 @@ public final class TableLocalStore: LocalStore {
     /// device's.
     public func erase() throws(LocalStoreError) {
         course = nil
-        answered = MessageChanges()
+        answered = AnsweredChanges()
         try write { transaction throws(StoreError) in
             try Self.erase(transaction)
             try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
@@ -170,9 +169,11 @@ public final class TableLocalStore: LocalStore {
     public func enqueue(
         _ operation: Mutation.Operation, at time: Timestamp
     ) throws(LocalStoreError) -> UInt64 {
-        try write { transaction throws(StoreError) in
+        let number = try write { transaction throws(StoreError) in
             try Self.enqueue(operation, at: time, transaction)
         }
+        answered.queued(operation)
+        return number
     }
 
     public func mutations(
@@ -192,7 +193,8 @@ public final class TableLocalStore: LocalStore {
     }
 
     public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
-        var taken = answered.count < Self.sentMax ? answered : MessageChanges()
+        var taken = answered
+        taken.makeRoom(for: Self.sentMax)
         try write { transaction throws(StoreError) in
             for result in results {
                 let key = [ColumnValue.unsigned(result.number)]
@@ -200,7 +202,7 @@ public final class TableLocalStore: LocalStore {
                     continue
                 }
                 let mutation: Mutation = try Self.decoded(row.mutation)
-                if result.code == 0 { taken.note(mutation.operation) }
+                if result.code == 0 { taken.answered(mutation.operation) }
                 try Self.noteAnswer(result, to: row, mutation, transaction)
                 try transaction.delete(LocalMutationRecord.self, key)
                 try transaction.put(
@@ -389,7 +391,7 @@ extension TableLocalStore {
             if case .conversationState(let state) = entry.body, state.participants > 0 {
                 try removeOthers(of: row.conversation, transaction)
             }
-            let isNews = try keep(row, round, transaction)
+            let (isNews, isNewer) = try keep(row, round, transaction)
             if isNews, row.kind == 2 { messages.append(row.object) }
             if isNews, case .conversationState = entry.body {
                 try cleared.forgetEnd(of: row.conversation, transaction)
@@ -397,9 +399,9 @@ extension TableLocalStore {
             var hasCleared = false
             if case .tombstone(let state) = entry.body, state.conversation {
                 // Its position counts also behind the entry of the conversation that came back.
-                hasCleared = try cleared.isNews(state, row.conversation, transaction)
+                hasCleared = try cleared.isNews(state, row, transaction)
                 if isNews || hasCleared {
-                    try remove(state, row.conversation, transaction)
+                    try remove(state, row.conversation, isNewer: isNewer, transaction)
                     try cleared.note(state, row.conversation, transaction)
                 }
             }
@@ -420,19 +422,20 @@ extension TableLocalStore {
         return applied
     }
 
-    /// Stores the row if it is news; whether it was.
+    /// Stores the row if it is news; whether it was, and whether by its version.
     private static func keep(
         _ row: LocalEntryRecord, _ round: UInt64, _ transaction: any StoreTransaction
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> (isNews: Bool, isNewer: Bool) {
         guard let known = try transaction.record(LocalEntryRecord.self, row.key) else {
             try transaction.put(row)
-            return true
+            return (true, true)
         }
         let isStale = known.round != round
-        guard row.version > known.version || isStale else { return false }
+        let isNewer = row.version > known.version
+        guard isNewer || isStale else { return (false, false) }
         try transaction.put(row)
-        if row.version > known.version { return true }
-        return try !isSame(row, known)
+        if isNewer { return (true, true) }
+        return (try !isSame(row, known), false)
     }
 
     /// Whether a stale row says what the server's does. A restored server gives versions and
@@ -458,9 +461,11 @@ extension TableLocalStore {
         }
     }
 
-    /// What a deleted conversation takes with it.
+    /// What a deleted conversation takes with it. A tombstone that is not newer than its row comes
+    /// late, or once more: a text that was refused may be of what came back since.
     private static func remove(
-        _ tombstone: TombstoneState, _ conversation: [UInt8], _ transaction: any StoreTransaction
+        _ tombstone: TombstoneState, _ conversation: [UInt8], isNewer: Bool,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) {
         let messages: UInt64 = 2
         try clear(
@@ -471,7 +476,9 @@ extension TableLocalStore {
                 through: tombstone.forEveryone ? nil : [.unsigned(tombstone.position)],
                 limit: step),
             transaction)
-        try dropSent(of: conversation, keepsRefused: tombstone.forEveryone, transaction)
+        try dropSent(
+            of: conversation, through: tombstone.forEveryone ? .max : tombstone.position,
+            keepsRefused: tombstone.forEveryone || !isNewer, transaction)
         guard tombstone.forEveryone else { return }
         for kind in 1...LocalEntryRecord.kindMax where kind != messages {
             try clear(
@@ -550,47 +557,6 @@ extension TableLocalStore {
             return try Body(encoded: bytes, limits: Self.stored)
         } catch {
             throw .corrupt("a stored body does not decode: \(error)")
-        }
-    }
-
-    // MARK: - Errors
-
-    func read<Value>(
-        _ body: (any StoreSnapshot) throws(StoreError) -> Value
-    ) throws(LocalStoreError) -> Value {
-        try translated { () throws(StoreError) in
-            var value: Value?
-            try store.read { snapshot throws(StoreError) in value = try body(snapshot) }
-            return value
-        }
-    }
-
-    func write<Value>(
-        _ body: (any StoreTransaction) throws(StoreError) -> Value
-    ) throws(LocalStoreError) -> Value {
-        try translated { () throws(StoreError) in
-            var value: Value?
-            try store.write { transaction throws(StoreError) in
-                value = try body(transaction)
-            }
-            return value
-        }
-    }
-
-    private func translated<Value>(
-        _ body: () throws(StoreError) -> Value?
-    ) throws(LocalStoreError) -> Value {
-        do throws(StoreError) {
-            guard let value = try body() else {
-                throw .unavailable("the store ran no transaction")
-            }
-            return value
-        } catch {
-            switch error {
-            case .full(let what): throw .full(what)
-            case .conflict(let what), .unavailable(let what): throw .unavailable(what)
-            case .corrupt(let what): throw .corrupt(what)
-            }
         }
     }
 }
