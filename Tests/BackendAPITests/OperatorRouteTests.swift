@@ -26,6 +26,15 @@ import Testing
             return try #require(
                 (0..<nodes.count).map { nodes[$0] }.first { $0["name"].string == name })
         }
+        for (boot, name) in [(UInt64(1), "zoe"), (9, "abe"), (8, "bob")] {
+            let later = NodeBeat(boot: BootID(high: boot, low: 9), name: name, version: "1.2")
+            _ = try server.commit([.beat(later)])
+        }
+        let listed = try reader.send("GET", "/console/api/nodes").json["nodes"]
+        #expect(
+            (0..<listed.count).map { listed[$0]["name"].string } == [
+                "abe", "bob", "one", "two", "zoe",
+            ])
         #expect(try row("one")["phase"].string == "serving")
         #expect(try row("one")["sessions"].number == 2)
         #expect(try row("one")["connections"].number == 3)

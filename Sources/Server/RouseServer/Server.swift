@@ -157,9 +157,13 @@ public final class Server: Sendable {
                 settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)
         } catch {
             store.stop()
+            // Which of the two was not to be had, the error does not say.
+            let plain = configuration.plainPort.map {
+                ", or listen.plain_host, listen.plain_port (\(configuration.plainHost), \($0))"
+            }
             throw ServerError(
                 "listen.host, listen.port (\(configuration.listenHost), "
-                    + "\(configuration.listenPort)): \(error)")
+                    + "\(configuration.listenPort))\(plain ?? ""): \(error)")
         }
         do {
             var settings = BackendAPI.Configuration(

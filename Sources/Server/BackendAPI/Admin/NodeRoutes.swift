@@ -17,8 +17,13 @@ enum NodeRoutes {
         let now = call.now
         return .read(.operators(.nodes)) { reading throws(Problem) in
             guard case .operators(.nodes(let views)) = reading else { throw .unexpected(reading) }
+            // Of one name, as while the row of a dead process stands, the newest comes last.
+            let nodes = views.sorted {
+                (ExactText($0.node.name), $0.node.startedAt)
+                    < (ExactText($1.node.name), $1.node.startedAt)
+            }
             let body = NodeListBody(
-                server: ServerBody(about), nodes: views.map { NodeBody($0, now: now) })
+                server: ServerBody(about), nodes: nodes.map { NodeBody($0, now: now) })
             return .answer(.json(200, body))
         }
     }
