@@ -51,6 +51,42 @@ struct ConversationEndTests {
         #expect(try world.all(PurgeRecord.self).isEmpty)
     }
 
+    @Test("MSG-24: who makes a distinct conversation again has it again, and only that user")
+    func madeAgain() throws {
+        let (a, b) = (try session("a"), try session("b", 2))
+        let room: ConversationID = world.fresh()
+        func create(_ id: ConversationID, _ other: String) -> Mutation.Operation {
+            .createConversation(
+                CreateConversation(conversation: id, participants: [other], distinct: true))
+        }
+        #expect(try world.mutate(a, 1, create(room, "b")).code == 0)
+        try world.publish("x", to: room, from: "a")
+        try world.retain()
+        let away = Mutation.Operation.deleteConversation(DeleteConversation(conversation: room))
+        #expect(try world.mutate(b, 1, away).code == 0)
+        let (before, others) = (try world.head("b"), try world.head("a"))
+        #expect(try world.mutate(b, 2, create(world.fresh(), "a")).object == room.bytes)
+        #expect(
+            try world.texts("b", after: before).map { $0.prefix(11) } == [
+                "conversatio", "participant", "participant",
+            ])
+        #expect(try world.head("a") == others)
+        // It is within reach, and empty.
+        let fetch = Fetch(conversation: room)
+        let reading = try world.read(
+            .history(.fetch(World.app, UserID("b"), fetch, bytes: 1 << 16)))
+        guard case .history(.page(let page)) = reading else { throw Unexpected(answer: .done) }
+        #expect(page.entries.isEmpty && page.position == 1)
+        // Again is nothing new, and a message brings itself alone.
+        let now = try world.head("b")
+        #expect(try world.mutate(b, 3, create(world.fresh(), "a")).code == 0)
+        #expect(try world.head("b") == now)
+        try world.publish("y", to: room, from: "a")
+        #expect(try world.texts("b", after: now) == ["message 2 y"])
+        try world.retain()
+        #expect(try world.rows("b").filter { $0.kind == .message }.count == 1)
+    }
+
     @Test func itComesBackWithTheNextMessage() throws {
         let b = try session("b")
         try world.publish("x", to: id, from: "a")

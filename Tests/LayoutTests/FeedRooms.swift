@@ -90,7 +90,8 @@ let feedRooms: [Room] = [
         folder: "FanOut",
         uses: ["Unread", "Wakes", "Entries", "Membership", "Receipts", "Announcements"],
         doors: [
-            "Audience", "continueFanOut(recipients:)", "deliver(_:object:joining:by:in:storing:)",
+            "Audience", "bringBack(_:to:)", "continueFanOut(recipients:)",
+            "deliver(_:object:joining:by:in:storing:)",
             "endConversation(in:)", "fanOutTurn", "knows(_:)", "oldestJob(_:_:)",
         ]),
     Room(

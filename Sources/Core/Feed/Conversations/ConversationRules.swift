@@ -23,7 +23,10 @@ extension Work {
         var distinctKey = ""
         if request.distinct {
             distinctKey = try self.distinctKey(users)
-            if let existing = try distinct(app, distinctKey, asked: id) { return existing }
+            if let existing = try distinct(app, distinctKey, asked: id) {
+                if case .user(let user) = actor { try bringBack(existing, to: user) }
+                return existing
+            }
         }
         let known = try lockConversation(app, id)
         // A device that became another user's stays that user's.

@@ -89,7 +89,9 @@ extension Work {
             if recipient.isGone, message.deletedAt == nil {
                 recipient.isGone = false
                 recipient.conversationVersion += 1
-                written += try self.bringBack(conversation, for: recipient, message, &feed)
+                written += try self.bringBack(
+                    conversation, for: recipient, at: message.revision,
+                    with: UserID(message.sender), &feed)
             }
             let attention = try self.receive(message, by: &recipient, feed.user)
             try self.append(
@@ -110,15 +112,15 @@ extension Work {
     /// - Returns: how many entries were written.
     private func bringBack(
         _ conversation: ConversationRecord, for recipient: ParticipantRecord,
-        _ message: MessageRecord, _ feed: inout OpenFeed
+        at revision: UInt64, with sender: UserID, _ feed: inout OpenFeed
     ) throws(RuleFailure) -> Int {
         let before = feed.user.head
         try append(
             .conversation(conversation, version: recipient.conversationVersion), to: &feed)
         try appendState(of: recipient, in: conversation, to: &feed)
         // Who joined with a later change comes with that; who left is told as the feed has it.
-        for member in try shown(to: recipient, of: conversation, with: message)
-        where member.leftRevision == nil && member.joinedRevision <= message.revision {
+        for member in try shown(to: recipient, of: conversation, at: revision, with: sender)
+        where member.leftRevision == nil && member.joinedRevision <= revision {
             var object = FeedObject.participant(member)
             object.mayExist = true
             try append(object, to: &feed)
@@ -126,12 +128,32 @@ extension Work {
         return Int(clamping: feed.user.head - before)
     }
 
-    /// The participants that come with a conversation which a message brings back.
+    /// A user who makes a distinct conversation again after deleting it has it again, as its next
+    /// message would bring it (MSG-24). It is locked.
+    func bringBack(
+        _ conversation: ConversationRecord, to user: UserID
+    ) throws(RuleFailure) {
+        guard conversation.deletedAt == nil,
+            let known = try participant(conversation.app, conversation.conversation, user),
+            known.isGone
+        else { return }
+        var feed = try openFeed(conversation.app, user)
+        var member = try locked(known)
+        member.isGone = false
+        member.conversationVersion += 1
+        _ = try bringBack(
+            conversation, for: member, at: conversation.revision, with: user, &feed)
+        moveToFront(&member, in: &feed)
+        try put(member)
+        try close(feed)
+    }
+
+    /// The participants that come with a conversation which comes back.
     private func shown(
         to recipient: ParticipantRecord, of conversation: ConversationRecord,
-        with message: MessageRecord
+        at revision: UInt64, with sender: UserID
     ) throws(RuleFailure) -> [ParticipantRecord] {
-        if conversation.isLarge(at: message.revision) { return [recipient] }
+        if conversation.isLarge(at: revision) { return [recipient] }
         let all = try records(
             ParticipantRecord.self,
             Scan(
@@ -139,8 +161,7 @@ extension Work {
                 prefix: [.app(recipient.app), .identifier(recipient.conversation)],
                 limit: limits.snapshotParticipants + 1))
         if all.count <= limits.snapshotParticipants { return all }
-        let sender = try membership(
-            recipient.app, recipient.conversation, UserID(message.sender))
+        let sender = try membership(recipient.app, recipient.conversation, sender)
         guard let sender, sender.user != recipient.user else { return [recipient] }
         return [recipient, sender]
     }

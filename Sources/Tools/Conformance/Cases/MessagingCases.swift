@@ -195,6 +195,44 @@ extension Conformance {
                 .addParticipants(AddParticipants(conversation: one, users: [t.user("carl")])))
         },
         .must(
+            "messaging.distinct-again",
+            "a distinct conversation that its user deleted comes back when it is made again",
+            ["MSG-24: MUST come back to them as its next message would bring it"]
+        ) { t in
+            let anna = try t.device(of: t.user("anna"))
+            let ben = try t.device(of: t.user("ben"))
+            func distinct(_ other: Device) -> Mutation.Operation {
+                .createConversation(
+                    CreateConversation(
+                        conversation: t.newID(), participants: [other.user], distinct: true))
+            }
+            func version(_ room: ConversationID) -> UInt64 {
+                ben.replica.entries(of: room).compactMap { entry in
+                    if case .conversationState = entry.body { entry.version } else { nil }
+                }.max() ?? 0
+            }
+            let room = try settingUp("a conversation that ben deletes") {
+                let made = try does(anna, "create", distinct(ben))
+                guard let room = ConversationID(made.object) else {
+                    throw CaseEnd.failed("no id")
+                }
+                try anna.say("hello", in: room)
+                try ben.pump(until: "the message") { $0.texts(in: room) == ["hello"] }
+                try does(
+                    ben, "delete", .deleteConversation(DeleteConversation(conversation: room)))
+                try ben.syncToHead()
+                return room
+            }
+            let before = version(room)
+            let again = try does(ben, "create again", distinct(anna))
+            try requireEqual(again.object, room.bytes, "object")
+            try ben.syncToHead()
+            try require(version(room) > before, "the conversation did not come again")
+            let fresh = try t.device(of: ben.user)
+            try require(fresh.replica.knows(room), "a new device does not know it")
+            try requireEqual(fresh.replica.texts(in: room), [], "messages on a new device")
+        },
+        .must(
             "messaging.metadata",
             "metadata is changed by key paths, all or none, and everybody "
                 + "gets the whole",
