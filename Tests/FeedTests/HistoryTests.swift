@@ -122,7 +122,8 @@ import Wire
         let eve = try world.login("eve", DeviceID(high: 1, low: 9)).session
         let own = try world.converse(["eve", "zoe"])
         let id = MessageID(conversation.bytes)
-        let send = SendMessage(conversation: own, message: id, parts: [Part(mimeType: "text/plain", content: [1])])
+        let parts = [Part(mimeType: "text/plain", content: [1])]
+        let send = SendMessage(conversation: own, message: id, parts: parts)
         #expect(try world.mutate(eve, 1, .sendMessage(send)).code == 0)
         let asked = Fetch(object: conversation.bytes)
         #expect(try page(asked).entries.first?.word.hasPrefix("conversation") == true)

@@ -72,7 +72,10 @@ public struct TokenBucket: Hashable, Sendable {
         at = max(at, now)
         // A limit may have been lowered meanwhile.
         debt = min(debt, limit.perSecond * Self.owedSeconds * 1000)
-        guard !isFar, gained < full + debt else { return (level, debt) = (full, 0) }
+        guard !isFar, gained < full + debt else {
+            (level, debt) = (full, 0)
+            return
+        }
         let repaid = min(debt, gained)
         debt -= repaid
         level = min(full, level + gained - repaid)
