@@ -76,15 +76,18 @@ public final class Responder {
     }
 
     deinit {
-        if exchange.answer == nil { exchange.respond(HTTPResponse(status: 500)) }
+        if !exchange.isAnswered { exchange.respond(HTTPResponse(status: 500)) }
     }
 
     /// Answers. When the client has gone or the server has stopped, nothing happens.
     ///
     /// The bytes leave in the server's next `run()`; its descriptor is readable until then.
-    public func respond(_ response: HTTPResponse) {
-        precondition(exchange.answer == nil, "a request was answered twice")
-        exchange.respond(response)
+    ///
+    /// - Parameter taken: called once, when the system has the last byte of the answer or nobody
+    ///   takes it any more: until then the server holds its body.
+    public func respond(_ response: HTTPResponse, taken: (() -> Void)? = nil) {
+        precondition(!exchange.isAnswered, "a request was answered twice")
+        exchange.respond(response, taken: taken)
     }
 }
 

@@ -39,7 +39,7 @@ final class HTTPDoor {
                 let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
                 responder.respond(problem.response.named(RequestName.of(request, at: now)))
             } else {
-                desk.take(request, respond: responder.respond)
+                desk.take(request) { responder.respond($0) }
             }
         }
         server = try make({ desk.refused($0) }, handler)
