@@ -49,6 +49,24 @@ struct SlowReaderTests {
         #expect(quick.received.hasPrefix("HTTP/1.1 200 "))
     }
 
+    @Test("clients that ask again and again keep no place that somebody waits for")
+    func placesGoRound() throws {
+        let fixture = try Fixture(limits: limits)
+        let again = "GET /again HTTP/1.1\r\nHost: h\r\n\r\n"
+        let clients = try (0..<4).map { _ in try fixture.connect() }
+        for client in clients { client.send(again) }
+        #expect(fixture.pump { clients.allSatisfy { $0.received.contains("200") } })
+        #expect(clients.allSatisfy { !$0.isClosed })
+        let other = try fixture.connect()
+        other.send(Self.small)
+        #expect(
+            fixture.pump {
+                for client in clients where (client.read(4_096) ?? 0) == 0 { client.send(again) }
+                return other.isClosed
+            })
+        #expect(other.received.hasPrefix("HTTP/1.1 200 "))
+    }
+
     @Test("an answer that moves keeps its place while those that do not are ended")
     func progressKeepsThePlace() throws {
         var limits = limits

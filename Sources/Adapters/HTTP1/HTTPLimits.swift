@@ -23,7 +23,7 @@ public struct HTTPLimits: Sendable, Equatable {
     /// When `connections` are open, those are closed of which a whole request has been awaited
     /// for longer than this: whoever is quick, such as a health check, gets their places. So are
     /// those whose client has taken less than 64 KiB of an answer in that time, if somebody waits
-    /// for a place.
+    /// for a place; and while somebody does, each connection ends with its answer.
     public var patienceMilliseconds: Int
 
     public init(

@@ -17,6 +17,14 @@ public struct HTTPResponse: Sendable {
         self.body = body
     }
 
+    /// The same as the last one on its connection.
+    var closing: HTTPResponse {
+        if headers.contains(where: { equalWithoutCase($0.name, "connection") }) { return self }
+        var answer = self
+        answer.headers.append(("connection", "close"))
+        return answer
+    }
+
     /// Whether the header lines may be written (RFC 9110 5.5, 5.6.2).
     var isWritable: Bool {
         var bytes = 0

@@ -394,11 +394,7 @@ extension HTTPServer {
         return .YES
     }
 
-    private func closing(_ reason: HTTPRefusal) -> HTTPResponse {
-        var answer = refusal(reason)
-        answer.headers.append(("connection", "close"))
-        return answer
-    }
+    private func closing(_ reason: HTTPRefusal) -> HTTPResponse { refusal(reason).closing }
 
     private func deliver(
         _ request: HTTPRequest, _ handle: OpaquePointer, _ connection: Connection,
@@ -432,6 +428,9 @@ extension HTTPServer {
         exchange.phase = .answering
         connection.deadline = newDeadline()
         sweepIfFull()
+        // Nor does whoever asks again and again keep a place that somebody waits for.
+        let answer =
+            isFull && ListeningSocket.isWaitedFor(listening) ? answer.closing : answer
         guard
             let response = libraryResponse(answer, exchange)
                 ?? libraryResponse(HTTPResponse(status: 500), exchange)
