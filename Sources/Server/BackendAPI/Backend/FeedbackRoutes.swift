@@ -8,7 +8,8 @@ enum FeedbackRoutes {
     static let all: [Route] = [
         // `next` is the `after` of the next request, now or later.
         Route(
-            "GET", "/v1/push/feedback", query: ["after", "limit"], .keyed(list))
+            "GET", "/v1/push/feedback", query: ["after", "limit"],
+            answerBytes: HTTPResponse.listBytesMax, .keyed(list))
     ]
 
     static let rowsDefault = 100

@@ -9,16 +9,18 @@ enum ReadRoutes {
         Route("GET", "/v1/conversations/{conversation}", .keyed(conversation)),
         Route(
             "GET", "/v1/conversations/{conversation}/participants", query: paging,
-            .keyed(participants)),
+            answerBytes: HTTPResponse.listBytesMax, .keyed(participants)),
         Route(
             "GET", "/v1/conversations/{conversation}/messages", query: paging.union(["order"]),
-            .keyed(messages)),
+            answerBytes: HTTPResponse.listBytesMax, .keyed(messages)),
         Route(
-            "GET", "/v1/conversations/{conversation}/receipts", query: paging, .keyed(receipts)),
-        Route("GET", "/v1/messages/{message}", .keyed(message)),
+            "GET", "/v1/conversations/{conversation}/receipts", query: paging,
+            answerBytes: HTTPResponse.listBytesMax, .keyed(receipts)),
+        Route("GET", "/v1/messages/{message}", answerBytes: messageBytes, .keyed(message)),
         Route("GET", "/v1/users/{user}", .keyed(user)),
         Route(
-            "GET", "/v1/users/{user}/conversations", query: paging, .keyed(conversations)),
+            "GET", "/v1/users/{user}/conversations", query: paging,
+            answerBytes: HTTPResponse.listBytesMax, .keyed(conversations)),
     ]
 
     private static let paging: Set<String> = ["limit", "cursor"]
@@ -31,6 +33,9 @@ enum ReadRoutes {
     static let messagesMax = 100
     /// Content that is read for one list of messages: no more of it than an answer can hold.
     static let messagesBytes = HTTPResponse.listBytesMax
+
+    /// What one message becomes in JSON, where each of its bytes is a control character.
+    static let messageBytes = 512 * 1024
 
     private static func read(
         _ app: AppID, _ query: BackendQuery, orNo thing: String,

@@ -8,9 +8,10 @@ import Wire
 enum ScheduleRoutes {
     static let all: [Route] = [
         Route(
-            "GET", "/v1/scheduled", query: ["state", "limit", "cursor"], .keyed(list)),
+            "GET", "/v1/scheduled", query: ["state", "limit", "cursor"],
+            answerBytes: HTTPResponse.listBytesMax, .keyed(list)),
         Route(
-            "GET", "/v1/scheduled/{scheduled}",
+            "GET", "/v1/scheduled/{scheduled}", answerBytes: ReadRoutes.messageBytes,
             .keyed(show)),
         Route("DELETE", "/v1/scheduled/{scheduled}", .keyed(cancel)),
     ]

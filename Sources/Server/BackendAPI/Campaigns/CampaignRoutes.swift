@@ -14,6 +14,7 @@ enum CampaignRoutes {
         let method: String
         let path: String
         var query: Set<String> = []
+        var answerBytes = 0
         let handler: Handler
     }
 
@@ -23,7 +24,8 @@ enum CampaignRoutes {
 
     private static let table: [Line] = [
         Line(
-            method: "GET", path: "/campaigns", query: ["cursor", "limit"]
+            method: "GET", path: "/campaigns", query: ["cursor", "limit"],
+            answerBytes: HTTPResponse.listBytesMax
         ) { call, app throws(Problem) in try list(call, app) },
         Line(method: "POST", path: "/campaigns") { call, app throws(Problem) in
             try create(call, app)
@@ -58,7 +60,7 @@ enum CampaignRoutes {
     /// Of the backend API: the app is the key's.
     static let keyed: [Route] = table.map {
         Route(
-            $0.method, "/v1" + $0.path, query: $0.query,
+            $0.method, "/v1" + $0.path, query: $0.query, answerBytes: $0.answerBytes,
             .keyed($0.handler))
     }
 
