@@ -32,6 +32,7 @@ final class CallDesk: Desk {
     private var rates = RateTable<AppID>(holdersMax: 4_096)
     private var client: StoreClient?
     private var waiting: [UInt64: Waiting] = [:]
+    private var turns: AnswerTurns<StoreReply>?
     private var queue: [(Call, Route, Ticket)] = []
     private var isBusy = false
     /// Calls that were begun and not answered.
@@ -94,6 +95,7 @@ final class CallDesk: Desk {
         log = instruments.log
         requests = instruments.requests
         durations = instruments.durations
+        turns = AnswerTurns(loop: loop) { [unowned self] in carryOut($0) }
         client = store.client(on: loop) { [unowned self] in received($0) }
     }
 
@@ -101,6 +103,7 @@ final class CallDesk: Desk {
     func close() {
         client?.close()
         client = nil
+        turns?.close()
         worker.close()
     }
 
@@ -251,6 +254,11 @@ final class CallDesk: Desk {
     }
 
     private func received(_ reply: StoreReply) {
+        guard let waited = waiting[reply.ticket] else { return }
+        turns?.add(reply, of: waited.ticket.app)
+    }
+
+    private func carryOut(_ reply: StoreReply) {
         guard let waited = waiting.removeValue(forKey: reply.ticket) else { return }
         var ticket = waited.ticket
         do throws(Problem) {
@@ -307,6 +315,7 @@ final class CallDesk: Desk {
         }
         openCalls -= 1
         let bytes = response.body.count
+        turns?.note(bytes: bytes)
         // A ticket has an app from when its call counted.
         if let app = ticket.app { loads[app]?.bytes += bytes - ticket.answerBytes }
         let elapsed = SystemClock.monotonicMilliseconds() - ticket.started
