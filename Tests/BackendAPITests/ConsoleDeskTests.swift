@@ -140,7 +140,7 @@ private final class DeskThread {
                     }
                     // All are there before the store has answered one.
                     for (index, request) in batch.requests.enumerated() {
-                        desk.take(request) { response in
+                        desk.take(request) { response, _ in
                             batch.answers.all[index] = response
                             batch.answers.latch.arrive()
                         }

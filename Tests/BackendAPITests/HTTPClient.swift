@@ -80,14 +80,16 @@ enum HTTPClient {
         return String(decoding: answer, as: UTF8.self)
     }
 
-    private static func connect(to address: Address) throws -> Int32 {
+    /// - Parameter receiveBuffer: bytes that the kernel takes for a client that does not read.
+    static func connect(to address: Address, receiveBuffer: Int32? = nil) throws -> Int32 {
         switch address {
         case .port(let port):
             var internet = sockaddr_in()
             internet.sin_family = sa_family_t(AF_INET)
             internet.sin_port = port.bigEndian
             internet.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            return try connect(AF_INET, &internet, MemoryLayout<sockaddr_in>.size)
+            return try connect(
+                AF_INET, &internet, MemoryLayout<sockaddr_in>.size, receiveBuffer)
         case .path(let path):
             var local = sockaddr_un()
             local.sun_family = sa_family_t(AF_UNIX)
@@ -97,9 +99,15 @@ enum HTTPClient {
     }
 
     private static func connect(
-        _ family: Int32, _ address: UnsafeRawPointer, _ size: Int
+        _ family: Int32, _ address: UnsafeRawPointer, _ size: Int,
+        _ receiveBuffer: Int32? = nil
     ) throws -> Int32 {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+        if var receiveBuffer {
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer,
+                socklen_t(MemoryLayout<Int32>.size))
+        }
         // A test that would hang fails instead.
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(

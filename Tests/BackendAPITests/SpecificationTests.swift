@@ -508,6 +508,11 @@ import Wire
             ).status == 431)
         #expect(
             try server.sendRaw(
+                "GET /\(String(repeating: "x", count: 100_000)) HTTP/1.1\r\nhost: a\r\n\r\n",
+                "GET", "/"
+            ).status == 414)
+        #expect(
+            try server.sendRaw(
                 "POST /v1/conversations HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip\r\n\r\n",
                 "POST", "/v1/conversations"
             ).status == 501)

@@ -41,7 +41,8 @@ final class TestServer {
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
         hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none,
-        appCallsMax: Int? = nil, load: (@Sendable () -> NodeLoad)? = nil,
+        appCallsMax: Int? = nil, appAnswerBytesMax: Int? = nil,
+        load: (@Sendable () -> NodeLoad)? = nil,
         holding hold: (@Sendable () -> Void)? = nil,
         examining examine: CredentialExamination? = nil
     ) throws {
@@ -65,6 +66,7 @@ final class TestServer {
         configuration.agent = load.map { .init(port: 0, load: $0) }
         configuration.appRequests = appRequests
         if let appCallsMax { configuration.appCallsMax = appCallsMax }
+        if let appAnswerBytesMax { configuration.appAnswerBytesMax = appAnswerBytesMax }
         logger = Log(level: .debug, descriptor: log)
         api = try BackendAPI.start(
             configuration: configuration, store: store,

@@ -50,8 +50,9 @@ final class Fixture {
         return false
     }
 
-    func connect() throws -> RawClient {
-        try RawClient(port: server.port)
+    /// - Parameter receiveBuffer: bytes that the kernel takes for a client that does not read.
+    func connect(receiveBuffer: Int32? = nil) throws -> RawClient {
+        try RawClient(port: server.port, receiveBuffer: receiveBuffer)
     }
 
     /// Sends, and pumps until the connection is closed by the server.
@@ -85,8 +86,13 @@ final class RawClient {
     private var ended = false
     private var isOpen = true
 
-    init(port: UInt16) throws {
+    init(port: UInt16, receiveBuffer: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var receiveBuffer {
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer,
+                socklen_t(MemoryLayout<Int32>.size))
+        }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -125,6 +131,15 @@ final class RawClient {
     @discardableResult
     func send(_ bytes: [UInt8]) -> Int {
         Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+
+    /// Reads at most so many bytes, which are not kept, and gives how many came; nil: the server
+    /// has closed.
+    func read(_ most: Int) -> Int? {
+        var part = [UInt8](repeating: 0, count: most)
+        let count = recv(descriptor, &part, most, 0)
+        if count > 0 { return count }
+        return count < 0 && errno == EAGAIN ? 0 : nil
     }
 
     func close() {

@@ -180,7 +180,7 @@ class Checker:
             if kind or exchange["body"]:
                 self.problems.append(f"{where}: a body, which is not in the file")
             return
-        media = response["content"].get(kind)
+        media = response["content"].get(kind) or response["content"].get("*/*")
         if media is None:
             self.problems.append(f"{where}: {kind or 'no media type'} is not in the file")
             return

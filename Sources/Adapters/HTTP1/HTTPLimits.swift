@@ -3,7 +3,8 @@ import Glibc
 /// The bounds of one `HTTPServer`.
 ///
 /// The memory a server can take is about
-/// `connections * (2 * headerBytes + 16 KiB + bodyBytes + response)`.
+/// `connections * (2 * headerBytes + 80 KiB + bodyBytes + response)`, and in the kernel 512 KiB for
+/// each connection whose client does not read.
 public struct HTTPLimits: Sendable, Equatable {
     /// Connections open at once. Later ones wait in the kernel's backlog until one closes.
     public var connections: Int
@@ -20,7 +21,9 @@ public struct HTTPLimits: Sendable, Equatable {
     /// must be here; not above `requestDeadlineSeconds`.
     public var headDeadlineSeconds: Int
     /// When `connections` are open, those are closed of which a whole request has been awaited
-    /// for longer than this: whoever is quick, such as a health check, gets their places.
+    /// for longer than this: whoever is quick, such as a health check, gets their places. So are
+    /// those whose client has taken less than 64 KiB of an answer in that time, if somebody waits
+    /// for a place; and while somebody does, each connection ends with its answer.
     public var patienceMilliseconds: Int
 
     public init(
@@ -35,6 +38,14 @@ public struct HTTPLimits: Sendable, Equatable {
         self.headDeadlineSeconds = headDeadlineSeconds
         self.patienceMilliseconds = patienceMilliseconds
     }
+
+    /// What a client must take of an answer within the patience to keep a place that others wait
+    /// for; also the parts in which the library gets a body.
+    static let progressBytes = 64 * 1024
+
+    /// What the kernel holds of answers for a client that does not read; it takes twice as much
+    /// room for them. By itself it would go up to megabytes.
+    static let kernelBytes: Int32 = 256 * 1024
 
     /// Bytes of a response's header lines; a response with more is replaced by a 500.
     static let responseHeaderBytes = 8 * 1024

@@ -17,6 +17,14 @@ public struct HTTPResponse: Sendable {
         self.body = body
     }
 
+    /// The same as the last one on its connection.
+    var closing: HTTPResponse {
+        if headers.contains(where: { equalWithoutCase($0.name, "connection") }) { return self }
+        var answer = self
+        answer.headers.append(("connection", "close"))
+        return answer
+    }
+
     /// Whether the header lines may be written (RFC 9110 5.5, 5.6.2).
     var isWritable: Bool {
         var bytes = 0
@@ -76,15 +84,18 @@ public final class Responder {
     }
 
     deinit {
-        if exchange.answer == nil { exchange.respond(HTTPResponse(status: 500)) }
+        if !exchange.isAnswered { exchange.respond(HTTPResponse(status: 500)) }
     }
 
     /// Answers. When the client has gone or the server has stopped, nothing happens.
     ///
     /// The bytes leave in the server's next `run()`; its descriptor is readable until then.
-    public func respond(_ response: HTTPResponse) {
-        precondition(exchange.answer == nil, "a request was answered twice")
-        exchange.respond(response)
+    ///
+    /// - Parameter taken: called once, when the system has the last byte of the answer or nobody
+    ///   takes it any more: until then the server holds its body.
+    public func respond(_ response: HTTPResponse, taken: (() -> Void)? = nil) {
+        precondition(!exchange.isAnswered, "a request was answered twice")
+        exchange.respond(response, taken: taken)
     }
 }
 

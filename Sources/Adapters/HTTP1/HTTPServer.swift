@@ -26,6 +26,8 @@ public final class HTTPServer {
     public var onAnswers: (() -> Void)?
 
     private let limits: HTTPLimits
+    /// The library's.
+    private let listening: Int32
     private let handler: (HTTPRequest, Responder) -> Void
     private let refusal: (HTTPRefusal) -> HTTPResponse
     private let thread = pthread_self()
@@ -118,6 +120,7 @@ public final class HTTPServer {
         handler: @escaping (HTTPRequest, Responder) -> Void
     ) throws(HTTPServerError) {
         self.limits = limits
+        self.listening = listening
         self.refusal = refusal
         self.handler = handler
         self.port = port
@@ -210,7 +213,9 @@ public final class HTTPServer {
         }
         MHD_stop_daemon(daemon)
         bound?.remove()
+        let left = connections.values
         connections = [:]
+        for connection in left { connection.endExchange() }
         closeDescriptors()
     }
 
@@ -242,22 +247,39 @@ extension HTTPServer {
         return deadline
     }
 
+    private var isFull: Bool { connections.count >= limits.connections }
+
     /// When a connection is to give its place up, if all are taken.
-    private func patienceEnd(_ connection: Connection) -> UInt64? {
-        guard connections.count >= limits.connections, connection.isAwaited else { return nil }
-        return connection.awaitedSince + UInt64(limits.patienceMilliseconds)
+    private func patienceEnd(_ connection: Connection, now: UInt64) -> UInt64 {
+        let since =
+            connection.isAwaited ? connection.awaitedSince : connection.standsStill(now: now)
+        return since + UInt64(limits.patienceMilliseconds)
+    }
+
+    /// While all places are taken, one that has just begun to be held idly is looked at in time.
+    private func sweepIfFull() {
+        guard isFull else { return }
+        let sweep = now + UInt64(limits.patienceMilliseconds)
+        sweepAt = min(sweepAt ?? sweep, sweep)
     }
 
     private func closeOverdue() {
         let now = now
         guard let due = sweepAt, due <= now else { return }
         sweepAt = nil
+        // A slow reader may be an honest one: it goes only for somebody's sake.
+        let isWaitedFor = isFull && ListeningSocket.isWaitedFor(listening)
         for connection in connections.values {
             guard var deadline = connection.deadline else { continue }
-            deadline = min(deadline, patienceEnd(connection) ?? deadline)
+            if isFull {
+                let end = patienceEnd(connection, now: now)
+                let isSpared = connection.isAnswering && !isWaitedFor
+                deadline = min(deadline, isSpared ? max(end, now + 1) : end)
+            }
             if deadline <= now {
                 // The library sees the end of the stream and closes the connection itself.
-                shutdown(connection.descriptor, Int32(SHUT_RDWR))
+                ListeningSocket.end(
+                    connection.descriptor, dropsUnsent: connection.isAnswering)
                 connection.deadline = nil
             } else {
                 // At most ten sweeps per second, however the deadlines are spread.
@@ -303,14 +325,11 @@ extension HTTPServer {
         connections[handle] = Connection(
             descriptor: descriptor, peerAddress: ListeningSocket.peerAddress(of: descriptor),
             now: now, deadline: newDeadline(seconds: seconds))
-        if connections.count >= limits.connections {
-            let sweep = now + UInt64(limits.patienceMilliseconds)
-            sweepAt = min(sweepAt ?? sweep, sweep)
-        }
+        sweepIfFull()
     }
 
     fileprivate func connectionClosed(_ handle: OpaquePointer) {
-        connections[handle] = nil
+        connections.removeValue(forKey: handle)?.endExchange()
         // The library watches its listening socket again only in the next pass.
         needsAnotherPass = true
     }
@@ -321,10 +340,10 @@ extension HTTPServer {
 
     fileprivate func requestCompleted(_ handle: OpaquePointer) {
         guard let connection = connections[handle] else { return }
-        connection.exchange?.onLateAnswer = nil
-        connection.exchange = nil
+        connection.endExchange()
         connection.awaitedSince = now
         connection.deadline = newDeadline()
+        sweepIfFull()
     }
 
     /// The library calls this once when the header lines are here, then for each part of the body,
@@ -367,7 +386,7 @@ extension HTTPServer {
             if discarded > limits.discardedBodyBytes { return .NO }
             exchange.phase = .discarding(answer, bytes: discarded)
         case .handling:
-            guard let answer = exchange.answer else { return .NO }
+            guard let answer = exchange.takeAnswer() else { return .NO }
             return queue(answer, handle, connection, exchange)
         case .answering:
             break
@@ -375,11 +394,7 @@ extension HTTPServer {
         return .YES
     }
 
-    private func closing(_ reason: HTTPRefusal) -> HTTPResponse {
-        var answer = refusal(reason)
-        answer.headers.append(("connection", "close"))
-        return answer
-    }
+    private func closing(_ reason: HTTPRefusal) -> HTTPResponse { refusal(reason).closing }
 
     private func deliver(
         _ request: HTTPRequest, _ handle: OpaquePointer, _ connection: Connection,
@@ -388,7 +403,9 @@ extension HTTPServer {
         exchange.phase = .handling
         connection.deadline = nil
         handler(request, Responder(exchange))
-        if let answer = exchange.answer { return queue(answer, handle, connection, exchange) }
+        if let answer = exchange.takeAnswer() {
+            return queue(answer, handle, connection, exchange)
+        }
         MHD_suspend_connection(handle)
         exchange.onLateAnswer = { [unowned self] in resume(handle) }
         return .YES
@@ -410,22 +427,24 @@ extension HTTPServer {
     ) -> MHD_Result {
         exchange.phase = .answering
         connection.deadline = newDeadline()
-        guard let response = libraryResponse(answer) ?? libraryResponse(HTTPResponse(status: 500))
+        sweepIfFull()
+        // Nor does whoever asks again and again keep a place that somebody waits for.
+        let answer =
+            isFull && ListeningSocket.isWaitedFor(listening) ? answer.closing : answer
+        guard
+            let response = libraryResponse(answer, exchange)
+                ?? libraryResponse(HTTPResponse(status: 500), exchange)
         else { return .NO }
         defer { MHD_destroy_response(response.handle) }
         return MHD_queue_response(handle, UInt32(response.status), response.handle)
     }
 
     private func libraryResponse(
-        _ answer: HTTPResponse
+        _ answer: HTTPResponse, _ exchange: Exchange
     ) -> (handle: OpaquePointer, status: Int)? {
-        guard answer.isWritable else { return nil }
-        let created = answer.body.withUnsafeBytes { body in
-            MHD_create_response_from_buffer(
-                body.count, UnsafeMutableRawPointer(mutating: body.baseAddress),
-                .RESPMEM_MUST_COPY)
+        guard answer.isWritable, let created = libraryBody(answer.body, exchange) else {
+            return nil
         }
-        guard let created else { return nil }
         for (name, value) in answer.headers
         where MHD_add_response_header(created, name, value) == .NO {
             MHD_destroy_response(created)
@@ -435,7 +454,45 @@ extension HTTPServer {
     }
 }
 
+extension HTTPServer {
+    private func libraryBody(_ bytes: [UInt8], _ exchange: Exchange) -> OpaquePointer? {
+        // Most answers are short, and copied at once.
+        guard bytes.count > HTTPLimits.progressBytes else {
+            return bytes.withUnsafeBytes { body in
+                MHD_create_response_from_buffer(
+                    body.count, UnsafeMutableRawPointer(mutating: body.baseAddress),
+                    .RESPMEM_MUST_COPY)
+            }
+        }
+        let body = SentBody(bytes)
+        exchange.sending = body
+        let held = Unmanaged.passRetained(body)
+        let created = MHD_create_response_from_callback(
+            UInt64(bytes.count), HTTPLimits.progressBytes, onBodyWanted, held.toOpaque(),
+            onBodyDone)
+        if created == nil { held.release() }
+        return created
+    }
+}
+
 // MARK: Callbacks
+
+private func onBodyWanted(
+    _ context: UnsafeMutableRawPointer?, _ position: UInt64, _ room: UnsafeMutablePointer<CChar>?,
+    _ roomBytes: Int
+) -> Int {
+    // -1 is the library's end of a stream.
+    guard let context, let room else { return -1 }
+    let body = Unmanaged<SentBody>.fromOpaque(context).takeUnretainedValue()
+    let count = body.hand(
+        from: Int(position), to: UnsafeMutableRawBufferPointer(start: room, count: roomBytes))
+    return count > 0 ? count : -1
+}
+
+private func onBodyDone(_ context: UnsafeMutableRawPointer?) {
+    guard let context else { return }
+    Unmanaged<SentBody>.fromOpaque(context).release()
+}
 
 private func server(_ context: UnsafeMutableRawPointer?) -> HTTPServer? {
     context.map { Unmanaged<HTTPServer>.fromOpaque($0).takeUnretainedValue() }

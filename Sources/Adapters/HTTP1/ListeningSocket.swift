@@ -48,7 +48,38 @@ enum ListeningSocket {
             close(descriptor)
             throw .system(call: "fcntl", code: code)
         }
+        boundAnswers(of: descriptor)
         return (descriptor, numericService(&bound))
+    }
+
+    /// Connections have this from the socket that they were accepted at.
+    private static func boundAnswers(of descriptor: Int32) {
+        var bytes = HTTPLimits.kernelBytes
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// Bytes that the kernel has of a connection's answers and the other end has not.
+    static func unsentBytes(_ descriptor: Int32) -> Int {
+        var bytes: Int32 = 0
+        return ioctl(descriptor, UInt(TIOCOUTQ), &bytes) == 0 ? Int(bytes) : 0
+    }
+
+    /// Whether somebody waits to be accepted.
+    static func isWaitedFor(_ descriptor: Int32) -> Bool {
+        var watched = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&watched, 1, 0) > 0
+    }
+
+    /// Ends a connection, of which the library hears. What the kernel holds of an answer goes with
+    /// it once the library closes it: whoever takes nothing would keep it for minutes.
+    static func end(_ descriptor: Int32, dropsUnsent: Bool) {
+        if dropsUnsent {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        }
+        shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
     /// Listens at a path of the file system. Only this user may connect: who reaches an
@@ -87,6 +118,7 @@ enum ListeningSocket {
         // Without it a restart fails while connections of the last run are in TIME_WAIT.
         setsockopt(
             descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        boundAnswers(of: descriptor)
         guard bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 else {
             throw .system(call: "bind", code: errno)
         }

@@ -39,8 +39,11 @@ public final class BackendAPI: Sendable {
         public var agent: Agent?
         /// Requests of one app; above it 429. 0 a second: no limit.
         public var appRequests = RateLimit.none
-        /// Requests of one app that may be under way; above it 429.
+        /// Requests of one app that may be under way, until their answers are taken; above it 429.
         public var appCallsMax: Int
+        /// Bytes of answers for one app that may be under way, made or not, until their readers
+        /// have them; above it 429.
+        public var appAnswerBytesMax = 64 << 20
 
         /// - Parameter limits: the body's is above what 64 KiB of parts can become in JSON.
         public init(
@@ -109,7 +112,8 @@ public final class BackendAPI: Sendable {
             let desk = CallDesk(
                 loop: loop, table: backendRoutes, store: store, surroundings: surroundings,
                 instruments: instruments, appRequests: appRate,
-                appCallsMax: configuration.appCallsMax)
+                appCallsMax: configuration.appCallsMax,
+                appAnswerBytesMax: configuration.appAnswerBytesMax)
             return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
                 if let inherited = configuration.inherited {
                     return try HTTPServer(

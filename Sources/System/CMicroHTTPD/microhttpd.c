@@ -11,8 +11,8 @@
     use(MHD_start_daemon) use(MHD_stop_daemon) use(MHD_run) use(MHD_get_timeout) \
     use(MHD_get_daemon_info) use(MHD_get_connection_info) use(MHD_suspend_connection) \
     use(MHD_resume_connection) use(MHD_get_connection_values_n) \
-    use(MHD_create_response_from_buffer) use(MHD_add_response_header) use(MHD_queue_response) \
-    use(MHD_destroy_response)
+    use(MHD_create_response_from_buffer) use(MHD_create_response_from_callback) \
+    use(MHD_add_response_header) use(MHD_queue_response) use(MHD_destroy_response)
 
 #define FIELD(function) __typeof__(&function) function;
 static struct {
@@ -57,6 +57,11 @@ int MHD_get_connection_values_n(
 struct MHD_Response *MHD_create_response_from_buffer(
     size_t size, void *buffer, enum MHD_ResponseMemoryMode mode) {
     return mhd.MHD_create_response_from_buffer(size, buffer, mode);
+}
+struct MHD_Response *MHD_create_response_from_callback(
+    uint64_t size, size_t block_size, MHD_ContentReaderCallback reader, void *context,
+    MHD_ContentReaderFreeCallback done) {
+    return mhd.MHD_create_response_from_callback(size, block_size, reader, context, done);
 }
 enum MHD_Result MHD_add_response_header(
     struct MHD_Response *response, const char *name, const char *value) {

@@ -224,10 +224,7 @@ class Operations:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> MessageList:
-        """List the messages of a conversation by position.
-
-        At most 1 MiB of content is given at once.
-        """
+        """List the messages of a conversation by position."""
         answer: MessageList = self._ask(
             'GET',
             '/v1/conversations/{conversation}/messages',
@@ -426,7 +423,7 @@ class Operations:
         """List the conversations a user takes part in.
 
         By id, each with how many of its messages are unread for the user and with its newest
-        message. At most 1 MiB of content is given at once.
+        message.
         """
         answer: UserConversationList = self._ask(
             'GET',

@@ -27,7 +27,10 @@ public final class AdminDesk: Sendable {
                 operatorName: "command on the store")
             return Mailbox<Question>(loop: loop, limit: 16) { questions in
                 for question in questions {
-                    desk.take(question.request, respond: question.reply.fill)
+                    desk.take(question.request) { response, taken in
+                        question.reply.fill(response)
+                        taken()
+                    }
                 }
             }
         }

@@ -10,13 +10,13 @@ enum DescriptionRoutes {
     ]
 
     static func file(_ call: Call) throws(Problem) -> Step {
-        answer("application/yaml", rouse_description)
+        answer("application/yaml", fileBytes)
     }
 
     static func page(_ call: Call) throws(Problem) -> Step {
         // The page has a style of its own, and nothing else that a browser fetches or runs.
         answer(
-            "text/html; charset=utf-8", rouse_description_page,
+            "text/html; charset=utf-8", pageBytes,
             [
                 (
                     "content-security-policy",
@@ -27,13 +27,22 @@ enum DescriptionRoutes {
             ])
     }
 
-    private static func answer(
-        _ type: String, _ bytes: (UnsafeMutablePointer<Int>?) -> UnsafePointer<UInt8>?,
-        _ headers: [(name: String, value: String)] = []
-    ) -> Step {
+    // Answers that are not taken share them.
+    private static let fileBytes = bytes(rouse_description)
+    private static let pageBytes = bytes(rouse_description_page)
+
+    private static func bytes(
+        _ part: (UnsafeMutablePointer<Int>?) -> UnsafePointer<UInt8>?
+    ) -> [UInt8] {
         var length = 0
-        let start = bytes(&length)
-        return .answer(
+        let start = part(&length)
+        return Array(UnsafeBufferPointer(start: start, count: length))
+    }
+
+    private static func answer(
+        _ type: String, _ bytes: [UInt8], _ headers: [(name: String, value: String)] = []
+    ) -> Step {
+        .answer(
             HTTPResponse(
                 status: 200,
                 headers: [
@@ -41,6 +50,6 @@ enum DescriptionRoutes {
                     ("content-type", type), ("cache-control", "no-cache"),
                     ("x-content-type-options", "nosniff"),
                 ] + headers,
-                body: Array(UnsafeBufferPointer(start: start, count: length))))
+                body: bytes))
     }
 }

@@ -6,7 +6,10 @@ import Model
 /// Tokens that APNs called dead or wrong. It is what Apple's own feedback service was.
 enum FeedbackRoutes {
     static let all: [Route] = [
-        Route("GET", "/v1/push/feedback", query: ["after", "limit"], .keyed(list))
+        // `next` is the `after` of the next request, now or later.
+        Route(
+            "GET", "/v1/push/feedback", query: ["after", "limit"],
+            answerBytes: HTTPResponse.listBytesMax, .keyed(list))
     ]
 
     static let rowsDefault = 100
@@ -27,18 +30,11 @@ enum FeedbackRoutes {
                 throw .unexpected(reading)
             }
             return .answer(
-                .json(
-                    200,
-                    FeedbackListBody(
-                        dropped: records.map { FeedbackBody($0) }, next: String(last))))
+                try .list(
+                    "dropped", records, next: String(last), after: { String($0.number) },
+                    body: { FeedbackBody($0) }))
         }
     }
-}
-
-struct FeedbackListBody: Encodable {
-    let dropped: [FeedbackBody]
-    /// The `after` of the next request, now or later.
-    let next: String
 }
 
 struct FeedbackBody: Encodable {

@@ -28,11 +28,6 @@ struct ConversationStateBody: Encodable {
     }
 }
 
-struct ParticipantListBody: Encodable {
-    let participants: [ParticipantBody]
-    let next: String?
-}
-
 struct ParticipantBody: Encodable {
     let user: String
     /// Sees the messages above it.
@@ -42,11 +37,6 @@ struct ParticipantBody: Encodable {
         user = record.user.name
         joinedPosition = record.joinedPosition
     }
-}
-
-struct MessageListBody: Encodable {
-    let messages: [FullMessageBody]
-    let next: String?
 }
 
 /// A message with its content.
@@ -125,11 +115,6 @@ struct PartBody: Encodable {
     }
 }
 
-struct ReceiptListBody: Encodable {
-    let receipts: [ReceiptBody]
-    let next: String?
-}
-
 struct ReceiptBody: Encodable {
     let user: String
     let delivered: UInt64
@@ -162,11 +147,6 @@ struct UserBody: Encodable {
         feed = Feed(head: view.user.head, visibleHead: view.user.visibleHead)
         unread = view.unread
     }
-}
-
-struct UserConversationListBody: Encodable {
-    let conversations: [UserConversationBody]
-    let next: String?
 }
 
 struct UserConversationBody: Encodable {

@@ -9,15 +9,18 @@ enum ReadRoutes {
         Route("GET", "/v1/conversations/{conversation}", .keyed(conversation)),
         Route(
             "GET", "/v1/conversations/{conversation}/participants", query: paging,
-            .keyed(participants)),
+            answerBytes: HTTPResponse.listBytesMax, .keyed(participants)),
         Route(
             "GET", "/v1/conversations/{conversation}/messages", query: paging.union(["order"]),
-            .keyed(messages)),
+            answerBytes: HTTPResponse.listBytesMax, .keyed(messages)),
         Route(
-            "GET", "/v1/conversations/{conversation}/receipts", query: paging, .keyed(receipts)),
-        Route("GET", "/v1/messages/{message}", .keyed(message)),
+            "GET", "/v1/conversations/{conversation}/receipts", query: paging,
+            answerBytes: HTTPResponse.listBytesMax, .keyed(receipts)),
+        Route("GET", "/v1/messages/{message}", answerBytes: messageBytes, .keyed(message)),
         Route("GET", "/v1/users/{user}", .keyed(user)),
-        Route("GET", "/v1/users/{user}/conversations", query: paging, .keyed(conversations)),
+        Route(
+            "GET", "/v1/users/{user}/conversations", query: paging,
+            answerBytes: HTTPResponse.listBytesMax, .keyed(conversations)),
     ]
 
     private static let paging: Set<String> = ["limit", "cursor"]
@@ -28,9 +31,11 @@ enum ReadRoutes {
     /// The same for messages, which are larger.
     static let messagesDefault = 50
     static let messagesMax = 100
-    /// Content in one list of messages. Base64 makes it a third more, and the answer is built as
-    /// a whole.
-    static let messagesBytes = 1 << 20
+    /// Content that is read for one list of messages: no more of it than an answer can hold.
+    static let messagesBytes = HTTPResponse.listBytesMax
+
+    /// What one message becomes in JSON, where each of its bytes is a control character.
+    static let messageBytes = 512 * 1024
 
     private static func read(
         _ app: AppID, _ query: BackendQuery, orNo thing: String,
@@ -61,11 +66,9 @@ enum ReadRoutes {
             id, after: try call.userCursor(.participants), limit: try rows(call))
         return read(app, query, orNo: "conversation") { reading throws(Problem) in
             guard case .participants(let records, let next) = reading else { return nil }
-            return .json(
-                200,
-                ParticipantListBody(
-                    participants: records.map { ParticipantBody($0) },
-                    next: next.map { .name(.participants, $0) }))
+            return try .list(
+                "participants", records, next: next.map { .name(.participants, $0) },
+                after: { .name(.participants, $0.user) }, body: { ParticipantBody($0) })
         }
     }
 
@@ -85,12 +88,10 @@ enum ReadRoutes {
             bytes: messagesBytes)
         return read(app, .messages(id, range), orNo: "conversation") { reading throws(Problem) in
             guard case .messages(let records, let next) = reading else { return nil }
-            var bodies: [FullMessageBody] = []
-            for record in records { bodies.append(try FullMessageBody(record)) }
-            return .json(
-                200,
-                MessageListBody(
-                    messages: bodies, next: next.map { PageCursor(list, position: $0).text }))
+            return try .list(
+                "messages", records, next: next.map { PageCursor(list, position: $0).text },
+                after: { PageCursor(list, position: $0.position).text },
+                body: { record throws(Problem) in try FullMessageBody(record) })
         }
     }
 
@@ -108,11 +109,9 @@ enum ReadRoutes {
             id, after: try call.userCursor(.receipts), limit: try rows(call))
         return read(app, query, orNo: "conversation") { reading throws(Problem) in
             guard case .receipts(let all, let next) = reading else { return nil }
-            return .json(
-                200,
-                ReceiptListBody(
-                    receipts: all.map { ReceiptBody($0) },
-                    next: next.map { .name(.receipts, $0) }))
+            return try .list(
+                "receipts", all, next: next.map { .name(.receipts, $0) },
+                after: { .name(.receipts, $0.user) }, body: { ReceiptBody($0) })
         }
     }
 
@@ -129,11 +128,12 @@ enum ReadRoutes {
             limit: try rows(call), bytes: messagesBytes)
         return read(app, query, orNo: "user") { reading throws(Problem) in
             guard case .conversations(let all, let next) = reading else { return nil }
-            let cursor = next.map { PageCursor(.conversations, $0.bytes).text }
-            var bodies: [UserConversationBody] = []
-            for conversation in all { bodies.append(try UserConversationBody(conversation)) }
-            return .json(
-                200, UserConversationListBody(conversations: bodies, next: cursor))
+            return try .list(
+                "conversations", all,
+                next: next.map { PageCursor(.conversations, $0.bytes).text },
+                after: {
+                    PageCursor(.conversations, $0.conversation.conversation.bytes).text
+                }, body: { entry throws(Problem) in try UserConversationBody(entry) })
         }
     }
 

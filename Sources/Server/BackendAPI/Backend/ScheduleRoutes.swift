@@ -7,8 +7,12 @@ import Wire
 /// What a backend has asked to be published at a time.
 enum ScheduleRoutes {
     static let all: [Route] = [
-        Route("GET", "/v1/scheduled", query: ["state", "limit", "cursor"], .keyed(list)),
-        Route("GET", "/v1/scheduled/{scheduled}", .keyed(show)),
+        Route(
+            "GET", "/v1/scheduled", query: ["state", "limit", "cursor"],
+            answerBytes: HTTPResponse.listBytesMax, .keyed(list)),
+        Route(
+            "GET", "/v1/scheduled/{scheduled}", answerBytes: ReadRoutes.messageBytes,
+            .keyed(show)),
         Route("DELETE", "/v1/scheduled/{scheduled}", .keyed(cancel)),
     ]
 
@@ -39,11 +43,12 @@ enum ScheduleRoutes {
                 throw .unexpected(reading)
             }
             return .answer(
-                .json(
-                    200,
-                    ScheduledListBody(
-                        scheduled: records.map { ScheduledBody($0) },
-                        next: next.map { PageCursor(.schedule, $0).text })))
+                try .list(
+                    "scheduled", records, next: next.map { PageCursor(.schedule, $0).text },
+                    after: {
+                        let place = SchedulePlace(sendAt: $0.sendAt, message: $0.message)
+                        return PageCursor(.schedule, place).text
+                    }, body: { ScheduledBody($0) }))
         }
     }
 
@@ -70,11 +75,6 @@ enum ScheduleRoutes {
     private static func id(_ call: Call) throws(Problem) -> MessageID {
         try call.identifier("scheduled", as: MessageID.self)
     }
-}
-
-struct ScheduledListBody: Encodable {
-    let scheduled: [ScheduledBody]
-    let next: String?
 }
 
 struct ScheduledBody: Encodable {

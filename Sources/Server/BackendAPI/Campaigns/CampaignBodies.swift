@@ -156,11 +156,6 @@ struct NewTagsBody: Decodable {
 
 // MARK: Answers
 
-struct CampaignListBody: Encodable {
-    let campaigns: [CampaignBody]
-    let next: String?
-}
-
 struct CampaignStateBody: Encodable {
     let id: String
     let state: String

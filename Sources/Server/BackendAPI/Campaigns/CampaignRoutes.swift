@@ -14,6 +14,7 @@ enum CampaignRoutes {
         let method: String
         let path: String
         var query: Set<String> = []
+        var answerBytes = 0
         let handler: Handler
     }
 
@@ -22,9 +23,10 @@ enum CampaignRoutes {
     private static let deviceTags = "/users/{user}/devices/{device}/tags"
 
     private static let table: [Line] = [
-        Line(method: "GET", path: "/campaigns", query: ["cursor", "limit"]) {
-            call, app throws(Problem) in try list(call, app)
-        },
+        Line(
+            method: "GET", path: "/campaigns", query: ["cursor", "limit"],
+            answerBytes: HTTPResponse.listBytesMax
+        ) { call, app throws(Problem) in try list(call, app) },
         Line(method: "POST", path: "/campaigns") { call, app throws(Problem) in
             try create(call, app)
         },
@@ -57,7 +59,9 @@ enum CampaignRoutes {
 
     /// Of the backend API: the app is the key's.
     static let keyed: [Route] = table.map {
-        Route($0.method, "/v1" + $0.path, query: $0.query, .keyed($0.handler))
+        Route(
+            $0.method, "/v1" + $0.path, query: $0.query, answerBytes: $0.answerBytes,
+            .keyed($0.handler))
     }
 
     /// Of the admin API: the app is the path's.
@@ -89,10 +93,11 @@ enum CampaignRoutes {
             guard case .campaigns(.list(let views, let next)) = reading else {
                 throw .unexpected(reading)
             }
-            let body = CampaignListBody(
-                campaigns: views.map { CampaignBody($0) },
-                next: next.map { PageCursor(.campaigns, $0.bytes).text })
-            return .answer(.json(200, body))
+            return .answer(
+                try .list(
+                    "campaigns", views, next: next.map { PageCursor(.campaigns, $0.bytes).text },
+                    after: { PageCursor(.campaigns, $0.campaign.campaign.bytes).text },
+                    body: { CampaignBody($0) }))
         }
     }
 

@@ -12,16 +12,21 @@ enum ConsoleFiles {
         String(cString: rouse_console_file_name($0))
     }
 
+    /// By their order. Answers that are not taken share them.
+    private static let contents: [[UInt8]] = names.indices.map { index in
+        var length = 0
+        let start = rouse_console_file(Int32(index), &length)
+        return Array(UnsafeBufferPointer(start: start, count: length))
+    }
+
     static func file(named name: String) -> HTTPResponse? {
         guard let index = names.firstIndex(of: name),
             let type = types[String(name.split(separator: ".").last ?? "")]
         else { return nil }
-        var length = 0
-        let start = rouse_console_file(Int32(index), &length)
         return HTTPResponse(
             status: 200,
             // Another version of the server has other files at the same addresses.
             headers: [("content-type", type), ("cache-control", "no-cache")],
-            body: Array(UnsafeBufferPointer(start: start, count: length)))
+            body: contents[index])
     }
 }

@@ -23,17 +23,27 @@ final class CallDesk: Desk {
     private let appRequests: AppRate
     /// Calls of one app that may be under way: the others' need room too.
     private let appCallsMax: Int
+    /// Bytes of what one app asked for and has not taken.
+    private let appAnswerBytesMax: Int
     /// Who asks where nobody is named, for the audit log; `nil`: changes are not written down.
     private let operatorName: String?
     private let worker: DeskWorker
-    private var callsOf: [AppID: Int] = [:]
+    private var loads: [AppID: Load] = [:]
     private var rates = RateTable<AppID>(holdersMax: 4_096)
     private var client: StoreClient?
     private var waiting: [UInt64: Waiting] = [:]
+    private var turns: AnswerTurns<StoreReply>?
     private var queue: [(Call, Route, Ticket)] = []
     private var isBusy = false
     /// Calls that were begun and not answered.
     private(set) var openCalls = 0
+
+    /// What is under way for an app, from the beginning of a call until its answer is taken.
+    private struct Load {
+        var calls = 0
+        /// Of answers, and what is set aside for those that are not made yet.
+        var bytes = 0
+    }
 
     /// Where an answer goes, and what is told of it.
     private struct Ticket {
@@ -45,11 +55,13 @@ final class CallDesk: Desk {
         let trace: TraceContext?
         /// Whose key it came with.
         var app: AppID?
+        /// What is set aside for its answer.
+        var answerBytes = 0
         /// The change's row in the audit log.
         var audit: UInt64?
         /// The next call of a desk that carries out one at a time waits for the end of this one.
         var hasTurn = true
-        let respond: (HTTPResponse) -> Void
+        let respond: Respond
     }
 
     private struct Waiting {
@@ -70,18 +82,20 @@ final class CallDesk: Desk {
         loop: Loop, table: RouteTable, store: StoreService, surroundings: Surroundings,
         instruments: Instruments, isOneAtATime: Bool = false,
         appRequests: AppRate = AppRate(.none), appCallsMax: Int = .max,
-        operatorName: String? = nil
+        appAnswerBytesMax: Int = .max, operatorName: String? = nil
     ) {
         self.table = table
         self.surroundings = surroundings
         self.isOneAtATime = isOneAtATime
         self.appRequests = appRequests
         self.appCallsMax = appCallsMax
+        self.appAnswerBytesMax = appAnswerBytesMax
         self.operatorName = operatorName
         worker = DeskWorker(loop: loop)
         log = instruments.log
         requests = instruments.requests
         durations = instruments.durations
+        turns = AnswerTurns(loop: loop) { [unowned self] in carryOut($0) }
         client = store.client(on: loop) { [unowned self] in received($0) }
     }
 
@@ -89,18 +103,17 @@ final class CallDesk: Desk {
     func close() {
         client?.close()
         client = nil
+        turns?.close()
         worker.close()
     }
 
     /// Answers through `respond`, once, now or later on this loop.
-    func take(_ request: HTTPRequest, respond: @escaping (HTTPResponse) -> Void) {
+    func take(_ request: HTTPRequest, respond: @escaping Respond) {
         take(request, from: nil, respond: respond)
     }
 
     /// - Parameter caller: who asks, where the desk knows more than the way the request came.
-    func take(
-        _ request: HTTPRequest, from caller: Caller?, respond: @escaping (HTTPResponse) -> Void
-    ) {
+    func take(_ request: HTTPRequest, from caller: Caller?, respond: @escaping Respond) {
         let started = SystemClock.monotonicMilliseconds()
         let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
         let name = RequestName.of(request, at: now)
@@ -160,9 +173,11 @@ final class CallDesk: Desk {
                 ticket.app = app
                 try checkRate(app)
                 try route.checkQuery(of: call.request)
-                try checkShare(app)
+                try checkShare(app, route)
                 let step = try handler(call, app)
-                callsOf[app, default: 0] += 1
+                ticket.answerBytes = route.answerBytes
+                loads[app, default: Load()].calls += 1
+                loads[app, default: Load()].bytes += route.answerBytes
                 perform(step, ticket)
             }
         } catch {
@@ -198,11 +213,20 @@ final class CallDesk: Desk {
 
     /// No more are under way at once than leave room for other apps: connections are few, and the
     /// one that comes too much is free again at once.
-    private func checkShare(_ app: AppID) throws(Problem) {
-        guard callsOf[app, default: 0] >= appCallsMax else { return }
-        throw Problem(
-            .rateLimited, "more than \(appCallsMax) requests of this app are under way"
-        ).with("retry-after", "1").with("connection", "close")
+    private func checkShare(_ app: AppID, _ route: Route) throws(Problem) {
+        guard let load = loads[app] else { return }
+        if load.calls >= appCallsMax {
+            throw Self.tooMuch("more than \(appCallsMax) requests of this app are under way")
+        }
+        // An app of which nothing is held gets any answer.
+        if load.bytes > 0, load.bytes + route.answerBytes > appAnswerBytesMax {
+            throw Self.tooMuch(
+                "answers of more than \(appAnswerBytesMax) bytes for this app are under way")
+        }
+    }
+
+    private static func tooMuch(_ detail: String) -> Problem {
+        Problem(.rateLimited, detail).with("retry-after", "1").with("connection", "close")
     }
 
     private static let stopping = Problem(.unavailable, "the server is stopping")
@@ -230,6 +254,11 @@ final class CallDesk: Desk {
     }
 
     private func received(_ reply: StoreReply) {
+        guard let waited = waiting[reply.ticket] else { return }
+        turns?.add(reply, of: waited.ticket.app)
+    }
+
+    private func carryOut(_ reply: StoreReply) {
         guard let waited = waiting.removeValue(forKey: reply.ticket) else { return }
         var ticket = waited.ticket
         do throws(Problem) {
@@ -285,10 +314,10 @@ final class CallDesk: Desk {
                 .administer(.settleAudit(number, status: status)), .settled(response), ticket)
         }
         openCalls -= 1
+        let bytes = response.body.count
+        turns?.note(bytes: bytes)
         // A ticket has an app from when its call counted.
-        if let app = ticket.app, let open = callsOf[app] {
-            callsOf[app] = open > 1 ? open - 1 : nil
-        }
+        if let app = ticket.app { loads[app]?.bytes += bytes - ticket.answerBytes }
         let elapsed = SystemClock.monotonicMilliseconds() - ticket.started
         requests[ticket.method, ticket.template, String(response.status)].add()
         durations.observe(milliseconds: elapsed)
@@ -300,10 +329,20 @@ final class CallDesk: Desk {
                 + (ticket.app.map { [LogField("app", $0.name)] } ?? []) + [
                     LogField("method", ticket.method), LogField("route", ticket.template),
                     LogField("status", response.status),
-                    LogField("bytes", response.body.count), LogField("ms", elapsed),
+                    LogField("bytes", bytes), LogField("ms", elapsed),
                 ] + (ticket.trace.map { [LogField("trace", $0.id)] } ?? []))
-        ticket.respond(response.named(ticket.request))
+        ticket.respond(response.named(ticket.request)) { [weak self] in
+            if let app = ticket.app { self?.lighten(app, bytes) }
+        }
         if ticket.hasTurn { passTurn() }
+    }
+
+    /// An answer was taken: the call does not count any more.
+    private func lighten(_ app: AppID, _ bytes: Int) {
+        guard var load = loads[app] else { return }
+        load.calls -= 1
+        load.bytes -= bytes
+        loads[app] = load.calls > 0 ? load : nil
     }
 
     /// The next call of a desk that carries out one at a time may begin.

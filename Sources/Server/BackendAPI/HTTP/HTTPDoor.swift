@@ -3,12 +3,15 @@ import HTTP1
 import Model
 import Wire
 
+/// Hands an answer over, once; the second is called once when its reader has it, or is gone.
+typealias Respond = (HTTPResponse, _ taken: @escaping () -> Void) -> Void
+
 /// Who answers what an `HTTPDoor` takes. Loop-confined.
 protocol Desk: AnyObject {
     /// Calls that were begun and not answered.
     var openCalls: Int { get }
     /// Answers through `respond`, once, now or later on this loop.
-    func take(_ request: HTTPRequest, respond: @escaping (HTTPResponse) -> Void)
+    func take(_ request: HTTPRequest, respond: @escaping Respond)
     /// What the HTTP server refused by itself.
     func refused(_ refusal: HTTPRefusal) -> HTTPResponse
     /// No answer comes any more for what still waits.
@@ -39,7 +42,7 @@ final class HTTPDoor {
                 let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
                 responder.respond(problem.response.named(RequestName.of(request, at: now)))
             } else {
-                desk.take(request, respond: responder.respond)
+                desk.take(request) { responder.respond($0, taken: $1) }
             }
         }
         server = try make({ desk.refused($0) }, handler)

@@ -16,6 +16,8 @@ struct Route: Sendable {
     let template: String
     /// Query parameters it takes; `nil`: any, and none is looked at.
     let query: Set<String>?
+    /// What its answer can come to, where that is much; room for it is set aside meanwhile.
+    let answerBytes: Int
     let handler: Handler
     private let segments: [Segment]
 
@@ -25,10 +27,14 @@ struct Route: Sendable {
         case named(String)
     }
 
-    init(_ method: String, _ template: String, query: Set<String>? = [], _ handler: Handler) {
+    init(
+        _ method: String, _ template: String, query: Set<String>? = [], answerBytes: Int = 0,
+        _ handler: Handler
+    ) {
         self.method = method
         self.template = template
         self.query = query
+        self.answerBytes = answerBytes
         self.handler = handler
         segments = template.split(separator: "/").map { segment in
             segment.hasPrefix("{")

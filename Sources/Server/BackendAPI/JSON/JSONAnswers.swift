@@ -9,9 +9,50 @@ extension HTTPResponse {
     ) -> HTTPResponse {
         // Only a number that is no number could fail, and no answer holds a floating one.
         guard let bytes = try? JSONWriter.write(body) else { return HTTPResponse(status: 500) }
-        return HTTPResponse(
+        return json(status, written: bytes, type: type)
+    }
+
+    private static func json(
+        _ status: Int, written bytes: [UInt8], type: String = "application/json"
+    ) -> HTTPResponse {
+        HTTPResponse(
             status: status, headers: [("content-type", type), ("cache-control", "no-store")],
             body: bytes)
+    }
+
+    /// Of the rows of one piece of a list: in JSON a control character has six bytes, and the
+    /// answer is built as a whole.
+    static let listBytesMax = 1 << 20
+
+    /// One piece of a list: of `rows` as many as `listBytesMax` holds, and one at least. What is
+    /// left over comes with the next piece.
+    ///
+    /// - Parameters:
+    ///   - next: where the list goes on after the last of `rows`; `nil`: it ends there.
+    ///   - place: where it goes on after a row.
+    static func list<Row, Body: Encodable>(
+        _ name: String, _ rows: [Row], next: String?, after place: (Row) -> String,
+        body: (Row) throws(Problem) -> Body
+    ) throws(Problem) -> HTTPResponse {
+        var next = next
+        var bytes = Array("{\"\(name)\":[".utf8)
+        for (index, row) in rows.enumerated() {
+            let end = bytes.count
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            let body = try body(row)
+            guard (try? JSONWriter.write(body, to: &bytes)) != nil else {
+                return HTTPResponse(status: 500)
+            }
+            if index > 0, bytes.count > listBytesMax {
+                bytes.removeLast(bytes.count - end)
+                next = place(rows[index - 1])
+                break
+            }
+        }
+        bytes.append(UInt8(ascii: "]"))
+        if let next { bytes += ",\"next\":\"\(next)\"".utf8 }
+        bytes.append(UInt8(ascii: "}"))
+        return json(200, written: bytes)
     }
 }
 

@@ -28,8 +28,13 @@ struct JSONWriter: Encoder {
     /// - Throws: What the body itself throws, and `EncodingError` of a number that is none.
     static func write(_ body: some Encodable) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        append(try node(of: body), to: &bytes)
+        try write(body, to: &bytes)
         return bytes
+    }
+
+    /// Appends it.
+    static func write(_ body: some Encodable, to bytes: inout [UInt8]) throws {
+        append(try node(of: body), to: &bytes)
     }
 
     private static func node(of value: some Encodable) throws -> Node {
@@ -70,38 +75,46 @@ struct JSONWriter: Encoder {
 
     private static func append(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
-        if isPlain(text) {
-            bytes += text.utf8
-            return bytes.append(UInt8(ascii: "\""))
-        }
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-            case 0x08: bytes += "\\b".utf8
-            case 0x09: bytes += "\\t".utf8
-            case 0x0A: bytes += "\\n".utf8
-            case 0x0C: bytes += "\\f".utf8
-            case 0x0D: bytes += "\\r".utf8
-            case 0..<0x20:
-                bytes += (byte < 0x10 ? "\\u000" : "\\u00").utf8
-                bytes += String(byte, radix: 16).utf8
-            default: bytes.append(byte)
+        text.utf8.span.withUnsafeBufferPointer { all in
+            escapes.withUnsafeBufferPointer { escapes in
+                // What is not escaped is appended in runs.
+                var start = 0
+                for (index, byte) in all.enumerated() where escapes[Int(byte)] != 0 {
+                    if start < index {
+                        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: all[start..<index]))
+                    }
+                    append(byte, as: escapes[Int(byte)], to: &bytes)
+                    start = index + 1
+                }
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: all[start...]))
             }
         }
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// Whether nothing of it is escaped.
-    private static func isPlain(_ text: String) -> Bool {
-        let bytes = text.utf8.span
-        for offset in bytes.indices {
-            let byte = bytes[offset]
-            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-                return false
-            }
-        }
-        return true
+    private static func append(_ byte: UInt8, as escape: UInt8, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\\"))
+        bytes.append(escape)
+        guard escape == UInt8(ascii: "u") else { return }
+        bytes.append(UInt8(ascii: "0"))
+        bytes.append(UInt8(ascii: "0"))
+        bytes.append(UInt8(ascii: "0") + byte >> 4)
+        let low = byte & 0xF
+        bytes.append(low + (low < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
     }
+
+    /// For each byte what follows the backslash in its stead; 0: it stays as it is.
+    private static let escapes: [UInt8] = {
+        var escapes = [UInt8](repeating: 0, count: 256)
+        for byte in 0..<0x20 { escapes[byte] = UInt8(ascii: "u") }
+        for (byte, escape) in [
+            (0x08, "b"), (0x09, "t"), (0x0A, "n"), (0x0C, "f"), (0x0D, "r"), (0x22, "\""),
+            (0x5C, "\\"),
+        ] as [(Int, Unicode.Scalar)] {
+            escapes[byte] = UInt8(ascii: escape)
+        }
+        return escapes
+    }()
 
     /// `messageId` as `message_id`, `droppedURL` as `dropped_url`.
     private static func snake(_ name: String) -> String {
