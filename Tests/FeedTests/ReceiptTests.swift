@@ -140,6 +140,18 @@ struct ReceiptTests {
         #expect(try receipts("anna") == ["receipt bert 2 0"])
     }
 
+    @Test("MSG-21: what was deleted for everyone before any device had it has not come")
+    func endedBeforeStored() throws {
+        let message = try world.publish("one", to: conversation, from: "anna")
+        try world.delete(message.message)
+        let other = try world.converse(["bert", "carl"])
+        try world.publish("two", to: other, from: "carl")
+        _ = try acknowledge(bert, try world.head("bert"))
+        try coalesce()
+        #expect(try receipts("carl") == ["receipt bert 1 0"])
+        #expect(try receipts("anna").isEmpty)
+    }
+
     @Test func readMarksMergeAndReachTheOwnDevices() throws {
         for number in 1...6 {
             try world.publish("\(number)", to: conversation, from: "anna")

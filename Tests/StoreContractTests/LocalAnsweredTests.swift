@@ -119,6 +119,21 @@ import Wire
         }
     }
 
+    @Test(
+        "an edit after one that the feed has told of is shown until it is told of",
+        arguments: engines)
+    func afterwards(_ engine: EngineFactory) throws {
+        try one.withLocal(engine) { local in
+            try one.feed([one.state(), entry(1, "A")], local)
+            for (version, text) in [(UInt64(2), "B"), (3, "C"), (4, "D")] {
+                try answer(try edit(text, from: 0, local), local)
+                #expect(try shown(local) == "\(text) 0")
+                try one.feed([entry(version, text)], local)
+                #expect(try shown(local) == "\(text) \(version)")
+            }
+        }
+    }
+
     @Test("a message edited before the feed told of it", arguments: [true, false], engines)
     func pending(_ isTold: Bool, _ engine: EngineFactory) throws {
         try one.withLocal(engine) { local in

@@ -119,6 +119,51 @@ import Wire
         #expect(status == 0 && output.contains("of a HELLO told to wait: ok"), "\(output)")
     }
 
+    @Test("mutations of a HELLO are those of who was let in, not of who named a device")
+    func whoseMutations() {
+        var rates = DeviceRates()
+        rates.userMutations = RateLimit(perSecond: 1, burst: 10)
+        rates.appRequests = RateLimit(perSecond: 1, burst: 100)
+        let gates = RateGates(rates)
+        let app = AppID("chess")
+        let (now, device) = (Instant(milliseconds: 5), DeviceID(high: 1, low: 1))
+        let large = Mutation(
+            number: 1,
+            operation: .createConversation(
+                CreateConversation(participants: (0..<99).map { "u\($0)" })))
+        func hello(_ mutations: [Mutation]) -> StoreRequest {
+            .openSession(
+                OpenSession(
+                    app: app, device: device, role: .app, credential: .sessionToken(hash: [1]),
+                    newTokenHash: [2], freshEpochHalf: 1, boot: BootID(high: 1, low: 1),
+                    sync: SyncFrame(mutations: mutations)))
+        }
+        func session(_ user: String) -> SessionKey {
+            SessionKey(
+                app: app, user: UserID(user), device: device, role: .app, generation: 1)
+        }
+        // Whoever is let in owes; a HELLO alone takes one of the app's, and nothing of a user's.
+        for _ in 0..<9 { #expect(gates.wait(hello([large]), now: now) == nil) }
+        gates.opened(session("anna"), [large], now: now)
+        #expect(gates.wait(hello([large]), now: now) == 60_000)
+        #expect(gates.wait(hello([]), now: now) == nil)
+        // Another user who has logged in on the device owes nothing.
+        gates.opened(session("ben"), [], now: now)
+        #expect(gates.wait(hello([large]), now: now) == nil)
+        // What one request costs its user is not the app's to bear.
+        let mutate = Mutate(session: session("carl"), mutation: large)
+        #expect(gates.wait(.mutate(mutate), now: now) == nil)
+        for _ in 0..<80 { #expect(gates.wait(hello([]), now: now) == nil) }
+        // What the app's rate refuses is not taken of the user.
+        for _ in 0..<9 { _ = gates.wait(hello([]), now: now) }
+        let small = Mutation(number: 2, operation: .sendMessage(SendMessage()))
+        let dora = StoreRequest.mutate(Mutate(session: session("dora"), mutation: small))
+        for _ in 0..<50 { #expect(gates.wait(dora, now: now) == 1_000) }
+        gates.rates.appRequests = .none
+        for _ in 0..<10 { #expect(gates.wait(dora, now: now) == nil) }
+        #expect(gates.wait(dora, now: now) == 1_000)
+    }
+
     @Test("who changes the members of large conversations has fewer mutations")
     func costs() {
         func cost(_ operation: Mutation.Operation) -> UInt64 {

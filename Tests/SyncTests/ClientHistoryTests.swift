@@ -512,6 +512,23 @@ import Wire
         #expect(phone.session.isIdle)
     }
 
+    @Test("an extension whose cursor is another history's peeks once all the same")
+    func extensionAfterRestore() throws {
+        var phone = try Phone(role: .extension)
+        phone.start()
+        phone.connect()
+        let epoch = Epoch(high: 9, low: 9)
+        phone.receive(
+            .welcome(Welcome(version: 1, sessionToken: [8], epoch: epoch, user: "anna")),
+            request: 1)
+        var entry = message(4)
+        entry.seq = 5
+        let at = Cursor(epoch: epoch, seq: 5)
+        #expect(
+            phone.receive(.delta(Delta(entries: [entry], from: at, to: at, head: 5)), request: 1)
+                == ["history [5]", "send ACK 0 5-5", "send CLOSE 5000 applied 0", "disconnect"])
+    }
+
     @Test("HIS-33, HIS-34: asked for a digest it tells one, and repairs itself once")
     func repairs() throws {
         var phone = try Phone(snapshots: true)

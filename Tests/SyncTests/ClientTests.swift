@@ -319,6 +319,18 @@ import Wire
         #expect(phone.close(.revoked).contains("loggedOut") == false)
     }
 
+    @Test("MSG-7: a logout that was sent is known as such though the store fails meanwhile")
+    func aLogoutBesideAFault() throws {
+        var phone = try loggingOut()
+        phone.store.fault = .full("")
+        #expect(phone.receive(Phone.delta(10, [11])).contains("store failed"))
+        phone.store.fault = nil
+        phone.pass(5_000)
+        phone.connect()
+        let lines = phone.receive(.challenge(Challenge(reason: .revoked)), request: 1)
+        #expect(lines.contains("loggedOut"))
+    }
+
     @Test("MSG-7: what a process before this one may have sent is carried out by a revoked token")
     func aLogoutOfAnEarlierProcess() throws {
         var phone = try loggingOut()

@@ -139,6 +139,14 @@ public struct RateTable<Holder: Hashable & Sendable>: Sendable {
         }
     }
 
+    /// After how long `take` would take them; `nil`: now. Takes nothing.
+    public func wait(
+        of holder: Holder, _ limit: RateLimit, count: UInt64 = 1, now: Instant
+    ) -> Milliseconds? {
+        var bucket = buckets[holder] ?? TokenBucket(limit, now: now)
+        return bucket.take(limit, count: count, now: now)
+    }
+
     /// Takes `count` tokens of `holder`, as `TokenBucket.charge` does.
     public mutating func charge(
         _ holder: Holder, _ limit: RateLimit, count: UInt64, now: Instant

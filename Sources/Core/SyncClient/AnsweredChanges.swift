@@ -36,6 +36,8 @@ struct AnsweredChanges: Equatable {
         changes.note(operation)
         guard case .editMessage(let edit) = operation, let message = edit.message else { return }
         versions[message] = version(of: edit, message)
+        // What is told from now on is nothing to the next edit, before that is queued.
+        toldSince[message] = nil
     }
 
     private func version(of edit: EditMessage, _ message: MessageID) -> UInt64 {

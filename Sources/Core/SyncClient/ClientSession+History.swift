@@ -169,11 +169,12 @@ extension ClientSession {
             let resendSince = snapshot?.stored?.resendSince ?? snapshot?.resendSince
             snapshot?.resendSince = resendSince
             snapshot?.stored = nil
-            guard wentOn || retry == .resync else {
+            guard wentOn && !hasBegunAnew || retry == .resync else {
                 // There is no cursor to go on with: later, on another connection.
                 giveUp(now: now, &actions)
                 return true
             }
+            hasBegunAnew = true
             sendSnapshot(now: now, &actions)
         }
         return true
@@ -310,7 +311,7 @@ extension ClientSession {
         _ delta: Delta, now: Instant, _ actions: inout [ClientAction]
     ) {
         isPeeking = false
-        if cursor != nil, sharedCursor == nil {
+        if configuration.role == .app, cursor != nil, sharedCursor == nil {
             // The rows here are another history's: what came counts behind the reset.
             return wantSync(.wake, now: now, &actions)
         }

@@ -11,6 +11,11 @@ extension ClientSession {
         return number
     }
 
+    /// What is on its way is forgotten: the server may carry it out all the same.
+    mutating func noteSentLogout() {
+        if outbox.contains(where: { $0.isSent && $0.mutation.isLogout }) { hasSentLogout = true }
+    }
+
     /// The device's own logout took effect, whether or not its result came: logging in again by
     /// itself would undo it.
     mutating func logOut(_ number: UInt64, _ actions: inout [ClientAction]) {

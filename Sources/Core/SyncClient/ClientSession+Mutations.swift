@@ -106,6 +106,7 @@ extension ClientSession {
 
     /// Reads the outbox from the store again: numbers in it have changed, or are not known.
     mutating func reloadOutbox() {
+        noteSentLogout()
         outbox = []
         takenFrom = nil
         surelyTakenFrom = nil

@@ -83,6 +83,8 @@ public struct ClientSession: Sendable {
     var wantsDigest = false
     var digestRequest: (request: UInt16, digest: LocalDigest)?
     var hasRepaired = false
+    /// This connection has begun a snapshot anew that could not be gone on with.
+    var hasBegunAnew = false
 
     // The app.
     var appState = AppState(phase: .foreground)
@@ -542,7 +544,7 @@ public struct ClientSession: Sendable {
         if takenFrom != nil { reloadOutbox() }
         serverEpoch = nil
         floor = 0
-        if outbox.contains(where: { $0.isSent && $0.mutation.isLogout }) { hasSentLogout = true }
+        noteSentLogout()
         for index in outbox.indices { outbox[index].isSent = false }
         outboxRetryAt = nil
         openSync = nil
@@ -552,6 +554,7 @@ public struct ClientSession: Sendable {
         askedFor = []
         digestRequest = nil
         hasRepaired = false
+        hasBegunAnew = false
         takesSnapshots = false
         syncDeadline = nil
         syncAt = nil

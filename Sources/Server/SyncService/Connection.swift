@@ -61,8 +61,8 @@ final class Connection {
     /// lose the CLOSE.
     private var lingerDeadline: Instant?
     private var knownHead: UInt64 = 0
-    /// What the mutations of its HELLO cost, whose user the store finds out.
-    private var helloCost: UInt64 = 0
+    /// Those of its HELLO, until the store has found out whose they are.
+    private var helloMutations: [Mutation] = []
     private var delivery = DeliveryWatch()
     private var countedPushed = PushedCounts()
     private var lastTold: (taken: UInt64, unsent: Int) = (0, 0)
@@ -347,8 +347,8 @@ final class Connection {
             let wall = Timestamp(milliseconds: SystemClock.wallMilliseconds())
             if case .opened(let opened) = outcome.answer {
                 knownHead = opened.sync.head
-                shell.options.gates.opened(
-                    opened.session, mutations: helloCost, now: shell.now)
+                shell.options.gates.opened(opened.session, helloMutations, now: shell.now)
+                helloMutations = []
             }
             with { $0.storeAnswered(tag, outcome.answer, now: $1, wall: wall) }
         case .read(.page(let page)):
@@ -440,7 +440,7 @@ final class Connection {
                 with { $0.storeLimited(tag, retryAfter: wait, now: $1) }
             } else {
                 if case .openSession(let open) = request {
-                    helloCost = open.sync?.mutations.cost ?? 0
+                    helloMutations = open.sync?.mutations ?? []
                 }
                 shell.commit(request, for: self, tag: tag)
             }

@@ -99,14 +99,16 @@ final class RateGates: Sendable {
     func wait(_ request: StoreRequest, now: Instant) -> Milliseconds? {
         switch request {
         case .openSession(let open):
-            let count = open.sync?.mutations.cost ?? 0
-            if count > 0, let wait = waitOfOwner(open.app, open.device, now) { return wait }
-            return wait(open.app, nil, count, now)
+            if open.sync?.mutations.isEmpty == false,
+                let wait = waitOfOwner(open.app, open.device, now)
+            {
+                return wait
+            }
+            return wait(open.app, nil, [], now)
         case .sync(let write):
-            return wait(
-                write.session.app, write.session.user, write.sync.mutations.cost, now)
+            return wait(write.session.app, write.session.user, write.sync.mutations, now)
         case .mutate(let mutate):
-            return wait(mutate.session.app, mutate.session.user, mutate.mutation.cost, now)
+            return wait(mutate.session.app, mutate.session.user, [mutate.mutation], now)
         default: return nil
         }
     }
@@ -117,22 +119,29 @@ final class RateGates: Sendable {
     private func waitOfOwner(_ app: AppID, _ device: DeviceID, _ now: Instant) -> Milliseconds? {
         lock.withLock {
             guard let user = owners[Device(app: app, device: device)] else { return nil }
-            return mutations.take(
+            return mutations.wait(
                 of: User(app: app, user: user), current.userMutations, count: 0, now: now)
         }
     }
 
-    /// A HELLO whose mutations cost so much was let in: now they are its user's.
-    func opened(_ session: SessionKey, mutations count: UInt64, now: Instant) {
-        guard count > 0 else { return }
+    /// A HELLO was let in: its mutations are its user's and its app's now.
+    func opened(_ session: SessionKey, _ mutations: [Mutation], now: Instant) {
         lock.withLock {
             owners.with(
                 Device(app: session.app, device: session.device), first: session.user
             ) { $0 = session.user }
-            mutations.charge(
+            guard !mutations.isEmpty else { return }
+            self.mutations.charge(
                 User(app: session.app, user: session.user), current.userMutations,
-                count: count, now: now)
+                count: mutations.cost, now: now)
+            _ = take(mutations.count, of: session.app, now)
         }
+    }
+
+    /// An app's own rate is of requests: what one of them costs is its user's to bear.
+    private func take(_ count: Int, of app: AppID, _ now: Instant) -> Milliseconds? {
+        let count = min(UInt64(max(count, 1)), current.appRequests.burst)
+        return apps.take(of: app, current.appRequests, count: count, now: now)
     }
 
     /// After how long a read beside the feed may be asked for again; `nil`: now. The feed itself
@@ -152,16 +161,22 @@ final class RateGates: Sendable {
     }
 
     private func wait(
-        _ app: AppID, _ user: UserID?, _ count: UInt64, _ now: Instant
+        _ app: AppID, _ user: UserID?, _ written: [Mutation], _ now: Instant
     ) -> Milliseconds? {
-        lock.withLock {
-            if let user, count > 0,
-                let wait = mutations.take(
-                    of: User(app: app, user: user), current.userMutations, count: count, now: now)
+        let holder = written.isEmpty ? nil : user.map { User(app: app, user: $0) }
+        return lock.withLock {
+            // Nothing is taken of the user for what the app's rate refuses, nor of the app.
+            if let holder,
+                let wait = mutations.wait(
+                    of: holder, current.userMutations, count: written.cost, now: now)
             {
                 return wait
             }
-            return apps.take(of: app, current.appRequests, count: max(count, 1), now: now)
+            if let wait = take(written.count, of: app, now) { return wait }
+            if let holder {
+                mutations.charge(holder, current.userMutations, count: written.cost, now: now)
+            }
+            return nil
         }
     }
 }

@@ -69,7 +69,9 @@ extension PageReader {
     ) throws(StoreError) -> HistoryReading {
         let named: ConversationID? =
             if let asked = fetch.conversation { try target(app, asked) } else { nil }
-        let isOfConversation = fetch.conversation == nil || fetch.object == named?.bytes
+        let isOfConversation =
+            fetch.conversation == nil || fetch.object == named?.bytes
+            || fetch.object == fetch.conversation?.bytes
         // Somebody may have given a message the id of a conversation that they do not see.
         if isOfConversation, let page = try fetchConversation(fetch, app, user, bytes: bytes) {
             return page

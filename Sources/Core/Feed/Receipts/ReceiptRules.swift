@@ -189,7 +189,8 @@ extension Work {
         guard let ceilings = try lowestMoved(above: applied, in: user) else { return true }
         var delivered: [ConversationID: UInt64] = [:]
         var held: UInt64?
-        for entry in entries where entry.isOfMessage {
+        for entry in entries {
+            guard try hasCome(entry) else { continue }
             seen.note(entry)
             if let ceiling = ceilings[entry.conversation], entry.position >= ceiling {
                 held = held ?? entry.seq
@@ -217,6 +218,17 @@ extension Work {
         if let held { user.receipted = min(user.receipted, held - 1) }
         try put(user)
         return held != nil
+    }
+
+    /// What a user has deleted for themselves had come, too: a tombstone stands in its place.
+    private func hasCome(_ entry: EntryRecord) throws(RuleFailure) -> Bool {
+        if entry.kind == .message { return true }
+        guard entry.kind == .tombstone, !entry.object.isEmpty else { return false }
+        let key: [ColumnValue] = [
+            .app(entry.app), .user(entry.user), .identifier(entry.conversation),
+            .unsigned(entry.position),
+        ]
+        return try record(HiddenRecord.self, key) != nil
     }
 
     /// An edited message stands higher in the feed than its position says: while no device has
@@ -360,13 +372,6 @@ extension Work {
             ReceiptDueRecord(
                 app: app, user: name, due: isMore ? now + limits.receiptInterval : nil,
                 lastAt: now))
-    }
-}
-
-extension EntryRecord {
-    /// What a user has deleted for themselves had come, too: its tombstone stands in its place.
-    fileprivate var isOfMessage: Bool {
-        kind == .message || kind == .tombstone && !object.isEmpty
     }
 }
 
