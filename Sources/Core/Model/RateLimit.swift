@@ -19,15 +19,14 @@ public struct RateLimit: Hashable, Sendable {
 
 /// Tokens of one holder under a `RateLimit`. A bucket that was left alone is full again.
 public struct TokenBucket: Hashable, Sendable {
-    /// Thousandths of a token: each millisecond brings `perSecond` of them.
-    private var level: UInt64
-    /// Thousandths of a token that were used and were not there: they come back first.
-    private var debt: UInt64 = 0
+    /// Thousandths of a token: each millisecond brings `perSecond` of them. Below 0: they were used
+    /// and were not there, and come back first. One number, for each connection has buckets.
+    private var level: Int64
     private var at: Instant
 
     /// A full bucket.
     public init(_ limit: RateLimit, now: Instant) {
-        level = limit.burst * 1000
+        level = Self.full(limit)
         at = now
     }
 
@@ -39,12 +38,12 @@ public struct TokenBucket: Hashable, Sendable {
     ) -> Milliseconds? {
         guard limit.perSecond > 0 else { return nil }
         refill(limit, now: now)
-        let cost = min(count, limit.burst) * 1000
-        if debt == 0, level >= cost {
+        let cost = Int64(min(count, limit.burst)) * 1000
+        if level >= cost {
             use(limit, count)
             return nil
         }
-        return (debt + cost - level + limit.perSecond - 1) / limit.perSecond
+        return (UInt64(cost - level) + limit.perSecond - 1) / limit.perSecond
     }
 
     /// Takes `count` tokens, whether they are there or not: what happened before its holder was
@@ -55,31 +54,28 @@ public struct TokenBucket: Hashable, Sendable {
         use(limit, count)
     }
 
-    /// What comes back in a minute is owed at most, so that nobody waits for ever.
     private mutating func use(_ limit: RateLimit, _ count: UInt64) {
-        let owed = limit.perSecond * Self.owedSeconds
-        let cost = min(count, limit.burst + owed) * 1000
-        let paid = min(level, cost)
-        level -= paid
-        debt = min(debt + cost - paid, owed * 1000)
+        let most = limit.burst + limit.perSecond * Self.owedSeconds
+        level = max(level - Int64(min(count, most)) * 1000, -Self.owed(limit))
     }
 
-    private static let owedSeconds: UInt64 = 60
-
     private mutating func refill(_ limit: RateLimit, now: Instant) {
-        let full = limit.burst * 1000
         let (gained, isFar) = now.since(at).multipliedReportingOverflow(by: limit.perSecond)
         at = max(at, now)
         // A limit may have been lowered meanwhile.
-        debt = min(debt, limit.perSecond * Self.owedSeconds * 1000)
-        guard !isFar, gained < full + debt else {
-            (level, debt) = (full, 0)
-            return
-        }
-        let repaid = min(debt, gained)
-        debt -= repaid
-        level = min(full, level + gained - repaid)
+        let full = Self.full(limit)
+        level = min(max(level, -Self.owed(limit)), full)
+        level = isFar || gained >= UInt64(full - level) ? full : level + Int64(gained)
     }
+
+    private static func full(_ limit: RateLimit) -> Int64 { Int64(limit.burst) * 1000 }
+
+    /// What comes back in a minute is owed at most, so that nobody waits for ever.
+    private static func owed(_ limit: RateLimit) -> Int64 {
+        Int64(limit.perSecond * owedSeconds) * 1000
+    }
+
+    private static let owedSeconds: UInt64 = 60
 }
 
 /// What is remembered of holders, of a bounded number of them.
