@@ -140,6 +140,42 @@ struct AdministrationTests {
         try world.expectDone(.putApp(app))
     }
 
+    @Test("where several nodes share the store a removed app's name is free once all know of it")
+    func removedBesideNodes() throws {
+        let nodes = ["one", "two"].enumerated().map { number, name in
+            NodeBeat(boot: BootID(high: 7, low: UInt64(number)), name: name)
+        }
+        for node in nodes { try world.ask(.beat(node)) }
+        func retain() throws {
+            var turns = 0
+            while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 100)) {
+                turns += 1
+                try #require(turns < 100)
+            }
+        }
+        let app = World.classic(createdAt: world.now)
+        try world.login("anna", phone, token: 1)
+        try world.expectDone(.removeApp(World.app))
+        try retain()
+        #expect(try world.ask(.administer(.putApp(app))).refusal == .conflict)
+        // Another one is removed, and does not wait for it.
+        let other = AppRecord(app: AppID("other"), createdAt: world.now)
+        try world.expectDone(.putApp(other))
+        try world.expectDone(.removeApp(other.app))
+        try retain()
+        world.pass(9_999)
+        try retain()
+        #expect(try world.ask(.administer(.putApp(app))).refusal == .conflict)
+        world.pass(1)
+        try world.expectDone(.putApp(app))
+        func removals() throws -> Int {
+            try world.all(MetaRecord.self).filter { $0.name.hasPrefix("removed_app/") }.count
+        }
+        #expect(try removals() == 1)
+        try retain()
+        #expect(try removals() == 0)
+    }
+
     @Test func everyTableStatesHowLongItsRowsAreKept() throws {
         for table in Schema.tables { #expect(table.problem() == nil) }
         let kept = Schema.tables.filter { $0.retention == .untilDeleted }.map(\.name)

@@ -152,7 +152,10 @@ let feedRooms: [Room] = [
             "Wakes", "Entries", "Devices", "Membership", "FanOut", "Conversations", "Messages",
             "Schedule",
         ],
-        doors: ["continueDeletions(rows:)", "deleteUser(_:_:)", "enforceRetention(rows:)"]),
+        doors: [
+            "continueDeletions(rows:)", "deleteUser(_:_:)", "enforceRetention(rows:)",
+            "forgetRemoval(of:)", "isKnownToNodes(_:)",
+        ]),
     Room(
         folder: "Changes",
         uses: [
@@ -182,7 +185,7 @@ let feedRooms: [Room] = [
         folder: "Operators",
         uses: [
             "Wakes", "Pages", "Devices", "Campaigns", "Webhooks", "Pushes", "Queries", "Sessions",
-            "Nodes",
+            "Nodes", "Retention",
         ],
         doors: [
             "administer(_:)", "read(_:_:)", "restore(epochHalf:)", "start(boot:epochHalf:)",

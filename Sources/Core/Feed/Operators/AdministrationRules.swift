@@ -59,8 +59,11 @@ extension Work {
         guard app.app.isValid else { throw .refused(.malformed, "not an app name") }
         try lockApp(app.app)
         let removed = MetaRecord.removedPrefix + app.app.name
-        guard try record(MetaRecord.self, [.text(removed)]) == nil else {
-            throw .refused(.conflict, "an app of this name is still being removed")
+        if let former = try record(MetaRecord.self, [.text(removed)]) {
+            guard former.bytes == MetaRecord.rowsAreGone, isKnownToNodes(former) else {
+                throw .refused(.conflict, "an app of this name is still being removed")
+            }
+            try forgetRemoval(of: app.app)
         }
         var app = app
         // Suspending has requests of its own: what somebody read before must not undo it.
@@ -111,7 +114,8 @@ extension Work {
         try requireApp(app)
         try delete(AppRecord.self, [.app(app)])
         try endSessions(SessionEndRecord(app: app, cause: .removed))
-        let removed = MetaRecord(name: MetaRecord.removedPrefix + app.name)
+        let removed = MetaRecord(
+            name: MetaRecord.removedPrefix + app.name, number: now.milliseconds)
         _ = try record(MetaRecord.self, removed.rowKey, lock: .wait)
         try put(removed)
         effects.background.insert(.removals)

@@ -136,8 +136,10 @@ extension MetaRecord {
     /// With an app's name: `number` is the last that one of its batches of announcements had.
     static let batchesPrefix = "announcement_batches/"
 
-    /// Followed by the name of an app whose rows are on their way out.
+    /// Followed by the name of an app whose rows are on their way out: `number` is when it was
+    /// removed, and `bytes` is `rowsAreGone` once only the nodes are waited for.
     static let removedPrefix = "removed_app/"
+    static let rowsAreGone: [UInt8] = [1]
     /// Above every name with that prefix, and below all others: `0` follows `/`.
     static let removedEnd = "removed_app0"
 }

@@ -66,6 +66,10 @@ extension Work {
         return (count, count >= limit)
     }
 
+    /// Removed apps whose rows are gone, and of which a node may not know yet, at most: behind so
+    /// many of them the next one waits.
+    private static let removedAtOnce = 16
+
     /// One removed app at a time.
     private func deleteRemovedApp(
         _ limit: Int
@@ -74,9 +78,10 @@ extension Work {
             MetaRecord.self,
             Scan(
                 after: [.text(MetaRecord.removedPrefix)],
-                through: [.text(MetaRecord.removedEnd)], limit: 1))
-        guard let name = removed.first?.name else { return (0, false) }
-        let app = String(name.dropFirst(MetaRecord.removedPrefix.count))
+                through: [.text(MetaRecord.removedEnd)], limit: Self.removedAtOnce))
+        let next = removed.first { $0.bytes != MetaRecord.rowsAreGone || isKnownToNodes($0) }
+        guard var next else { return (0, false) }
+        let app = String(next.name.dropFirst(MetaRecord.removedPrefix.count))
         // Its connections are told first.
         let ends = SessionEndRecord(app: AppID(app), cause: .removed)
         if try record(SessionEndRecord.self, ends.key) != nil {
@@ -89,15 +94,35 @@ extension Work {
             }
             if count > 0 { return (count, true) }
         }
-        let ofApp = [
+        let isShared = try records(NodeRecord.self, Scan(limit: 2)).count > 1
+        guard isShared, !isKnownToNodes(next) else {
+            try forgetRemoval(of: AppID(app))
+            return (0, true)
+        }
+        // Other nodes go by the apps that they read with their last beat: until they have read
+        // again, the removed app's keys would be taken for those of a new app of its name.
+        guard try record(MetaRecord.self, next.rowKey, lock: .wait) != nil else { return (0, true) }
+        next.bytes = MetaRecord.rowsAreGone
+        try put(next)
+        return (0, true)
+    }
+
+    /// Whether each node that may still use the store has read that this app is no more.
+    func isKnownToNodes(_ removed: MetaRecord) -> Bool {
+        now >= Timestamp(milliseconds: removed.number) + limits.nodeLease
+    }
+
+    /// The name is free again.
+    func forgetRemoval(of app: AppID) throws(RuleFailure) {
+        let prefixes = [
             MetaRecord.batchesPrefix, MetaRecord.latenciesPrefix, MetaRecord.resetsPrefix,
+            MetaRecord.removedPrefix,
         ]
-        for name in (ofApp.map { $0 + app } + [name]).sorted(by: {
+        for name in prefixes.map({ $0 + app.name }).sorted(by: {
             $0.utf8.lexicographicallyPrecedes($1.utf8)
         }) {
             _ = try record(MetaRecord.self, [.text(name)], lock: .wait)
             try delete(MetaRecord.self, [.text(name)])
         }
-        return (0, true)
     }
 }
