@@ -114,8 +114,8 @@ public struct RecentTable<Holder: Hashable & Sendable, Value: Sendable>: Sendabl
     }
 }
 
-/// Token buckets by holder, of a bounded number of holders. Who is forgotten has a full bucket: the
-/// table errs in favour of the peer.
+/// Token buckets by holder, of a bounded number of holders. A holder that is forgotten has a full
+/// bucket: the table errs in favour of the peer.
 public struct RateTable<Holder: Hashable & Sendable>: Sendable {
     private var buckets: RecentTable<Holder, TokenBucket>
 

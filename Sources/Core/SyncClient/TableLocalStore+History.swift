@@ -249,8 +249,8 @@ extension TableLocalStore {
 
     // MARK: - Digests
 
-    /// Above which position the user sees messages of the conversation; `nil`: he does not take
-    /// part, or has deleted it.
+    /// Above which position the user sees messages of the conversation; `nil`: the user does not
+    /// take part, or has deleted it.
     private static func reach(
         _ row: LocalEntryRecord, _ user: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> UInt64? {
@@ -259,7 +259,8 @@ extension TableLocalStore {
         return try reach(of: user, in: row.conversation, snapshot)
     }
 
-    /// The same, whether he has deleted it or not.
+    /// Above which position the user sees messages of the conversation, also of one that the user
+    /// has deleted; `nil`: the user does not take part.
     static func reach(
         of user: [UInt8], in conversation: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> UInt64? {

@@ -114,8 +114,8 @@ final class RateGates: Sendable {
     }
 
     /// A HELLO brings mutations before anybody knows whose they are: it waits while the user who
-    /// last logged in on its device owes some. Nothing is taken of that user, for who only names
-    /// the device has proved nothing yet.
+    /// last logged in on its device owes some. Nothing is taken of that user, for a peer that
+    /// only names the device has proved nothing yet.
     private func waitOfOwner(_ app: AppID, _ device: DeviceID, _ now: Instant) -> Milliseconds? {
         lock.withLock {
             guard let user = owners[Device(app: app, device: device)] else { return nil }

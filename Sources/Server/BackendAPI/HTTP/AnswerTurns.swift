@@ -8,13 +8,13 @@ import StoreService
 ///
 /// What waits here is bounded by the connections: each has one request at a time.
 final class AnswerTurns<Item> {
-    /// Of answers in one turn of the loop.
+    /// The bytes of answers that are made in one turn of the loop.
     static var turnBytes: Int { 256 * 1024 }
 
     private unowned let loop: Loop
     private let carryOut: (Item) -> Void
     private var waiting = FairQueue<AppID?, Item>()
-    /// Since the loop's turn began.
+    /// The bytes of answers that were made since the loop's turn began.
     private var bytes = 0
     private var isTurnAwaited = false
 
@@ -23,7 +23,9 @@ final class AnswerTurns<Item> {
         self.carryOut = carryOut
     }
 
-    /// Carries it out now, or in a later turn. `app`: `nil`: of those who belong to none.
+    /// Carries it out now, or in a later turn.
+    ///
+    /// - Parameter app: whose answer it is; `nil`: no app's.
     func add(_ item: Item, of app: AppID?) {
         awaitTurn()
         guard waiting.isEmpty, bytes < Self.turnBytes else { return waiting.append(item, of: app) }
