@@ -105,6 +105,7 @@ import Wire
         try administerWebhooks(server, key, other: try server.makeApp("fourth"))
         try administerCampaigns(
             server, try server.makeApp("campaigner"), other: try server.makeApp("bystander"))
+        try refuseWhateverIsAsked(server)
         try refuseBeforeRouting(server, key)
         try fillFanOut(server, key)
         try fail(server, key, gets)
