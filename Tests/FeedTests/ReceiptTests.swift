@@ -40,6 +40,29 @@ struct ReceiptTests {
 
     private func coalesce() throws { try world.ask(.coalesceReceipts(users: 100)) }
 
+    /// MSG-24: what still comes under the id that was merged into another conversation counts
+    /// there.
+    @Test func aReceiptUnderAMergedIDCounts() throws {
+        let (first, merged) = (world.fresh() as ConversationID, world.fresh() as ConversationID)
+        for id in [first, merged] {
+            try world.ask(
+                .createConversation(
+                    app: World.app,
+                    CreateConversation(
+                        conversation: id, participants: ["anna", "bert"], distinct: true),
+                    idempotency: nil))
+        }
+        let message = try world.publish("seen?", to: merged, from: "anna")
+        #expect(message.conversation == first)
+        _ = try acknowledge(
+            bert, try world.head("bert"),
+            reads: [ReadReceipt(conversation: merged, through: message.position)])
+        #expect(try words("bert").contains("read \(message.position)"))
+        world.pass(5_000)
+        try coalesce()
+        #expect(try receipts("anna").count == 1)
+    }
+
     @Test(
         "authors are told of what was just sent and stored without a look into the store",
         .enabled(if: World.isSole, "what was read is known only where nobody else writes"))

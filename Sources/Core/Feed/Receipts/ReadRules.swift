@@ -37,13 +37,25 @@ extension Work {
                 continue
             }
             guard let id = receipt.conversation,
-                let conversation = try record(
-                    ConversationRecord.self, [.app(session.app), .identifier(id)]),
+                let conversation = try readConversation(id, session),
                 conversation.deletedAt == nil,
-                let participant = try membership(session.app, id, session.user)
+                let participant = try membership(
+                    session.app, conversation.conversation, session.user)
             else { continue }
             try read(receipt, conversation, participant, session, &feed)
         }
+    }
+
+    /// That of the id, or the one that the conversation of this id was merged into (MSG-24), which
+    /// is looked for only where there is none.
+    private func readConversation(
+        _ id: ConversationID, _ session: SessionKey
+    ) throws(RuleFailure) -> ConversationRecord? {
+        let key: [ColumnValue] = [.app(session.app), .identifier(id)]
+        if let conversation = try record(ConversationRecord.self, key) { return conversation }
+        let target = try target(session.app, id)
+        guard target != id else { return nil }
+        return try record(ConversationRecord.self, [.app(session.app), .identifier(target)])
     }
 
     private func read(
