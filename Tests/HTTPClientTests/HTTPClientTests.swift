@@ -1,6 +1,7 @@
 import Crypto
 import EventLoop
 import Foundation
+import Glibc
 import HTTP1
 import HTTPClient
 import Testing
@@ -142,6 +143,34 @@ import Testing
         #expect(held.count == 1)
     }
 
+    @Test("where the time went before the request was sent is told")
+    func earlyTimeouts() throws {
+        // Its system takes connections; nobody speaks on them.
+        let silent = try SilentPeer(backlog: 8)
+        // Two connections wait here already: what else comes is dropped.
+        let full = try SilentPeer(backlog: 0)
+        let waiting = try (0..<4).map { _ in try full.connect() }
+        defer { for socket in waiting { close(socket) } }
+        func result(_ url: String) throws -> HTTPPostResult? {
+            try Self.results(
+                of: [Self.post(url)],
+                options: {
+                    var options = Self.local()
+                    options.timeout = 300
+                    return options
+                }
+            ).first
+        }
+        #expect(
+            try result("https://127.0.0.1:\(silent.port)/") == .failed(.tlsTimeout))
+        #expect(
+            try result("http://127.0.0.1:\(silent.port)/") == .failed(.timeout))
+        for scheme in ["http", "https"] {
+            #expect(
+                try result("\(scheme)://127.0.0.1:\(full.port)/") == .failed(.connectTimeout))
+        }
+    }
+
     @Test("what cannot be sent is a failure with a reason")
     func failures() throws {
         let cases: [(HTTPPost, HTTPPostFailure)] = [
@@ -207,6 +236,49 @@ import Testing
             try result("127.0.0.1", trusting: authority.authorityPEM) == .failed(.certificate))
         #expect(try result("localhost", trusting: other.authorityPEM) == .failed(.certificate))
         #expect(try result("localhost", trusting: nil) == .failed(.certificate))
+    }
+}
+
+/// A socket that listens and that nobody serves.
+final class SilentPeer {
+    let port: UInt16
+    private let listener: CInt
+
+    init(backlog: CInt) throws {
+        listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        var address = Self.address(port: 0)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { [listener] pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, size) == 0 && listen(listener, backlog) == 0
+                    && getsockname(listener, $0, &size) == 0
+            }
+        }
+        port = UInt16(bigEndian: address.sin_port)
+        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
+    }
+
+    deinit { close(listener) }
+
+    /// Begins a connection and does not wait for it.
+    func connect() throws -> CInt {
+        let flags = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+        let client = socket(AF_INET, flags, 0)
+        var address = Self.address(port: port)
+        withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = Glibc.connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        return client
+    }
+
+    private static func address(port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
     }
 }
 

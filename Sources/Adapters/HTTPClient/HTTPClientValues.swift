@@ -50,7 +50,11 @@ public enum HTTPPostFailure: String, Error, Equatable, Sendable {
     case connect = "no connection"
     case certificate = "the certificate is not trusted"
     case tls = "TLS failed"
+    /// The request was sent, and its time was over.
     case timeout = "no answer in time"
+    case nameTimeout = "the name was not resolved in time"
+    case connectTimeout = "no connection in time"
+    case tlsTimeout = "TLS was not agreed on in time"
     case url = "the URL cannot be used"
     /// The peer did not speak HTTP, or went away.
     case answer = "the connection broke off"

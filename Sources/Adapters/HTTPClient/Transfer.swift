@@ -112,12 +112,23 @@ final class Transfer {
         return switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .name
         case CURLE_COULDNT_CONNECT: forbidden > 0 && opened == 0 ? .address : .connect
-        case CURLE_OPERATION_TIMEDOUT: .timeout
+        case CURLE_OPERATION_TIMEDOUT: timeout
         case CURLE_PEER_FAILED_VERIFICATION: .certificate
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CACERT_BADFILE: .tls
         case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_LOGIN_DENIED: .url
         default: .answer
         }
+    }
+
+    /// How far it had come when its time was over.
+    private var timeout: HTTPPostFailure {
+        if wasSent { return .timeout }
+        // The library asks for a socket as soon as it has an address.
+        guard opened > 0 else { return .nameTimeout }
+        // Its times say nothing of a handshake that was not finished.
+        var connections = 0
+        rouse_curl_info_long(easy, CURLINFO_NUM_CONNECTS, &connections)
+        return connections > 0 ? .tlsTimeout : .connectTimeout
     }
 
     private var wasSent: Bool {
