@@ -146,16 +146,25 @@ struct ChangeWakeTests {
 
     /// What is over for its user leaves the screen of a phone that was never alerted: the app shows
     /// notifications of its own, and set the icon's number itself.
-    @Test(arguments: ["removed", "ended", "deleted for oneself", "muted", "edited"])
-    func whatIsOverWakesThePhoneThatMayShowIt(_ how: String) throws {
+    /// So does what was edited meanwhile, of which it shows an older text.
+    @Test(
+        arguments: [
+            "removed", "ended", "deleted for oneself", "muted", "edited", "deleted", "read",
+        ], [false, true])
+    func whatIsOverWakesThePhoneThatMayShowIt(_ how: String, _ isEdited: Bool) throws {
         let id = try world.converse(["a", "b"])
         let message = try world.publish("x", to: id, from: "a").message
         _ = try asleep("b")
         #expect(try pushes.run(60_000).isEmpty)
         let tablet = try pushes.open("b", DeviceID(high: 2, low: 2), token: 2).session
+        if isEdited { try world.edit(message, "edited") }
         switch how {
         case "removed": try world.remove(["b"], from: id)
         case "edited": try world.edit(message, "y", push: "")
+        case "deleted": try world.delete(message)
+        case "read":
+            try pushes.acknowledge(
+                tablet, try world.head("b"), reads: [ReadReceipt(conversation: id, through: 1)])
         case "ended": try world.end(id)
         case "muted":
             try world.mutate(

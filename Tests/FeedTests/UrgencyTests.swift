@@ -238,6 +238,16 @@ extension Pushes {
                 }
             ),
             (
+                "edited, and read on the tablet",
+                { pushes, room, shown in
+                    try pushes.world.edit(shown.message, "2")
+                    let other = try pushes.open("bob", tablet, token: 2).session
+                    try pushes.acknowledge(
+                        other, try pushes.head("bob"),
+                        reads: [ReadReceipt(conversation: room, through: shown.position)])
+                }
+            ),
+            (
                 "read and answered on the tablet",
                 { pushes, room, shown in
                     let other = try pushes.open("bob", tablet, token: 2).session

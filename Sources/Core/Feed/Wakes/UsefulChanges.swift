@@ -87,7 +87,10 @@ extension StoreSnapshot {
             let found = try self.entry(
                 of: .message, entry.app, entry.user, entry.conversation,
                 object: message.message.bytes, position: message.position)
-            guard var change = found?.visibleChange, stored.contains(change.seq) else { continue }
+            // It may have been edited since, which the device need not know of to be showing it.
+            guard let found, stored.contains(found.firstSeq) || stored.contains(found.seq)
+            else { continue }
+            var change = found.visibleChange
             change.seq = entry.seq
             return change
         }

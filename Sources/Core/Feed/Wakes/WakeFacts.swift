@@ -131,7 +131,7 @@ extension StoreSnapshot {
     /// The newest message up to a position, at its place in a user's feed; `nil`: it has none.
     func newest(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, through position: UInt64
-    ) throws(StoreError) -> VisibleChange? {
+    ) throws(StoreError) -> EntryRecord? {
         let message = try records(
             MessageRecord.self,
             Scan(
@@ -141,7 +141,7 @@ extension StoreSnapshot {
         guard let message else { return nil }
         return try entry(
             of: .message, app, user, conversation, object: message.message.bytes,
-            position: message.position)?.visibleChange
+            position: message.position)
     }
 
     private static var noMessage: MessageID { MessageID(high: 0, low: 0) }

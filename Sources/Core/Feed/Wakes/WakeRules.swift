@@ -169,13 +169,13 @@ public enum WakeRules {
             try step.cancelAlerts(of: conversation, read: read)
         }
         guard isLess,
-            var change = try transaction.newest(
+            let newest = try transaction.newest(
                 app, user, conversation, through: read.ranges.last?.last ?? read.through)
         else { return effects }
-        let shownFrom = change.seq
+        var change = newest.visibleChange
         change.seq = head
         effects += try usefulCame(
-            app, user, change, shownFrom: shownFrom, in: transaction, now: now)
+            app, user, change, shownFrom: newest.firstSeq, in: transaction, now: now)
         return effects
     }
 
@@ -206,7 +206,7 @@ public enum WakeRules {
                 var change = older.visibleChange
                 change.seq = entry.seq
                 effects += try usefulCame(
-                    entry.app, entry.user, change, shownFrom: older.seq, in: transaction,
+                    entry.app, entry.user, change, shownFrom: older.firstSeq, in: transaction,
                     now: now)
             }
             return effects
@@ -342,7 +342,7 @@ public enum WakeRules {
         var change = newest.visibleChange
         change.seq = row.head
         return try usefulCame(
-            app, user, change, shownFrom: newest.seq, in: transaction, now: now)
+            app, user, change, shownFrom: newest.firstSeq, in: transaction, now: now)
     }
 
     /// Messages are nothing to alert of any more, and what is unread was counted: cancels with
