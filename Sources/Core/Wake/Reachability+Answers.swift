@@ -43,6 +43,7 @@ extension Reachability {
         }
         if reply == .unanswered {
             row.unanswered += 1
+            if kind == .alert { alertMayBeShown() }
         } else if reply != .notSent {
             row.unanswered = 0
         }
@@ -170,8 +171,8 @@ extension Reachability {
         min(WakePolicy.unansweredDelay << min(row.unanswered, 8), PushAnswer.longDelay)
     }
 
-    /// A push that was never answered counts as one that may be on the screen.
-    public mutating func alertMayBeShown() {
+    /// A push without an answer counts as one that may be on the screen.
+    private mutating func alertMayBeShown() {
         guard row.flightGeneration == tokenGeneration else { return }
         wasAlerted = true
         row.badgeShown = WakePolicy.badgeUnknown

@@ -180,8 +180,15 @@ extension Reachability {
     /// The icon may show more than there is to read.
     public mutating func badgeMayBeWrong(unread: UInt64, now: Timestamp) {
         folded(unread: unread)
-        guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil,
-            unread < row.badgeShown
+        if unread < row.badgeShown { oweBadge(now: now) }
+    }
+
+    /// An alert without an answer is nothing to alert of any more: it is not sent again, and may
+    /// be on the screen all the same.
+    public mutating func unansweredAlertWent(now: Timestamp) { oweBadge(now: now) }
+
+    private mutating func oweBadge(now: Timestamp) {
+        guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil
         else { return }
         row.badgeDue = now + WakePolicy.badgeDelay
         reschedule()

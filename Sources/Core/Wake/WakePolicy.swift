@@ -28,7 +28,7 @@ public struct WakePolicy: Equatable, Sendable {
         self.adaptive = adaptive
     }
 
-    /// Once the app has connected it has what iOS lets it run, 30 s; half the grace where that is
+    /// Once the app has connected it has what iOS lets it run, 30 s; the grace where that is
     /// shorter, so that an app with compressed times keeps the proportion.
     public var runTime: Milliseconds { min(30_000, grace) }
 

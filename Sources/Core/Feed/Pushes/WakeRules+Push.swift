@@ -297,9 +297,10 @@ extension WakeStep {
 
     /// The newest alert the device was sent has been read elsewhere or is gone: replacing it is
     /// the wish. The newest is the one that was queued last: an edit moves an alert up by its
-    /// `seq`, and sends nothing.
+    /// `seq`, and sends nothing. One without an answer may have been sent.
     fileprivate func isNewestAlertRead() throws(StoreError) -> Bool {
-        let sent = try newestAlerts().filter { $0.sentAt != nil }.max { $1.isNewer(than: $0) }
+        let sent = try newestAlerts().filter { $0.sentAt != nil || $0.tries > 0 }
+            .max { $1.isNewer(than: $0) }
         guard let sent else { return false }
         if sent.phase == .cancelled { return true }
         return try transaction.isSettled(sent, now: now)

@@ -193,18 +193,20 @@ extension WakeStep {
     private mutating func settle(
         _ message: MessageID, _ settlement: AlertSettlement
     ) throws(StoreError) {
-        guard var alert = try transaction.record(AlertRecord.self, alertKey(message)),
-            alert.phase == .sending
-        else { return }
+        var alert = try transaction.record(AlertRecord.self, alertKey(message))
+        if settlement == .unanswered { alert?.tries += 1 }
+        guard var alert, alert.phase == .sending else {
+            if settlement == .unanswered {
+                if let alert { try transaction.put(alert) }
+                machine.unansweredAlertWent(now: now)
+            }
+            return
+        }
         switch settlement {
         case .sent: return try settleSent(&alert)
-        case .unanswered:
-            alert.tries += 1
-            if alert.tries >= WakePolicy.unansweredMax {
-                machine.alertMayBeShown()
-                return try settleSent(&alert)
-            }
-            try queueAgain(&alert)
+        case .unanswered where alert.tries >= WakePolicy.unansweredMax:
+            return try settleSent(&alert)
+        case .unanswered: try queueAgain(&alert)
         case .queuedAgain: try queueAgain(&alert)
         case .refused:
             // Those that it would have told of are told by another.
