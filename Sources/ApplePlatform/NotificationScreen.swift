@@ -32,7 +32,23 @@
         }
 
         public func setBadge(_ count: UInt32) async {
+            let stood = count == 0 ? await center.deliveredNotifications() : []
             try? await center.setBadgeCount(Int(count))
+            guard !stood.isEmpty else { return }
+            let stands = Set(await center.deliveredNotifications().map(\.request.identifier))
+            for gone in stood.sorted(by: { $0.date < $1.date })
+            where !stands.contains(gone.request.identifier) {
+                await putBack(gone.request)
+            }
+        }
+
+        private func putBack(_ request: UNNotificationRequest) async {
+            guard let content = request.content.mutableCopy() as? UNMutableNotificationContent
+            else { return }
+            content.quieten()
+            let again = UNNotificationRequest(
+                identifier: request.identifier, content: content, trigger: nil)
+            try? await center.add(again)
         }
     }
 

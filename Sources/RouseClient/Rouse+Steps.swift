@@ -198,7 +198,7 @@ extension Rouse {
             // After it is shown, as it is settled: rather twice than never.
             told?.note(notice.identifier)
         case .remove(let identifier): await phone.remove(identifier: identifier)
-        case .badge(let count): await phone.setBadge(count)
+        case .badge(let count): await setBadge(count)
         case .settle(let objects):
             do {
                 try store?.settle(objects)
@@ -207,6 +207,19 @@ extension Rouse {
             }
         case .complete(let task, let result): complete(task, result)
         }
+    }
+
+    /// What is over goes before the change to 0, with which the system takes the whole list away:
+    /// the phone puts back what stood then.
+    private func setBadge(_ count: UInt32) async {
+        if count == 0, let store {
+            let standing = await phone.delivered()
+            let screen = try? store.screen(delivered: standing, at: clock.wall)
+            for shown in screen?.delivered ?? [] where shown.standing == .over {
+                await phone.remove(identifier: shown.identifier)
+            }
+        }
+        await phone.setBadge(count)
     }
 
     func storeTrouble(_ why: String) {

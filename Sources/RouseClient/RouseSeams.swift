@@ -54,6 +54,8 @@ public protocol RousePhone: Sendable {
     func delivered() async -> [DeliveredNotification]
     func show(_ notice: AppNotice) async
     func remove(identifier: String) async
+    /// The icon's number. What stands in the list stays: iOS takes the whole list away when the
+    /// number changes to 0, so a phone puts back what stood, without a sound.
     func setBadge(_ count: UInt32) async
 }
 

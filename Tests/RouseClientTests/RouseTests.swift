@@ -53,6 +53,21 @@ import Wire
         #expect(stage.phone.icon == 2)
     }
 
+    @Test("what is over goes before the icon changes to 0, with which the system's list would go")
+    func nothingUnread() async throws {
+        let stage = try Stage()
+        for number in 1...2 {
+            stage.server.publish(Stage.message(UInt64(number)), unread: UInt32(number))
+        }
+        _ = await stage.process().woken(by: nil, within: 30_000)
+        stage.server.publish(Stage.readMark(through: 2, seq: 14), unread: 0)
+        #expect(await stage.process().refreshTask(within: 30_000) == .newData)
+        let log = stage.phone.log
+        let icon = try #require(log.firstIndex(of: "badge 0"))
+        #expect(log[..<icon].filter { $0 == "remove" }.count == 2, "\(log)")
+        #expect(stage.phone.screen.isEmpty)
+    }
+
     @Test("killed while it shows: the next process shows what the first did not")
     func killedWhileItShows() async throws {
         let (gate, opened) = AsyncStream<Void>.makeStream()
@@ -168,7 +183,7 @@ import Wire
     @Test("the deadline of a later wake has a turn of its own, also behind one that was overtaken")
     func aLaterDeadline() async throws {
         let (gate, opened) = AsyncStream<Void>.makeStream()
-        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 1))
+        let stage = try Stage(phone: FakePhone(gate: gate, at: .delivered, after: 2))
         let rouse = stage.process()
         let (working, ended) = AsyncStream<Void>.makeStream()
         let (begun, beginning) = AsyncStream<Void>.makeStream()

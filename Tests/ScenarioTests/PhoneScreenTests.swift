@@ -18,6 +18,9 @@ import Testing
             Demo.Chapter("three", "Three arrive by one silent wake", Demo.threeOfOneWake),
             Demo.Chapter(
                 "read", "One is read elsewhere, the app was killed", Demo.readElsewhereAfterAKill),
+            Demo.Chapter(
+                "announced", "An announcement stays when nothing is unread any more",
+                Demo.announcementBesideNoUnread),
             Demo.Chapter("killed", "A kill in the middle of a wake", Demo.killedInTheMiddle),
             Demo.Chapter("alerted", "Alerted, and then woken", Demo.alertedAndSynced),
         ]
@@ -94,6 +97,24 @@ extension Demo {
         try see(Self.ben, .completed, "refreshes itself")
         try screenShows(Self.ben, ["Two", "Three"], icon: 2)
         try expectNone(Self.ben, .shown, "something was shown")
+    }
+
+    /// The icon's change to 0 takes the system's list away, and an announcement does not count.
+    func announcementBesideNoUnread() throws(ScenarioError) {
+        let parcel = "Your parcel is at the door"
+        try backend.announce(parcel, to: ["ben"])
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .completed, "refreshes itself")
+        try screenShows(Self.ben, ["Two", "Three", parcel], icon: 2)
+        var read = ControlRequest(.deviceRead, device: Self.benTablet)
+        read.conversation = Self.benTalk
+        read.through = lastRead + 2
+        try command(read)
+        try see(Self.benTablet, .badge, "its user reads all") { $0.badge == 0 }
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .badge, "has nothing to count") { $0.badge == 0 }
+        try see(Self.ben, .completed, "refreshes itself")
+        try screenShows(Self.ben, [parcel], icon: 0)
     }
 
     func killedInTheMiddle() throws(ScenarioError) {

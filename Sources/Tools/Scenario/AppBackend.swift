@@ -113,6 +113,20 @@ final class AppBackend {
         return try Self.decoded(PublishedMessage.self, body)
     }
 
+    /// Tells users something outside of conversations; the alert text is the text.
+    func announce(_ text: String, to users: [String]) throws(ScenarioError) {
+        struct New: Encodable {
+            let users: [String]
+            let parts: [[String: String]]
+            let push: [String: String]
+        }
+        _ = try call(
+            api, "POST", "/v1/announcements",
+            New(
+                users: users, parts: [["mime_type": "text/plain", "text": text]],
+                push: ["title": "News", "body": text]))
+    }
+
     func device(_ id: String) throws(ScenarioError) -> DeviceFacts {
         try Self.decoded(DeviceFacts.self, try call(api, "GET", "/v1/devices/\(id)", Nothing?.none))
     }

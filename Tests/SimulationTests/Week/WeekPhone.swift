@@ -253,12 +253,18 @@ struct MortalPhone: RousePhone {
         phone.use { state in
             var events: [PhoneEvent] = []
             state.words.append("icon \(count)")
-            let standing = state.screen.compactMap(\.object)
+            let stood = state.screen
             if !state.model.setBadge(count, into: &events) {
                 state.misdeeds.append("sets the icon to \(count) and does not run")
             }
             state.numberAt = now
-            if events.contains(.cleared) { state.cleared.formUnion(standing) }
+            guard events.contains(.cleared) else { return }
+            for shown in stood {
+                let handle = state.keep(shown)
+                _ = state.model.showLocal(
+                    handle: handle, identifier: state.key(shown.identifier), rules: phone.rules,
+                    into: &events)
+            }
         }
     }
 }

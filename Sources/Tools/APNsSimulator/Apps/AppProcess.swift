@@ -97,7 +97,17 @@ actor PhoneLink: RousePhone {
 
     func remove(identifier: String) async { await hooks()?.removeNotification(identifier) }
 
-    func setBadge(_ count: UInt32) async { await hooks()?.setBadge(UInt64(count)) }
+    func setBadge(_ count: UInt32) async {
+        guard let hooks = await hooks() else { return }
+        let stood = hooks.screen()
+        hooks.setBadge(UInt64(count))
+        // The change to 0 takes all of them away.
+        let stands = Set(hooks.screen().map(\.identifier))
+        for var gone in stood where !stands.contains(gone.identifier) {
+            gone.look.quieten()
+            hooks.showNotification(gone)
+        }
+    }
 
     /// The system answers a process that runs. One whose time is over is stopped in the middle,
     /// and goes on where it was; `nil`: it never does.
