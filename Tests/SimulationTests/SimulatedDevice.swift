@@ -359,6 +359,9 @@ final class SimulatedDevice {
         case .loadMutations(let number, let limit):
             let found = try store.mutations(after: number, limit: limit, now: clock.wall)
             try run { $0.mutationsLoaded(found, now: $1) }
+        case .markLogoutSent(let number):
+            try store.markLogoutSent(number)
+            try run { $0.logoutMarked(now: $1) }
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
         case .renumberMutations(let first, let floor):
             try store.renumberMutations(from: first, above: floor)

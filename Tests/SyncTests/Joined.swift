@@ -303,6 +303,9 @@ final class Joined {
         case .loadMutations(let after, let limit):
             return device.client.mutationsLoaded(
                 try device.local.mutations(after: after, limit: limit, now: store.now()), now: now)
+        case .markLogoutSent(let number):
+            try device.local.markLogoutSent(number)
+            return device.client.logoutMarked(now: now)
         case .raiseMutationNumbers(let floor):
             try device.local.raiseMutationNumbers(above: floor)
         case .renumberMutations(let first, let floor):

@@ -90,6 +90,9 @@ struct Phone {
                 case .loadMutations(let after, let limit):
                     let loaded = try store.mutations(after: after, limit: limit, now: wall)
                     actions = session.mutationsLoaded(loaded, now: now) + actions
+                case .markLogoutSent(let number):
+                    try store.markLogoutSent(number)
+                    actions = session.logoutMarked(now: now) + actions
                 case .raiseMutationNumbers(let floor):
                     try store.raiseMutationNumbers(above: floor)
                     lines.append("numbers above \(floor)")

@@ -30,6 +30,8 @@ public enum ClientAction: Equatable, Sendable {
     case forgetSession
     /// `LocalStore.mutations`; answer with `mutationsLoaded`.
     case loadMutations(after: UInt64, limit: Int)
+    /// `LocalStore.markLogoutSent`; answer with `logoutMarked` or `storeFailed`.
+    case markLogoutSent(UInt64)
     /// `LocalStore.raiseMutationNumbers`.
     case raiseMutationNumbers(above: UInt64)
     /// `LocalStore.renumberMutations`; answer with `mutationsRenumbered`.

@@ -218,6 +218,9 @@ public struct ClientReplica {
             try store.saveResults(results)
             effects.append(.results(results))
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
+        case .markLogoutSent(let number):
+            try store.markLogoutSent(number)
+            hear(session.logoutMarked(now: now))
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):
             let mutations = try store.mutations(after: number, limit: limit, now: wall)

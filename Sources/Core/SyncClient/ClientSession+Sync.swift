@@ -70,7 +70,11 @@ extension ClientSession {
         var inline: [Mutation] = []
         for index in outbox.indices where !holdsMutations {
             bytes += outbox[index].mutation.contentBytes
-            guard bytes <= limits.helloMutationBytes else { break }
+            // A logout goes alone: of a HELLO that is not answered nobody knows whether it was read
+            // (SES-8), and so whether a challenge is what the logout came to.
+            guard bytes <= limits.helloMutationBytes, !outbox[index].mutation.isLogout else {
+                break
+            }
             outbox[index].isSent = true
             inline.append(mutation(at: index, now: now))
         }
@@ -245,6 +249,7 @@ extension ClientSession {
         unsentReads = []
         outbox = []
         hasSentLogout = false
+        logoutMark = .none
         takenFrom = nil
         surelyTakenFrom = nil
         loadedThrough = 0
@@ -450,6 +455,7 @@ extension ClientSession {
         // What is stored of the outbox counts; it is read again with the next connection.
         isLoading = false
         mustReload = false
+        logoutMark = .none
         reloadOutbox()
         switch phase {
         case .idle, .waiting: break

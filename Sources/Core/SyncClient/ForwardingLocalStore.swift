@@ -47,6 +47,10 @@ extension ForwardingLocalStore {
         try forwarded.mutations(after: number, limit: limit, now: now)
     }
 
+    public func markLogoutSent(_ number: UInt64) throws(LocalStoreError) {
+        try forwarded.markLogoutSent(number)
+    }
+
     public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
         try forwarded.saveResults(results)
     }

@@ -75,6 +75,7 @@ public final class TableLocalStore: LocalStore {
             state.firstUnanswered =
                 try snapshot.records(LocalMutationRecord.self, Scan(limit: 1)).first?.number
             for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
+            state.hasSentLogout = try Self.hasSentLogout(snapshot)
                 state.pendingReads.append(try Self.decoded(row.receipt))
             }
             return state
@@ -324,12 +325,14 @@ extension TableLocalStore {
 
     @discardableResult
     static func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp, _ transaction: any StoreTransaction
+        _ operation: Mutation.Operation, at time: Timestamp, wasSent: Bool? = false,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) -> UInt64 {
         let number = (try fact(Fact.lastMutation, transaction)?.number ?? 0) + 1
         let mutation = Mutation(number: number, operation: operation)
         try transaction.put(
-            LocalMutationRecord(number: number, queuedAt: time, mutation: mutation.encoded))
+            LocalMutationRecord(
+                number: number, queuedAt: time, mutation: mutation.encoded, wasSent: wasSent))
         try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: number))
         return number
     }
@@ -361,7 +364,7 @@ extension TableLocalStore {
         for row in rows {
             let mutation: Mutation = try decoded(row.mutation)
             guard let operation = mutation.operation else { continue }
-            try enqueue(operation, at: row.queuedAt, transaction)
+            try enqueue(operation, at: row.queuedAt, wasSent: row.wasSent, transaction)
         }
     }
 
