@@ -42,6 +42,7 @@ public final class TableLocalStore: LocalStore {
         static let snapshot = "snapshot"
         static let continuation = "continuation"
         static let owed = "owed"
+        static let formerScreen = "former_screen"
     }
 
     /// Which reset rows are compared with.
@@ -74,8 +75,8 @@ public final class TableLocalStore: LocalStore {
             state.lastMutation = try Self.fact(Fact.lastMutation, snapshot)?.number ?? 0
             state.firstUnanswered =
                 try snapshot.records(LocalMutationRecord.self, Scan(limit: 1)).first?.number
-            for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
             state.hasSentLogout = try Self.hasSentLogout(snapshot)
+            for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
                 state.pendingReads.append(try Self.decoded(row.receipt))
             }
             return state
@@ -133,7 +134,7 @@ public final class TableLocalStore: LocalStore {
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
             if !former.isEmpty && former != Array(user.utf8) {
                 answered = AnsweredChanges()
-                try Self.erase(transaction)
+                try erase(transaction)
             }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
             try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
@@ -146,19 +147,20 @@ public final class TableLocalStore: LocalStore {
         course = nil
         answered = AnsweredChanges()
         try write { transaction throws(StoreError) in
-            try Self.erase(transaction)
+            try erase(transaction)
             try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
             try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
         }
     }
 
-    private static func erase(_ transaction: any StoreTransaction) throws(StoreError) {
+    private func erase(_ transaction: any StoreTransaction) throws(StoreError) {
         for table in LocalSchema.tables where table != LocalStateRecord.table {
-            try clear(table, Scan(limit: step), transaction)
+            try Self.clear(table, Scan(limit: Self.step), transaction)
         }
         for name in [
             Fact.cursor, Fact.resetting, Fact.history, Fact.snapshot, Fact.continuation, Fact.owed,
         ] { try transaction.delete(LocalStateRecord.self, [.text(name)]) }
+        if keepsOwed { try transaction.put(LocalStateRecord(name: Fact.formerScreen)) }
     }
 
     public func forgetSession() throws(LocalStoreError) {
