@@ -354,6 +354,9 @@ final class SimulatedDevice {
         case .saveResults(let results):
             for result in results { try heard(result) }
             try store.saveResults(results)
+        case .endReads(let reads):
+            let ended = try store.endReads(reads)
+            try run { $0.readsEnded(ended, now: $1) }
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):

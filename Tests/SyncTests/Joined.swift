@@ -297,6 +297,8 @@ final class Joined {
             return device.client.orphansLoaded(
                 try device.local.orphans(limit: limit), now: now)
         case .saveResults(let results): try device.local.saveResults(results)
+        case .endReads(let reads):
+            return device.client.readsEnded(try device.local.endReads(reads), now: now)
         case .saveSession(let token, let user):
             try device.local.saveSession(token: token, user: user)
         case .forgetSession: try device.local.forgetSession()

@@ -360,6 +360,32 @@ final class MemoryLocalStore: LocalStore {
         }
     }
 
+    func endReads(
+        _ answered: [ReadReceipt]
+    ) throws(LocalStoreError) -> [ReadReceipt] {
+        try check()
+        let reach = reach()
+        let ended = answered.filter { receipt in
+            guard state.pendingReads.contains(receipt) else { return false }
+            guard let id = receipt.conversation else { return true }
+            if case .some(.none) = reach[id] { return true }
+            let own = rows[Key(kind: 0, conversation: id, name: [])]
+            if case .tombstone = own?.entry.body { return true }
+            return !rows.values.contains { $0.entry.conversation == id }
+        }
+        for receipt in ended {
+            state.pendingReads.removeAll { $0 == receipt }
+            let key = Key(kind: 6, conversation: nil, name: receipt.announcement?.bytes ?? [])
+            guard var entry = rows[key]?.entry, case .announcement(var read) = entry.body else {
+                continue
+            }
+            read.read = true
+            entry.body = .announcement(read)
+            rows[key]?.entry = entry
+        }
+        return ended
+    }
+
     func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try check()
         if let index = state.pendingReads.firstIndex(where: {

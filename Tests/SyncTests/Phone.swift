@@ -82,6 +82,8 @@ struct Phone {
                 case .saveResults(let results):
                     try store.saveResults(results)
                     lines.append("results \(results.map(\.number))")
+                case .endReads(let reads):
+                    actions = session.readsEnded(try store.endReads(reads), now: now) + actions
                 case .saveSession(let token, let user):
                     try store.saveSession(token: token, user: user)
                 case .forgetSession:

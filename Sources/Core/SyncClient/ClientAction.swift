@@ -24,6 +24,8 @@ public enum ClientAction: Equatable, Sendable {
     case loadOrphans(limit: Int)
     /// `LocalStore.saveResults`; failing is `storeFailed`.
     case saveResults([MutationResult])
+    /// `LocalStore.endReads`; answer with `readsEnded` or `storeFailed`.
+    case endReads([ReadReceipt])
     /// `LocalStore.saveSession`, before the next action.
     case saveSession(token: [UInt8], user: String)
     /// `LocalStore.forgetSession`.

@@ -213,6 +213,7 @@ public struct ClientReplica {
         case .saveResults(let results):
             try store.saveResults(results)
             effects.append(.results(results))
+        case .endReads(let reads): hear(session.readsEnded(try store.endReads(reads), now: now))
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):

@@ -89,6 +89,7 @@ extension ClientSession {
             && cursor != nil && sync.reads.isEmpty && inline.isEmpty
         if isPeeking { sync = peekFrame }
         unsentReads = Array(reads.dropFirst(sync.reads.count))
+        syncReads = sync.reads
         let hello = Hello(
             versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
             role: .app, clientName: configuration.clientName,
@@ -135,6 +136,7 @@ extension ClientSession {
         } else if !isRechallenged {
             // The inline SYNC was dropped unread (SES-8).
             openSync = nil
+            syncReads = []
             isPeeking = false
             for index in outbox.indices { outbox[index].isSent = false }
         }
@@ -289,6 +291,7 @@ extension ClientSession {
             reads: firstOfSync(reads), reason: syncReason,
             resetHead: known == nil ? 0 : resetHead)
         unsentReads = Array(reads.dropFirst(sync.reads.count))
+        syncReads = sync.reads
         syncReason = .timer
         send(.sync(sync), request: request, now: now, &actions)
     }
@@ -322,6 +325,8 @@ extension ClientSession {
         if answersSync {
             openSync = nil
             syncDeadline = nil
+            if delta.reset == nil, !syncReads.isEmpty { actions.append(.endReads(syncReads)) }
+            syncReads = []
         }
         if answersSync, isPeeking { return receivedPeek(delta, now: now, &actions) }
         take(delta.results, now: now, &actions)
@@ -467,6 +472,14 @@ extension ClientSession {
         return actions
     }
 
+    /// `LocalStore.endReads` dropped these: they are not said again.
+    public mutating func readsEnded(_ ended: [ReadReceipt], now: Instant) -> [ClientAction] {
+        let dropped = Dictionary(ended.map { ($0.subject, $0) }) { $1 }
+        reads.removeAll { dropped[$0.subject] == $0 }
+        unsentReads.removeAll { dropped[$0.subject] == $0 }
+        return []
+    }
+
     /// SYN-32; the store does the same with what it keeps, when it takes the reset.
     mutating func dropReads(unlessOf epoch: Epoch) {
         let held = applying?.epoch ?? cursor?.epoch ?? snapshot?.stored?.start.epoch
@@ -496,6 +509,7 @@ extension ClientSession {
         let wasSync = request != 0 && request == openSync
         if wasSync {
             openSync = nil
+            syncReads = []
             isPeeking = false
             syncDeadline = nil
         }

@@ -113,8 +113,9 @@ public struct ClientSession: Sendable {
     var liveSignals: [LiveSignal] = []
     var bodyBytes = FrameLimits.beforeWelcome.bodyBytes
     var lastRequest: UInt16 = 0
-    /// The SYNC without a DELTA.
+    /// The SYNC without a DELTA, and the read receipts that it carries.
     var openSync: UInt16?
+    var syncReads: [ReadReceipt] = []
     var syncDeadline: Instant?
     var syncAt: Instant?
     /// No FETCH before: the server asked this device to wait with them.
@@ -547,6 +548,7 @@ public struct ClientSession: Sendable {
         for index in outbox.indices { outbox[index].isSent = false }
         outboxRetryAt = nil
         openSync = nil
+        syncReads = []
         isPeeking = false
         snapshot?.request = nil
         for index in fetches.indices { fetches[index].request = nil }

@@ -72,4 +72,10 @@ extension ForwardingLocalStore {
     public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try forwarded.addRead(receipt)
     }
+
+    public func endReads(
+        _ answered: [ReadReceipt]
+    ) throws(LocalStoreError) -> [ReadReceipt] {
+        try forwarded.endReads(answered)
+    }
 }

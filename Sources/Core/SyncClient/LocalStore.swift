@@ -78,6 +78,15 @@ public protocol LocalStore: LocalHistoryStore {
     /// Keeps a read receipt until the own read mark comes back at least as far; merges with the
     /// conversation's pending one by maximum and union.
     func addRead(_ receipt: ReadReceipt) throws(LocalStoreError)
+
+    /// The server has answered a SYNC with these receipts: what it has not taken of them it never
+    /// takes. Of those that are pending as they were sent, these are dropped: of announcements
+    /// (MSG-52), which count as read here from now on, and of conversations of which nothing is
+    /// here, that were deleted, or that the user is in no more (MSG-19). The others wait for their
+    /// read mark.
+    ///
+    /// Returns those that were dropped.
+    func endReads(_ answered: [ReadReceipt]) throws(LocalStoreError) -> [ReadReceipt]
 }
 
 /// What went wrong with the local store.

@@ -415,6 +415,9 @@ struct ClientRun {
             let orphans = try store.orphans(limit: limit)
             return { $0.orphansLoaded(orphans, now: $1) }
         case .saveResults(let results): try store.saveResults(results)
+        case .endReads(let reads):
+            let ended = try store.endReads(reads)
+            return { $0.readsEnded(ended, now: $1) }
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):
