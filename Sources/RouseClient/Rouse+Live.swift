@@ -107,7 +107,7 @@ extension Rouse {
             state(.syncing)
             // The rows of another one are gone.
             if user != liveUser {
-                if !liveUser.isEmpty { steps.insert(.clearScreen, at: 0) }
+                if hasFormerScreen { steps.insert(.clearScreen, at: 0) }
                 follow(.everything)
             }
             liveUser = user

@@ -12,8 +12,10 @@ extension Rouse {
     /// should ask the system for no more pushes. What a notification service extension has kept is
     /// in a store of its own (`RouseExtension.erase`).
     ///
-    /// A process that ends meanwhile has erased nothing. The next one goes on to log the user out,
-    /// unless it says by `ClientConfiguration.user` that this user is logged in.
+    /// The screen is cleared before anything is erased. A process that ends before that has erased
+    /// nothing: the next one goes on to log the user out, unless it says by
+    /// `ClientConfiguration.user` that this user is logged in. What a phone that did not answer
+    /// goes on to show, the next client of this store takes away before all else.
     ///
     /// - Returns: whether the server has done its part.
     /// - Throws: when the store cannot be used or written: then nothing was erased.
@@ -35,11 +37,15 @@ extension Rouse {
         }
         timer.cancel()
         give(.willSuspend)
+        // Before anything is erased, so that an app that starts no client without a user is left
+        // with a clear screen, too, whenever its process ends.
+        steps.append(.clearScreen)
         await asleep()
         guard let store else { throw isAbsent }
         try store.erase()
         await close()
-        // Last, for the phone may not answer.
+        // Again and last, for the phone may not have answered. The store goes on to say that it is
+        // to be done: the next client of this store does it first.
         await clearScreen()
         return isDone
     }
@@ -49,8 +55,27 @@ extension Rouse {
         loggingOut = nil
     }
 
+    var hasFormerScreen: Bool {
+        do {
+            return try store?.hasFormerScreen() ?? false
+        } catch {
+            storeTrouble("\(error)")
+            return false
+        }
+    }
+
+    /// The next process need not do it.
+    func clearFormerScreen() async {
+        await clearScreen()
+        do {
+            try store?.formerScreenCleared()
+        } catch {
+            storeTrouble("\(error)")
+        }
+    }
+
     /// Takes away the notifications and the number of a user who is here no more.
-    func clearScreen() async {
+    private func clearScreen() async {
         for notification in await phone.delivered() where notification.object != nil {
             await phone.remove(identifier: notification.identifier)
         }

@@ -73,7 +73,7 @@ extension Rouse {
             case .lastCall:
                 lastCall = nil
                 answer(.deadlineReached)
-            case .clearScreen: await clearScreen()
+            case .clearScreen: await clearFormerScreen()
             case .asleep(let number): suspensions.removeValue(forKey: number)?.isOver.resume()
             }
             setTimer()
@@ -186,7 +186,8 @@ extension Rouse {
         switch action {
         case .openStore:
             answer(opened() ? .storeOpened : .storeLocked)
-            if replica?.formerUser != nil { steps.insert(.clearScreen, at: 0) }
+            // Whoever erased it, be it a process that ended before the screen was clear.
+            if hasFormerScreen { steps.insert(.clearScreen, at: 0) }
         case .start(let state, let wake): act { $0.start(appState: state, wake: wake, now: $1) }
         case .tell(let state): act { $0.appStateChanged(state, now: $1) }
         case .sync(let state, let wake):

@@ -226,6 +226,7 @@ final class ScriptedConnection: RouseConnection {
 
     func tell(_ frames: [Frame]) {
         if !frames.isEmpty { telling.yield(.received(frames.flatMap(\.encoded))) }
+        if case .close = frames.last?.body { telling.yield(.closed(why: "by the server")) }
     }
 
     func breakOff() { telling.yield(.closed(why: "broken")) }

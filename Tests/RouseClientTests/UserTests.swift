@@ -122,6 +122,86 @@ import Wire
         leaving.cancel()
     }
 
+    /// For a process that ends when it asks for the `looks`th time what stands on the screen: it is
+    /// never answered, and the phone that the next process finds is as it was.
+    private func ending(_ stage: Stage, looks: Int) throws -> Stage {
+        // It is never opened.
+        let (gate, _) = AsyncStream<Void>.makeStream()
+        return try stage.next(FakePhone(gate: gate, at: .delivered, after: looks - 1))
+    }
+
+    /// Whether the next process leaves it clear, and the one after it leaves it alone.
+    private func isCleared(_ stage: Stage, by user: String?) async throws {
+        #expect(stage.phone.screen == [1])
+        let next = stage.process(user: user, over: FaultyStore(stage.disk))
+        await next.scene(.active)
+        await next.scene(.suspending)
+        #expect(stage.phone.screen.isEmpty && stage.phone.icon == 0)
+        stage.phone.alert(Stage.message(2))
+        let another = stage.process(user: user, over: FaultyStore(stage.disk))
+        await another.scene(.active)
+        await another.scene(.suspending)
+        #expect(stage.phone.screen == [2])
+    }
+
+    @Test("a process that ends before the former user's screen is clear leaves it to the next one")
+    func endedBeforeClearing() async throws {
+        // The app says whose the device is, or its backend does.
+        for user in ["ben", nil] {
+            let stage = try Stage()
+            try await left(stage)
+            // Of a process that is anna's until the server says otherwise, the first is for her.
+            let ending = try ending(stage, looks: user == nil ? 2 : 1)
+            ending.server.feed.withLock { $0.user = "ben" }
+            let first = ending.process(user: user, over: FaultyStore(stage.disk))
+            await first.scene(.active)
+            for await _ in ending.phone.isAtGate { break }
+            #expect(try TableLocalStore(store: stage.disk).load().user == "ben")
+            stage.server.feed.withLock { $0.isSilent = true }
+            try await isCleared(stage, by: user)
+        }
+    }
+
+    @Test("a logout whose process ends after the erasing leaves the screen to the next one")
+    func endedAfterErasing() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        let ending = try ending(stage, looks: 2)
+        ending.server.feed.withLock { $0.isSilent = true }
+        let first = ending.process(over: FaultyStore(stage.disk))
+        await first.scene(.active)
+        let began = ending.clock.now
+        let leaving = Task { try await first.logOut(within: 7_000) }
+        await ending.clock.pass([began + 7_000])
+        for await _ in ending.phone.isAtGate { break }
+        while try !erased(stage) {
+            ending.clock.advance(to: ending.clock.now + 100)
+            await Task.yield()
+        }
+        stage.server.feed.withLock { $0.isSilent = true }
+        try await isCleared(stage, by: nil)
+        leaving.cancel()
+    }
+
+    @Test("the screen is clear before a logout erases anything")
+    func clearedBeforeErasing() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        let disk = FaultyStore(stage.disk)
+        let rouse = stage.process(over: disk)
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        stage.server.feed.withLock { $0.isMute = true }
+        let began = stage.clock.now
+        let leaving = Task { try await rouse.logOut(within: 7_000) }
+        while try TableLocalStore(store: stage.disk).load().lastMutation < 2 { await Task.yield() }
+        // As if the process ended before the erasing: that finds no room.
+        disk.isFull = true
+        await stage.clock.pass([began + 7_000])
+        await #expect(throws: LocalStoreError.self) { try await leaving.value }
+        #expect(stage.phone.screen.isEmpty && stage.phone.icon == 0)
+        #expect(try TableLocalStore(store: stage.disk).load().user == "anna")
+    }
+
     @Test("the system is answered after the end, too")
     func suspendedAfterwards() async throws {
         let stage = try Stage()

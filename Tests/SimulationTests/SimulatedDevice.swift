@@ -354,11 +354,17 @@ final class SimulatedDevice {
         case .saveResults(let results):
             for result in results { try heard(result) }
             try store.saveResults(results)
+        case .endReads(let reads):
+            let ended = try store.endReads(reads)
+            try run { $0.readsEnded(ended, now: $1) }
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):
             let found = try store.mutations(after: number, limit: limit, now: clock.wall)
             try run { $0.mutationsLoaded(found, now: $1) }
+        case .markLogoutSent(let number):
+            try store.markLogoutSent(number)
+            try run { $0.logoutMarked(now: $1) }
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
         case .renumberMutations(let first, let floor):
             try store.renumberMutations(from: first, above: floor)

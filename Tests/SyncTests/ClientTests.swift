@@ -252,10 +252,11 @@ import Wire
     @Test func readsAreRepeatedUntilTheMarkComesBack() throws {
         var phone = try Phone.inSync()
         let id = ConversationID(high: 1, low: 1)
+        phone.receive(Phone.delta(10, [11]))
         let read = ReadReceipt(conversation: id, through: 4)
         try phone.store.addRead(read)
-        #expect(phone.run { $0.readQueued(read, now: $1) } == ["send ACK 10 r4"])
-        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 10 user r4"])
+        #expect(phone.run { $0.readQueued(read, now: $1) } == ["send ACK 11 r4"])
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 11 user r4"])
         func mark(_ seq: UInt64, _ through: UInt64) -> FrameBody {
             .delta(
                 Delta(
@@ -266,39 +267,11 @@ import Wire
                     ], from: Cursor(epoch: Phone.epoch, seq: seq - 1),
                     to: Cursor(epoch: Phone.epoch, seq: seq), head: seq))
         }
-        phone.receive(mark(11, 3), request: 2)
-        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 11 user r4"])
-        phone.receive(mark(12, 4), request: 3)
-        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 12 user"])
+        phone.receive(mark(12, 3), request: 2)
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 12 user r4"])
+        phone.receive(mark(13, 4), request: 3)
+        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 13 user"])
         #expect(phone.store.state.pendingReads.isEmpty)
-    }
-
-    @Test func readAnnouncementsAreRepeatedUntilTheyComeBackAsRead() throws {
-        var phone = try Phone.inSync()
-        let ids = [MessageID(high: 1, low: 1), MessageID(high: 1, low: 2)]
-        for id in ids {
-            let read = ReadReceipt(announcement: id)
-            try phone.store.addRead(read)
-            phone.run { $0.readQueued(read, now: $1) }
-        }
-        func come(_ seq: UInt64, _ id: MessageID, read: Bool) -> FrameBody {
-            .delta(
-                Delta(
-                    entries: [
-                        Entry(
-                            seq: seq, object: id.bytes, version: read ? 2 : 1,
-                            body: .announcement(AnnouncementState(read: read)))
-                    ], from: Cursor(epoch: Phone.epoch, seq: seq - 1),
-                    to: Cursor(epoch: Phone.epoch, seq: seq), head: seq))
-        }
-        let both = phone.run { $0.userRefresh(now: $1) }
-        #expect(both == ["send SYNC at 10 user r0 r0"])
-        phone.receive(come(11, ids[0], read: false), request: 2)
-        #expect(phone.store.state.pendingReads.map(\.announcement) == ids)
-        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 11 user r0 r0"])
-        phone.receive(come(12, ids[0], read: true), request: 3)
-        #expect(phone.store.state.pendingReads.map(\.announcement) == [ids[1]])
-        #expect(phone.run { $0.userRefresh(now: $1) } == ["send SYNC at 12 user r0"])
     }
 
     @Test func aReadWhileItConnectsFollowsTheAnswer() throws {

@@ -297,12 +297,17 @@ final class Joined {
             return device.client.orphansLoaded(
                 try device.local.orphans(limit: limit), now: now)
         case .saveResults(let results): try device.local.saveResults(results)
+        case .endReads(let reads):
+            return device.client.readsEnded(try device.local.endReads(reads), now: now)
         case .saveSession(let token, let user):
             try device.local.saveSession(token: token, user: user)
         case .forgetSession: try device.local.forgetSession()
         case .loadMutations(let after, let limit):
             return device.client.mutationsLoaded(
                 try device.local.mutations(after: after, limit: limit, now: store.now()), now: now)
+        case .markLogoutSent(let number):
+            try device.local.markLogoutSent(number)
+            return device.client.logoutMarked(now: now)
         case .raiseMutationNumbers(let floor):
             try device.local.raiseMutationNumbers(above: floor)
         case .renumberMutations(let first, let floor):

@@ -100,15 +100,80 @@ import Wire
         #expect(lines.contains("loggedOut"))
     }
 
-    @Test("MSG-7: what a process before this one may have sent is carried out by a revoked token")
-    func aLogoutOfAnEarlierProcess() throws {
-        var phone = try loggingOut()
+    /// Ends the process, and begins another one on its store.
+    private func next(_ phone: inout Phone, says hello: String = "at 10") throws {
         phone.session = ClientSession(
             configuration: phone.session.configuration, state: try phone.store.load(), seed: 2)
         phone.start()
+        #expect(phone.connect() == ["send HELLO token \(hello)"])
+    }
+
+    @Test("MSG-7: what a process before this one has sent is carried out by a revoked token")
+    func aLogoutOfAnEarlierProcess() throws {
+        let ends: [(inout Phone) -> [String]] = [
+            { $0.receive(.challenge(Challenge(reason: .revoked)), request: 1) },
+            { $0.close(.revoked) },
+        ]
+        for end in ends {
+            var phone = try loggingOut()
+            try next(&phone)
+            #expect(end(&phone).contains("loggedOut"))
+            #expect(phone.store.outbox.isEmpty && phone.store.results[1]?.code == 0)
+        }
+    }
+
+    @Test("MSG-7: what a process before this one has queued and not sent is not carried out")
+    func aLogoutThatNeverLeft() throws {
+        let ends: [(inout Phone) -> [String]] = [
+            { $0.receive(.challenge(Challenge(reason: .revoked)), request: 1) },
+            {
+                _ = $0.close(.revoked)
+                $0.pass(5_000)
+                $0.connect()
+                return $0.receive(.challenge(Challenge(reason: .first)), request: 1)
+            },
+        ]
+        for end in ends {
+            var phone = try Phone()
+            let number = try phone.store.enqueue(.forgetDevice(ForgetDevice()), at: phone.wall)
+            #expect(phone.run { $0.mutationQueued(number, now: $1) } == [])
+            try next(&phone)
+            #expect(end(&phone) == ["need identity token"])
+            phone.run { $0.identityToken("jwt", now: $1) }
+            // It leaves now, and its end is its result.
+            #expect(phone.receive(Phone.welcome(), request: 1).contains("send MUTATE 1"))
+            #expect(phone.close(.revoked).contains("loggedOut"))
+        }
+    }
+
+    @Test("MSG-7: a logout does not leave before the store has it that it does")
+    func aLogoutThatCannotBeMarked() throws {
+        var phone = try Phone.inSync()
+        let number = try phone.store.enqueue(.forgetDevice(ForgetDevice()), at: phone.wall)
+        // It is read, and then the disk is full.
+        (phone.store.callsBeforeFault, phone.store.fault) = (1, .full(""))
+        let lines = phone.run { $0.mutationQueued(number, now: $1) }
+        #expect(lines.first == "store failed" && !lines.contains("send MUTATE 1"))
+        phone.pass(5_000)
         phone.connect()
         #expect(
             phone.receive(.challenge(Challenge(reason: .revoked)), request: 1)
-                .contains("loggedOut"))
+                == ["need identity token"])
+        phone.run { $0.identityToken("jwt", now: $1) }
+        #expect(phone.receive(Phone.welcome(), request: 1).contains("send MUTATE 1"))
+    }
+
+    @Test("MSG-7: a logout that is sent again under another number is still one that was sent")
+    func aLogoutWithANewNumber() throws {
+        var phone = try Phone.inSync(mutations: 1)
+        let number = try phone.store.enqueue(.forgetDevice(ForgetDevice()), at: phone.wall)
+        #expect(phone.run { $0.mutationQueued(number, now: $1) } == ["send MUTATE 2"])
+        let taken = MutationResult(number: 1, code: Code.numberTaken.rawValue, retry: .none)
+        let lines = phone.receive(.mutationResult(taken))
+        #expect(lines.contains("renumber from 1 above 0"))
+        #expect(try phone.store.load().hasSentLogout)
+        // The message is sent again with HELLO, and the logout behind it alone.
+        try next(&phone, says: "at 10 m3")
+        #expect(phone.close(.revoked).contains("loggedOut"))
     }
 }

@@ -19,6 +19,8 @@ final class MemoryLocalStore: LocalStore {
     var state = LocalState()
     private(set) var rows: [Key: Row] = [:]
     private(set) var outbox: [(mutation: Mutation, at: Timestamp)] = []
+    /// The number of the logout that was, or may have been, sent.
+    private var sentLogout: UInt64?
     private(set) var results: [UInt64: MutationResult] = [:]
     /// What every `apply` gave back, in order.
     private(set) var applied: [Entry] = []
@@ -32,9 +34,13 @@ final class MemoryLocalStore: LocalStore {
     /// How many snapshots began.
     private(set) var snapshots = 0
     var fault: LocalStoreError?
+    /// So many calls are good before the fault.
+    var callsBeforeFault = 0
 
     private func check() throws(LocalStoreError) {
-        if let fault {
+        if callsBeforeFault > 0 {
+            callsBeforeFault -= 1
+        } else if let fault {
             self.fault = nil
             throw fault
         }
@@ -65,6 +71,7 @@ final class MemoryLocalStore: LocalStore {
         try check()
         var loaded = state
         loaded.firstUnanswered = outbox.first?.mutation.number
+        loaded.hasSentLogout = outbox.contains { $0.mutation.number == sentLogout }
         return loaded
     }
 
@@ -293,6 +300,11 @@ final class MemoryLocalStore: LocalStore {
         }
     }
 
+    func markLogoutSent(_ number: UInt64) throws(LocalStoreError) {
+        try check()
+        sentLogout = number
+    }
+
     func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
         try check()
         for result in results {
@@ -329,6 +341,7 @@ final class MemoryLocalStore: LocalStore {
     private func append(_ waiting: [(mutation: Mutation, at: Timestamp)]) {
         for var queued in waiting {
             state.lastMutation += 1
+            if queued.mutation.number == sentLogout { sentLogout = state.lastMutation }
             queued.mutation.number = state.lastMutation
             outbox.append(queued)
         }
@@ -345,6 +358,32 @@ final class MemoryLocalStore: LocalStore {
             state.pendingReads.removeAll { $0.announcement?.bytes == entry.object }
         default: break
         }
+    }
+
+    func endReads(
+        _ answered: [ReadReceipt]
+    ) throws(LocalStoreError) -> [ReadReceipt] {
+        try check()
+        let reach = reach()
+        let ended = answered.filter { receipt in
+            guard state.pendingReads.contains(receipt) else { return false }
+            guard let id = receipt.conversation else { return true }
+            if case .some(.none) = reach[id] { return true }
+            let own = rows[Key(kind: 0, conversation: id, name: [])]
+            if case .tombstone = own?.entry.body { return true }
+            return !rows.values.contains { $0.entry.conversation == id }
+        }
+        for receipt in ended {
+            state.pendingReads.removeAll { $0 == receipt }
+            let key = Key(kind: 6, conversation: nil, name: receipt.announcement?.bytes ?? [])
+            guard var entry = rows[key]?.entry, case .announcement(var read) = entry.body else {
+                continue
+            }
+            read.read = true
+            entry.body = .announcement(read)
+            rows[key]?.entry = entry
+        }
+        return ended
     }
 
     func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {

@@ -82,6 +82,8 @@ struct Phone {
                 case .saveResults(let results):
                     try store.saveResults(results)
                     lines.append("results \(results.map(\.number))")
+                case .endReads(let reads):
+                    actions = session.readsEnded(try store.endReads(reads), now: now) + actions
                 case .saveSession(let token, let user):
                     try store.saveSession(token: token, user: user)
                 case .forgetSession:
@@ -90,6 +92,9 @@ struct Phone {
                 case .loadMutations(let after, let limit):
                     let loaded = try store.mutations(after: after, limit: limit, now: wall)
                     actions = session.mutationsLoaded(loaded, now: now) + actions
+                case .markLogoutSent(let number):
+                    try store.markLogoutSent(number)
+                    actions = session.logoutMarked(now: now) + actions
                 case .raiseMutationNumbers(let floor):
                     try store.raiseMutationNumbers(above: floor)
                     lines.append("numbers above \(floor)")

@@ -24,12 +24,16 @@ public enum ClientAction: Equatable, Sendable {
     case loadOrphans(limit: Int)
     /// `LocalStore.saveResults`; failing is `storeFailed`.
     case saveResults([MutationResult])
+    /// `LocalStore.endReads`; answer with `readsEnded` or `storeFailed`.
+    case endReads([ReadReceipt])
     /// `LocalStore.saveSession`, before the next action.
     case saveSession(token: [UInt8], user: String)
     /// `LocalStore.forgetSession`.
     case forgetSession
     /// `LocalStore.mutations`; answer with `mutationsLoaded`.
     case loadMutations(after: UInt64, limit: Int)
+    /// `LocalStore.markLogoutSent`; answer with `logoutMarked` or `storeFailed`.
+    case markLogoutSent(UInt64)
     /// `LocalStore.raiseMutationNumbers`.
     case raiseMutationNumbers(above: UInt64)
     /// `LocalStore.renumberMutations`; answer with `mutationsRenumbered`.

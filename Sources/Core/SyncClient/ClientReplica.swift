@@ -28,8 +28,6 @@ public struct ClientReplica {
 
     public var session: ClientSession
     public let store: any LocalStore
-    /// Whose rows were erased at the start, for the device is another user's now.
-    public let formerUser: String?
     /// Changes of frames that were read together, in order: applied as one, because a transaction
     /// costs more than what is in it. Bounded by what one read of the socket completes.
     private var gathered: [LocalChange] = []
@@ -47,11 +45,9 @@ public struct ClientReplica {
         self.store = store
         var state = try store.load()
         if let user = configuration.user, !state.user.isEmpty, !state.user.isExactly(user) {
-            formerUser = state.user
             try store.saveSession(token: [], user: user)
             state = try store.load()
         } else {
-            formerUser = nil
             if configuration.user != nil { try Self.dropLogouts(store) }
             state = try store.load()
         }
@@ -217,11 +213,15 @@ public struct ClientReplica {
         case .saveResults(let results):
             try store.saveResults(results)
             effects.append(.results(results))
+        case .endReads(let reads): hear(session.readsEnded(try store.endReads(reads), now: now))
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):
             let mutations = try store.mutations(after: number, limit: limit, now: wall)
             hear(session.mutationsLoaded(mutations, now: now))
+        case .markLogoutSent(let number):
+            try store.markLogoutSent(number)
+            hear(session.logoutMarked(now: now))
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
         case .renumberMutations(let first, let floor):
             try store.renumberMutations(from: first, above: floor)

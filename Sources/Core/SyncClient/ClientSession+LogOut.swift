@@ -1,19 +1,41 @@
+public import Model
 import Wire
 
 // The user's own logout, *forget this device* (MSG-7).
 extension ClientSession {
-    /// The logout that the server may have carried out without this client having its answer: not
-    /// one that was only queued, nor one that came with a HELLO that was not read (SES-8).
-    var sentLogout: UInt64? {
-        guard let number = outbox.first(where: { $0.mutation.isLogout })?.mutation.number,
-            hasSentLogout || number <= queuedBefore
-        else { return nil }
-        return number
+    /// What the store has of the logout that is sent next.
+    enum LogoutMark: Equatable, Sendable {
+        case none
+        case asked(UInt64)
+        case stored(UInt64)
     }
 
-    /// What is on its way is forgotten: the server may carry it out all the same.
-    mutating func noteSentLogout() {
-        if outbox.contains(where: { $0.isSent && $0.mutation.isLogout }) { hasSentLogout = true }
+    /// The logout that the server may have carried out without this client having its answer: not
+    /// one that was only queued.
+    var sentLogout: UInt64? {
+        guard hasSentLogout else { return nil }
+        return outbox.first { $0.mutation.isLogout }?.mutation.number
+    }
+
+    /// Whether this mutation may leave. A logout may when the store knows of it: if this process
+    /// ends before the answer, the next one must not log the user in again (MSG-7).
+    mutating func mayLeave(_ mutation: Mutation, _ actions: inout [ClientAction]) -> Bool {
+        guard mutation.isLogout, logoutMark != .stored(mutation.number) else { return true }
+        if logoutMark != .asked(mutation.number) {
+            logoutMark = .asked(mutation.number)
+            actions.append(.markLogoutSent(mutation.number))
+        }
+        return false
+    }
+
+    /// `LocalStore.markLogoutSent` is done: the logout leaves now, if there is a connection, and
+    /// with the next one if not.
+    public mutating func logoutMarked(now: Instant) -> [ClientAction] {
+        guard case .asked(let number) = logoutMark else { return [] }
+        var actions: [ClientAction] = []
+        logoutMark = .stored(number)
+        sendMutations(now: now, &actions)
+        return actions
     }
 
     /// The device's own logout took effect, whether or not its result came: logging in again by
@@ -25,6 +47,7 @@ extension ClientSession {
         }
         isLoggedOut = true
         hasSentLogout = false
+        logoutMark = .none
         dropToken(&actions)
         leaveConnection(&actions)
         actions.append(.report(.loggedOut))

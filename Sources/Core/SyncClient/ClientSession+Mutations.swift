@@ -106,7 +106,6 @@ extension ClientSession {
 
     /// Reads the outbox from the store again: numbers in it have changed, or are not known.
     mutating func reloadOutbox() {
-        noteSentLogout()
         outbox = []
         takenFrom = nil
         surelyTakenFrom = nil
@@ -163,8 +162,10 @@ extension ClientSession {
                     number: outgoing.number, code: code.rawValue, retry: code.retryClass)
                 return take([refused], now: now, &actions)
             }
+            guard mayLeave(outgoing, &actions) else { break }
             if !awaitsAnswer { quietSince = now }
             outbox[index].isSent = true
+            if outgoing.isLogout { hasSentLogout = true }
             send(.mutate(outgoing), request: nextRequest(), now: now, &actions)
         }
         load(&actions)
@@ -188,7 +189,10 @@ extension ClientSession {
                 takenFrom = min(takenFrom ?? .max, outbox.remove(at: index).mutation.number)
             } else {
                 let done = outbox.remove(at: index)
-                if done.mutation.isLogout && result.code == 0 { logout = result.number }
+                if done.mutation.isLogout {
+                    if result.code == 0 { logout = result.number }
+                    hasSentLogout = false
+                }
                 final.append(result)
             }
         }

@@ -70,7 +70,11 @@ extension ClientSession {
         var inline: [Mutation] = []
         for index in outbox.indices where !holdsMutations {
             bytes += outbox[index].mutation.contentBytes
-            guard bytes <= limits.helloMutationBytes else { break }
+            // A logout goes alone: of a HELLO that is not answered nobody knows whether it was read
+            // (SES-8), and so whether a challenge is what the logout came to.
+            guard bytes <= limits.helloMutationBytes, !outbox[index].mutation.isLogout else {
+                break
+            }
             outbox[index].isSent = true
             inline.append(mutation(at: index, now: now))
         }
@@ -85,6 +89,7 @@ extension ClientSession {
             && cursor != nil && sync.reads.isEmpty && inline.isEmpty
         if isPeeking { sync = peekFrame }
         unsentReads = Array(reads.dropFirst(sync.reads.count))
+        syncReads = sync.reads
         let hello = Hello(
             versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
             role: .app, clientName: configuration.clientName,
@@ -131,6 +136,7 @@ extension ClientSession {
         } else if !isRechallenged {
             // The inline SYNC was dropped unread (SES-8).
             openSync = nil
+            syncReads = []
             isPeeking = false
             for index in outbox.indices { outbox[index].isSent = false }
         }
@@ -245,6 +251,7 @@ extension ClientSession {
         unsentReads = []
         outbox = []
         hasSentLogout = false
+        logoutMark = .none
         takenFrom = nil
         surelyTakenFrom = nil
         loadedThrough = 0
@@ -284,6 +291,7 @@ extension ClientSession {
             reads: firstOfSync(reads), reason: syncReason,
             resetHead: known == nil ? 0 : resetHead)
         unsentReads = Array(reads.dropFirst(sync.reads.count))
+        syncReads = sync.reads
         syncReason = .timer
         send(.sync(sync), request: request, now: now, &actions)
     }
@@ -317,6 +325,8 @@ extension ClientSession {
         if answersSync {
             openSync = nil
             syncDeadline = nil
+            if delta.reset == nil, !syncReads.isEmpty { actions.append(.endReads(syncReads)) }
+            syncReads = []
         }
         if answersSync, isPeeking { return receivedPeek(delta, now: now, &actions) }
         take(delta.results, now: now, &actions)
@@ -450,6 +460,7 @@ extension ClientSession {
         // What is stored of the outbox counts; it is read again with the next connection.
         isLoading = false
         mustReload = false
+        logoutMark = .none
         reloadOutbox()
         switch phase {
         case .idle, .waiting: break
@@ -459,6 +470,14 @@ extension ClientSession {
             wait(now: now, &actions)
         }
         return actions
+    }
+
+    /// `LocalStore.endReads` dropped these: they are not said again.
+    public mutating func readsEnded(_ ended: [ReadReceipt], now: Instant) -> [ClientAction] {
+        let dropped = Dictionary(ended.map { ($0.subject, $0) }) { $1 }
+        reads.removeAll { dropped[$0.subject] == $0 }
+        unsentReads.removeAll { dropped[$0.subject] == $0 }
+        return []
     }
 
     /// SYN-32; the store does the same with what it keeps, when it takes the reset.
@@ -490,6 +509,7 @@ extension ClientSession {
         let wasSync = request != 0 && request == openSync
         if wasSync {
             openSync = nil
+            syncReads = []
             isPeeking = false
             syncDeadline = nil
         }

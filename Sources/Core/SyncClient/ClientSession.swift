@@ -33,11 +33,11 @@ public struct ClientSession: Sendable {
     var isStopped = false
     /// Logged out by the user: stays so until `start`.
     var isLoggedOut = false
-    /// A logout was sent on a connection that has ended, and no answer came: the server may have
-    /// carried it out (MSG-7).
-    var hasSentLogout = false
-    /// Mutations up to this one were queued by a process before this one, which may have sent them.
-    let queuedBefore: UInt64
+    /// A logout left, be it from a process before this one, and no answer came: the server may
+    /// have carried it out (MSG-7).
+    var hasSentLogout: Bool
+    /// What the store knows, or is asked to keep, of the logout that is to leave.
+    var logoutMark = LogoutMark.none
 
     // What the local store holds.
     /// How far this device has durably applied the feed.
@@ -113,8 +113,9 @@ public struct ClientSession: Sendable {
     var liveSignals: [LiveSignal] = []
     var bodyBytes = FrameLimits.beforeWelcome.bodyBytes
     var lastRequest: UInt16 = 0
-    /// The SYNC without a DELTA.
+    /// The SYNC without a DELTA, and the read receipts that it carries.
     var openSync: UInt16?
+    var syncReads: [ReadReceipt] = []
     var syncDeadline: Instant?
     var syncAt: Instant?
     /// No FETCH before: the server asked this device to wait with them.
@@ -171,7 +172,7 @@ public struct ClientSession: Sendable {
         // One that an older version stored may have more ranges than a server takes.
         reads = state.pendingReads.map(\.normalized)
         queuedThrough = state.lastMutation
-        queuedBefore = state.lastMutation
+        hasSentLogout = state.hasSentLogout
         // Numbers start at 1.
         loadedThrough = state.firstUnanswered.map { $0 > 0 ? $0 - 1 : 0 } ?? state.lastMutation
         mutationsMax = configuration.limits.mutationsUnanswered
@@ -544,10 +545,10 @@ public struct ClientSession: Sendable {
         if takenFrom != nil { reloadOutbox() }
         serverEpoch = nil
         floor = 0
-        noteSentLogout()
         for index in outbox.indices { outbox[index].isSent = false }
         outboxRetryAt = nil
         openSync = nil
+        syncReads = []
         isPeeking = false
         snapshot?.request = nil
         for index in fetches.indices { fetches[index].request = nil }

@@ -47,6 +47,10 @@ extension ForwardingLocalStore {
         try forwarded.mutations(after: number, limit: limit, now: now)
     }
 
+    public func markLogoutSent(_ number: UInt64) throws(LocalStoreError) {
+        try forwarded.markLogoutSent(number)
+    }
+
     public func saveResults(_ results: [MutationResult]) throws(LocalStoreError) {
         try forwarded.saveResults(results)
     }
@@ -67,5 +71,11 @@ extension ForwardingLocalStore {
 
     public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
         try forwarded.addRead(receipt)
+    }
+
+    public func endReads(
+        _ answered: [ReadReceipt]
+    ) throws(LocalStoreError) -> [ReadReceipt] {
+        try forwarded.endReads(answered)
     }
 }

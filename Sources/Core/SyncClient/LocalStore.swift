@@ -54,6 +54,11 @@ public protocol LocalStore: LocalHistoryStore {
         after number: UInt64, limit: Int, now: Timestamp
     ) throws(LocalStoreError) -> [Mutation]
 
+    /// Notes that a logout is about to be sent: from then on, and until its result is stored,
+    /// `load` says so. It stays with the mutation when that gets another number. A number that is
+    /// not in the outbox changes nothing.
+    func markLogoutSent(_ number: UInt64) throws(LocalStoreError)
+
     /// Stores final results: each removes its mutation from the outbox and is kept by number
     /// (at least the last 1,024). A result of a number that is not in the outbox changes nothing.
     func saveResults(_ results: [MutationResult]) throws(LocalStoreError)
@@ -73,6 +78,15 @@ public protocol LocalStore: LocalHistoryStore {
     /// Keeps a read receipt until the own read mark comes back at least as far; merges with the
     /// conversation's pending one by maximum and union.
     func addRead(_ receipt: ReadReceipt) throws(LocalStoreError)
+
+    /// The server has answered a SYNC with these receipts: what it has not taken of them it never
+    /// takes. Of those that are pending as they were sent, these are dropped: of announcements
+    /// (MSG-52), which count as read here from now on, and of conversations of which nothing is
+    /// here, that were deleted, or that the user is in no more (MSG-19). The others wait for their
+    /// read mark.
+    ///
+    /// Returns those that were dropped.
+    func endReads(_ answered: [ReadReceipt]) throws(LocalStoreError) -> [ReadReceipt]
 }
 
 /// What went wrong with the local store.
@@ -116,6 +130,8 @@ public struct LocalState: Equatable, Sendable {
     public var lastMutation: UInt64
     /// The lowest number without a result; `nil`: none is left.
     public var firstUnanswered: UInt64?
+    /// A logout without a result was, or may have been, sent.
+    public var hasSentLogout: Bool
     /// Read receipts whose read mark has not come back.
     public var pendingReads: [ReadReceipt]
 
@@ -123,7 +139,7 @@ public struct LocalState: Equatable, Sendable {
         cursor: Cursor? = nil, isResetting: Bool = false, historyThrough: UInt64 = 0,
         snapshot: LocalSnapshot? = nil, sessionToken: [UInt8] = [],
         user: String = "", lastMutation: UInt64 = 0, firstUnanswered: UInt64? = nil,
-        pendingReads: [ReadReceipt] = []
+        hasSentLogout: Bool = false, pendingReads: [ReadReceipt] = []
     ) {
         self.cursor = cursor
         self.isResetting = isResetting
@@ -133,6 +149,7 @@ public struct LocalState: Equatable, Sendable {
         self.user = user
         self.lastMutation = lastMutation
         self.firstUnanswered = firstUnanswered
+        self.hasSentLogout = hasSentLogout
         self.pendingReads = pendingReads
     }
 }

@@ -113,6 +113,9 @@ struct LocalMutationRecord: Record, Equatable {
     var queuedAt: Timestamp
     /// `Mutation` in protobuf.
     var mutation: [UInt8]
+    /// Of a logout: whether it left, or was about to (MSG-7). `nil`: it was queued by a version of
+    /// this program that did not say, and may have.
+    var wasSent: Bool? = false
 }
 
 extension LocalMutationRecord {
@@ -122,6 +125,7 @@ extension LocalMutationRecord {
         number = c.key("number", row?.number)
         queuedAt = c.value("queued_at", row?.queuedAt)
         mutation = c.value("mutation", row?.mutation)
+        wasSent = c.value("was_sent", row?.wasSent, since: 3)
     }
 }
 

@@ -33,6 +33,22 @@ extension TableLocalStore {
         return standings
     }
 
+    /// Whether a user's rows were erased, and what the phone shows of them perhaps was not: then
+    /// it goes before anything of another user is shown. Only a store that keeps what is owed says
+    /// so, for nobody else shows anything.
+    public func hasFormerScreen() throws(LocalStoreError) -> Bool {
+        try read { snapshot throws(StoreError) in
+            try Self.fact(Fact.formerScreen, snapshot) != nil
+        }
+    }
+
+    /// Nothing of a former user stands on the screen any more.
+    public func formerScreenCleared() throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            try transaction.delete(LocalStateRecord.self, [.text(Fact.formerScreen)])
+        }
+    }
+
     /// What a conversation says of all its notifications.
     private struct Surroundings {
         /// Above which position there may be unread messages; `nil`: nowhere.

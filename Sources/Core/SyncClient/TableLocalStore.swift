@@ -42,6 +42,7 @@ public final class TableLocalStore: LocalStore {
         static let snapshot = "snapshot"
         static let continuation = "continuation"
         static let owed = "owed"
+        static let formerScreen = "former_screen"
     }
 
     /// Which reset rows are compared with.
@@ -74,6 +75,7 @@ public final class TableLocalStore: LocalStore {
             state.lastMutation = try Self.fact(Fact.lastMutation, snapshot)?.number ?? 0
             state.firstUnanswered =
                 try snapshot.records(LocalMutationRecord.self, Scan(limit: 1)).first?.number
+            state.hasSentLogout = try Self.hasSentLogout(snapshot)
             for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
                 state.pendingReads.append(try Self.decoded(row.receipt))
             }
@@ -132,7 +134,7 @@ public final class TableLocalStore: LocalStore {
             let former = try Self.fact(Fact.user, transaction)?.bytes ?? []
             if !former.isEmpty && former != Array(user.utf8) {
                 answered = AnsweredChanges()
-                try Self.erase(transaction)
+                try erase(transaction)
             }
             try transaction.put(LocalStateRecord(name: Fact.user, bytes: Array(user.utf8)))
             try transaction.put(LocalStateRecord(name: Fact.token, bytes: token))
@@ -145,19 +147,20 @@ public final class TableLocalStore: LocalStore {
         course = nil
         answered = AnsweredChanges()
         try write { transaction throws(StoreError) in
-            try Self.erase(transaction)
+            try erase(transaction)
             try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
             try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
         }
     }
 
-    private static func erase(_ transaction: any StoreTransaction) throws(StoreError) {
+    private func erase(_ transaction: any StoreTransaction) throws(StoreError) {
         for table in LocalSchema.tables where table != LocalStateRecord.table {
-            try clear(table, Scan(limit: step), transaction)
+            try Self.clear(table, Scan(limit: Self.step), transaction)
         }
         for name in [
             Fact.cursor, Fact.resetting, Fact.history, Fact.snapshot, Fact.continuation, Fact.owed,
         ] { try transaction.delete(LocalStateRecord.self, [.text(name)]) }
+        if keepsOwed { try transaction.put(LocalStateRecord(name: Fact.formerScreen)) }
     }
 
     public func forgetSession() throws(LocalStoreError) {
@@ -324,12 +327,14 @@ extension TableLocalStore {
 
     @discardableResult
     static func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp, _ transaction: any StoreTransaction
+        _ operation: Mutation.Operation, at time: Timestamp, wasSent: Bool? = false,
+        _ transaction: any StoreTransaction
     ) throws(StoreError) -> UInt64 {
         let number = (try fact(Fact.lastMutation, transaction)?.number ?? 0) + 1
         let mutation = Mutation(number: number, operation: operation)
         try transaction.put(
-            LocalMutationRecord(number: number, queuedAt: time, mutation: mutation.encoded))
+            LocalMutationRecord(
+                number: number, queuedAt: time, mutation: mutation.encoded, wasSent: wasSent))
         try transaction.put(LocalStateRecord(name: Fact.lastMutation, number: number))
         return number
     }
@@ -361,7 +366,7 @@ extension TableLocalStore {
         for row in rows {
             let mutation: Mutation = try decoded(row.mutation)
             guard let operation = mutation.operation else { continue }
-            try enqueue(operation, at: row.queuedAt, transaction)
+            try enqueue(operation, at: row.queuedAt, wasSent: row.wasSent, transaction)
         }
     }
 

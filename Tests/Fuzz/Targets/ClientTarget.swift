@@ -415,11 +415,17 @@ struct ClientRun {
             let orphans = try store.orphans(limit: limit)
             return { $0.orphansLoaded(orphans, now: $1) }
         case .saveResults(let results): try store.saveResults(results)
+        case .endReads(let reads):
+            let ended = try store.endReads(reads)
+            return { $0.readsEnded(ended, now: $1) }
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
         case .loadMutations(let number, let limit):
             let found = try store.mutations(after: number, limit: limit, now: wall)
             return { $0.mutationsLoaded(found, now: $1) }
+        case .markLogoutSent(let number):
+            try store.markLogoutSent(number)
+            return { $0.logoutMarked(now: $1) }
         case .raiseMutationNumbers(let floor): try store.raiseMutationNumbers(above: floor)
         case .renumberMutations(let first, let floor):
             try store.renumberMutations(from: first, above: floor)

@@ -1,0 +1,82 @@
+import Model
+import SyncClient
+import Testing
+import Wire
+
+/// Which read receipts a device drops when a SYNC that carried them is answered, on both engines.
+@Suite struct LocalReadsTests {
+    private let room = ConversationID(high: 1, low: 1)
+
+    private func entry(_ seq: UInt64, _ object: [UInt8], _ body: Entry.Body) -> Entry {
+        let isOfRoom = if case .announcement = body { false } else { true }
+        return Entry(
+            seq: seq, conversation: isOfRoom ? room : nil, object: object, version: seq, body: body)
+    }
+
+    private func apply(_ entry: Entry, to local: TableLocalStore) throws {
+        let epoch = Epoch(high: 1, low: 0)
+        _ = try local.apply(
+            LocalChange(entries: [entry], to: Cursor(epoch: epoch, seq: entry.seq)))
+    }
+
+    @Test("of an announcement the receipt goes, and it counts as read here", arguments: engines)
+    func announcement(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            let (told, unknown) = (MessageID(high: 8, low: 1), MessageID(high: 8, low: 2))
+            let state = AnnouncementState(push: PushText(title: "", body: "sale"))
+            try apply(entry(1, told.bytes, .announcement(state)), to: local)
+            let receipts = [told, unknown].map { ReadReceipt(announcement: $0) }
+            for receipt in receipts { try local.addRead(receipt) }
+            let now = Timestamp(milliseconds: 1)
+            #expect(try local.standing(of: told, in: nil, at: now) == .shows)
+            #expect(try local.endReads(receipts) == receipts)
+            #expect(try local.load().pendingReads.isEmpty)
+            #expect(try local.standing(of: told, in: nil, at: now) == .over)
+            #expect(try local.endReads(receipts) == [])
+            // Of another history, where it is told anew.
+            _ = try local.apply(
+                LocalChange(
+                    entries: [entry(1, told.bytes, .announcement(state))],
+                    to: Cursor(epoch: Epoch(high: 2, low: 0), seq: 1), marksStale: true))
+            #expect(try local.standing(of: told, in: nil, at: now) == .shows)
+        }
+    }
+
+    @Test("of a conversation it goes where no read mark need come", arguments: engines)
+    func conversation(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            try local.saveSession(token: [1], user: "anna")
+            let receipt = ReadReceipt(conversation: room, through: 3)
+            func ends() throws -> Bool {
+                try local.addRead(receipt)
+                return try local.endReads([receipt]) == [receipt]
+            }
+            #expect(try ends(), "nothing of it is here")
+            // A message may come before its conversation.
+            try apply(
+                entry(1, MessageID(high: 2, low: 1).bytes, .message(MessageState(position: 1))),
+                to: local)
+            #expect(try !ends())
+            try apply(entry(2, [], .conversationState(ConversationState())), to: local)
+            #expect(try !ends())
+            try apply(entry(3, [], .participant(ParticipantState(user: "anna"))), to: local)
+            #expect(try !ends())
+            // It has grown since it was sent.
+            try local.addRead(ReadReceipt(conversation: room, through: 4))
+            try apply(
+                entry(4, [], .participant(ParticipantState(user: "anna", removed: true))), to: local
+            )
+            #expect(try local.endReads([receipt]) == [])
+            #expect(
+                try local.endReads([ReadReceipt(conversation: room, through: 4)]).count == 1)
+            try apply(entry(5, [], .participant(ParticipantState(user: "anna"))), to: local)
+            try local.addRead(receipt)
+            let end = TombstoneState(position: 1, conversation: true)
+            try apply(entry(6, room.bytes, .tombstone(end)), to: local)
+            #expect(try ends(), "it was deleted")
+            #expect(try local.load().pendingReads.isEmpty)
+        }
+    }
+}
