@@ -63,7 +63,13 @@ enum Rouse {
         exit(run(Array(CommandLine.arguments.dropFirst())))
     }
 
+    /// The exit status of a command line, with whether its output arrived.
     static func run(_ words: [String]) -> Int32 {
+        let name = found(words).map { " " + $0.0.description.name } ?? ""
+        return Terminal.settle(outcome(of: words), of: "rouse" + name)
+    }
+
+    private static func outcome(of words: [String]) -> Int32 {
         guard let first = words.first, first != "--help", first != "-h" else {
             Terminal.print(overview)
             return words.isEmpty ? ExitStatus.usage : ExitStatus.success

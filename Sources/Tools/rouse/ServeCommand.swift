@@ -120,7 +120,8 @@ extension Rouse {
                 {"device_port":\(addresses.devicePort),"api_port":\(addresses.apiPort)\(others)}
                 """)
         } else {
-            Terminal.print(
+            // The log tells it, too: no server ends as a failure for this line.
+            Terminal.mention(
                 "rouse: devices on port \(addresses.devicePort), "
                     + "backend API on port \(addresses.apiPort)"
                     + (addresses.consolePort.map { ", console on port \($0)" } ?? "")

@@ -78,15 +78,19 @@ final class AdminConnection {
 
     /// Asks, prints the answer if it was to be JSON, and gives it back.
     ///
+    /// - Parameter loss: What is lost if the answer, which holds a secret that is told this once,
+    ///   cannot be printed, and what to do then.
     /// - Throws: what the API refused, in its words.
     @discardableResult
     func ask(
-        _ method: String, _ path: [String], _ body: JSONValue? = nil, limit: Int? = nil
+        _ method: String, _ path: [String], _ body: JSONValue? = nil, limit: Int? = nil,
+        loss: ((JSONValue) -> String)? = nil
     ) throws -> JSONValue {
         let bytes = try body?.bytes ?? []
         let (status, answer) = try send(
             method, path, query: limit.map { [("limit", String($0))] } ?? [], bytes)
         let value = answer.isEmpty ? JSONValue.object([:]) : try JSONValue(bytes: answer)
+        if let loss, (200..<300).contains(status) { Terminal.expectLoss(loss(value)) }
         if isJSON { Terminal.print(String(decoding: try value.bytes, as: UTF8.self)) }
         guard (200..<300).contains(status) else {
             let detail = value["detail"].words

@@ -80,7 +80,7 @@ extension Rouse {
     }
 
     /// The options that named the store or its server, to be named again.
-    private static func storeOptions(_ arguments: Arguments) -> String {
+    static func storeOptions(_ arguments: Arguments) -> String {
         ["config", "store", "socket"].compactMap { option in
             arguments.string(option).map { " --\(option) \(Terminal.quoted($0))" }
         }.joined()

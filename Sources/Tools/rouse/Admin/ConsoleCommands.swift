@@ -42,7 +42,11 @@ extension Rouse {
             fields["expires_seconds"] = .number(Int64(seconds))
         }
         let connection = try AdminConnection(arguments)
-        let token = try connection.ask("POST", ["console", "tokens"], .object(fields))
+        let token = try connection.ask("POST", ["console", "tokens"], .object(fields)) { token in
+            let id = token["id"].words
+            return "console token \(id) is live, and its secret is lost: revoke it by "
+                + "`rouse console token revoke \(id)\(storeOptions(arguments))`"
+        }
         connection.remark(
             "token \(token["id"].words), \(token["role"].words), until "
                 + "\(token["expires_at"].words); shown this once:")

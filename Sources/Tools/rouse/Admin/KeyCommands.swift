@@ -100,7 +100,12 @@ extension Rouse {
     private static func createAPIKey(_ arguments: Arguments) throws {
         let app = arguments.operands[0]
         let connection = try AdminConnection(arguments)
-        let key = try connection.ask("POST", ["apps", app, "api-keys"])
+        let key = try connection.ask("POST", ["apps", app, "api-keys"]) { key in
+            let id = key["id"].words
+            let words = "app api-key revoke \(Terminal.quoted(app)) \(id)"
+            return "API key \(id) is live, and its secret is lost: revoke it by "
+                + "`rouse \(words)\(storeOptions(arguments))`"
+        }
         connection.remark("API key \(key["id"].words) of \(app), shown this once:")
         connection.say(key["secret"].words)
     }

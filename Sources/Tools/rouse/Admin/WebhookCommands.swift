@@ -45,7 +45,12 @@ extension Rouse {
         var fields: [String: JSONValue] = ["url": .text(try arguments.required("url"))]
         fields["events"] = events(arguments)
         let connection = try AdminConnection(arguments)
-        let webhook = try connection.ask("POST", path(arguments), .object(fields))
+        let webhook = try connection.ask("POST", path(arguments), .object(fields)) { webhook in
+            let id = webhook["id"].words
+            let words = "app webhook remove \(Terminal.quoted(arguments.operands[0])) \(id)"
+            return "webhook \(id) is live, and its secret is lost: remove it by "
+                + "`rouse \(words)\(storeOptions(arguments))`"
+        }
         warn(connection, of: webhook["url"].words, arguments)
         connection.remark("webhook \(webhook["id"].words); its secret, shown this once:")
         connection.say(webhook["secret"].words)
@@ -115,7 +120,13 @@ extension Rouse {
             return connection.say("deliveries are signed with the newest secret only")
         }
         let webhook = try connection.ask(
-            "POST", path(arguments) + ["secrets"], .object([:]))
+            "POST", path(arguments) + ["secrets"], .object([:])
+        ) { webhook in
+            let names = arguments.operands.map { Terminal.quoted($0) }.joined(separator: " ")
+            return "webhook \(webhook["id"].words) signs with the old secret and the new one, "
+                + "which is lost: forget the old one by `rouse app webhook rotate \(names) --end"
+                + "\(storeOptions(arguments))` and rotate again"
+        }
         connection.remark("deliveries are signed with both now; the new secret, shown this once:")
         connection.say(webhook["secret"].words)
     }
