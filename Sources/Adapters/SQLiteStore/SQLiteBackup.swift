@@ -149,7 +149,7 @@ public enum SQLiteBackup {
         _ backup: String, to path: String, tables: [Table], keepingOldAs suffix: String,
         change: (SQLiteStore) throws(StoreError) -> Void
     ) throws(StoreError) -> String? {
-        let lock = try FileLock(path: "\(path).lock")
+        let lock = try FileLock(path: "\(path).lock", of: path)
         defer { withExtendedLifetime(lock) {} }
         try StagedStore.finish(path)
         try StagedStore.refuseJournalAlone(path)
@@ -164,7 +164,7 @@ public enum SQLiteBackup {
         }
         for name in remains { FileSteps.remove(name) }
         defer { for name in remains { FileSteps.remove(name) } }
-        try FileSteps.copy(backup, to: copy)
+        try FileSteps.copy(backup, to: copy, ownedLike: path)
         do {
             let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
             let connection = try Connection(path: copy, mode: .writer, busyTimeout: timeout)

@@ -64,7 +64,7 @@ public final class SQLiteStore: Store {
         self.tables = tables
         self.options = options
         files = StoreFiles(path)
-        lock = try FileLock(path: "\(path).lock")
+        lock = try FileLock(path: "\(path).lock", of: path)
         Failpoint.hit(.storeLocked)
         try StagedStore.finish(path)
         try StagedStore.refuseJournalAlone(path)

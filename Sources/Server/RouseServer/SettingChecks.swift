@@ -111,6 +111,9 @@ extension Server {
         guard files.isWritableFile(atPath: directory.path) else {
             throw ServerError("store.path: cannot write in \(directory.path)")
         }
+        if let problem = StorePlace.file(path).accessProblem {
+            throw ServerError("store.path: \(problem)")
+        }
     }
 
     /// What the system's addresses of sockets hold, the 0 at their end included.

@@ -39,6 +39,12 @@ public enum StorePlace: Equatable, Sendable {
         }
     }
 
+    /// Why this process may not use what is there; `nil`: nothing is known against it.
+    var accessProblem: String? {
+        guard case .file(let path) = self else { return nil }
+        return SQLiteStore.accessProblem(at: path)
+    }
+
     /// - Parameter isPatient: A transaction may take as long as it takes.
     func open(isPatient: Bool = false) throws(StoreError) -> any Store {
         var options = PostgresOptions(address: "")
