@@ -41,7 +41,7 @@ public enum SQLiteBackup {
     /// then gets its name. A copy that was broken off is overwritten by the next.
     ///
     /// - Parameters:
-    ///   - replaces: an existing file of this name is replaced.
+    ///   - replaces: an existing plain file of this name is replaced; nothing else ever is.
     ///   - journalMax: how far the journal may grow instead.
     ///   - check: throws if the copy, under its name of the moment, is not good.
     /// - Throws: `.unavailable`, `.full`: nothing has changed.
@@ -55,6 +55,7 @@ public enum SQLiteBackup {
             throw .unavailable("a restore of \(store) was broken off; open the store to end it")
         }
         try refuseStore(store, as: path)
+        try refuseTarget(path)
         if !replaces, FileSteps.exists(path) { throw .unavailable("\(path) exists") }
         let partial = "\(path).partial"
         let hold = try PartialFile(partial)
@@ -70,6 +71,8 @@ public enum SQLiteBackup {
                 defer { file.close() }
                 try check(file)
             }
+            // It may have come while the copy was made.
+            try refuseTarget(path)
             try FileSteps.rename(partial, to: path, replaces: replaces)
         } catch {
             FileSteps.remove(partial)
@@ -94,6 +97,29 @@ public enum SQLiteBackup {
             throw .unavailable(
                 "\(path): a file of this name belongs to a restore beside it: name another one")
         }
+    }
+
+    /// Why a backup does not take the place of what is at `path`; `nil`: there is nothing or a
+    /// plain file. A device or a pipe of this name is the system's or another program's; and of a
+    /// symbolic link nobody knows whether it or the file that it leads to was meant.
+    public static func problem(ofTarget path: String) -> String? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        let kind: String
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return nil
+        case S_IFLNK: kind = "a symbolic link"
+        case S_IFDIR: kind = "a directory"
+        case S_IFIFO: kind = "a named pipe"
+        case S_IFSOCK: kind = "a socket"
+        default: kind = "a device"
+        }
+        return "\(path) is \(kind), and a backup only replaces a plain file: name another one"
+            + (kind == "a symbolic link" ? ", or the file that it leads to" : "")
+    }
+
+    private static func refuseTarget(_ path: String) throws(StoreError) {
+        if let problem = problem(ofTarget: path) { throw .unavailable(problem) }
     }
 
     private static func copy(

@@ -42,6 +42,9 @@ public enum Backup {
             throw BackupError(
                 .store, "there is no store at \(store); give --store or --config")
         }
+        if let problem = SQLiteBackup.problem(ofTarget: path) {
+            throw BackupError(.output, problem)
+        }
         if !replaces, FileManager.default.fileExists(atPath: path) {
             throw BackupError(.output, "\(path) exists; --force replaces it")
         }

@@ -15,7 +15,7 @@ extension Rouse {
                 name: "backup", summary: "copy the store, also of a running server",
                 operands: ["FILE"],
                 options: storeOptions + [
-                    CommandOption("force", "replace FILE if it exists"),
+                    CommandOption("force", "replace FILE if it exists and is a plain file"),
                     CommandOption("verify", "check FILE, a backup, and copy nothing"),
                 ],
                 examples: [
@@ -27,7 +27,8 @@ extension Rouse {
                     nothing of what came later. FILE appears under its name only when it is whole,
                     checked and on disk, readable by its owner alone. It holds message texts and
                     push keys: keep it like the store. Copy it to another machine; the only disk is
-                    what a backup is for.
+                    what a backup is for. --force leaves devices, pipes, directories and symbolic
+                    links alone: name the file that a link leads to.
                     Exit status: 65 --verify found it bad, 69 there is no store, 73 not written.
                     """),
             run: { try backup($0) }),
