@@ -84,8 +84,12 @@ struct Migrator {
         self.tables = migrations == nil ? tables : nil
     }
 
-    func run(now: Timestamp) throws(StoreError) {
+    /// - Parameter before: is told what is done before it is done; if it throws, nothing is.
+    func run(
+        now: Timestamp, before: (StoreUpgrade) throws(StoreError) -> Void = { _ in }
+    ) throws(StoreError) {
         let done = try applied()
+        try announce(done, before)
         if done == 0, let tables, !migrations.isEmpty {
             return try apply([.create(tables)], to: migrations, now: now)
         }
@@ -97,6 +101,18 @@ struct Migrator {
         for migration in migrations[done...] {
             try apply(migration.changes, to: [migration], now: now)
         }
+    }
+
+    /// Tells what `run` would do, and does nothing.
+    func announce(_ before: (StoreUpgrade) throws(StoreError) -> Void) throws(StoreError) {
+        try announce(try applied(), before)
+    }
+
+    private func announce(
+        _ done: Int, _ before: (StoreUpgrade) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        guard done < migrations.count else { return }
+        try before(done == 0 ? .create : .migrate(from: done, to: migrations.count))
     }
 
     /// Whether the database has had exactly these migrations; nothing is changed.

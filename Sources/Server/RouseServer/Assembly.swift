@@ -65,6 +65,22 @@ extension Server {
         return limits
     }
 
+    /// Opens the store, and logs what that has made of it. That it is a new one is worth a look: a
+    /// volume that was not mounted leaves an empty folder.
+    static func opened(_ place: StorePlace, _ log: Log) throws(StoreError) -> any Store {
+        let upgrades = StoreUpgrades()
+        let store = try place.open(upgrades: upgrades)
+        switch upgrades.met {
+        case nil: break
+        case .create: log.warning("store.created", [LogField("store", place.name)])
+        case .migrate(let from, let to):
+            log.info(
+                "store.migrated",
+                [LogField("from", from), LogField("to", to), LogField("store", place.name)])
+        }
+        return store
+    }
+
     /// What works and should not stay so.
     public static func warnings(_ configuration: Configuration) -> [String] {
         var warnings: [String] = []

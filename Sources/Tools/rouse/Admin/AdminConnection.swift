@@ -27,8 +27,10 @@ final class AdminConnection {
         CommandOption("json", nil, "print the answer as JSON"),
     ]
 
-    /// - Parameter makesStore: whether a store that does not exist is made, with its tables.
-    init(_ arguments: Arguments, makesStore: Bool = false) throws {
+    /// - Parameters:
+    ///   - makesStore: whether a store that does not exist is made, with its tables.
+    ///   - reads: nothing is asked for that changes anything: a file of an older schema is refused.
+    init(_ arguments: Arguments, makesStore: Bool = false, reads: Bool = false) throws {
         isJSON = arguments.has("json")
         if let socket = arguments.string("socket") {
             way = .server(socket: socket)
@@ -57,9 +59,14 @@ final class AdminConnection {
                     + "`rouse serve`, or with `rouse app create APP --new-store`",
                 status: ExitStatus.unavailable)
         }
+        let upgrades = StoreUpgrades(refuses: reads) { Terminal.complain("rouse: \($0)") }
         do {
-            way = .file(try OfflineAdministration(place, makesStore: makesStore))
+            way = .file(
+                try OfflineAdministration(place, makesStore: makesStore, upgrades: upgrades))
         } catch {
+            if upgrades.hasRefused {
+                throw AdminRefusal(description: ErrorWords.of(error), status: ExitStatus.badData)
+            }
             throw AdminRefusal(
                 description: "\(ErrorWords.of(error)); "
                     + "if that is a server with another admin socket, give --socket PATH",

@@ -87,7 +87,7 @@ extension Rouse {
     }
 
     private static func listApps(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let apps = try connection.ask("GET", ["apps"])["apps"].items
         let rows = apps.map { app in
             [
@@ -103,7 +103,7 @@ extension Rouse {
     }
 
     private static func showApp(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let app = try connection.ask("GET", ["apps", arguments.operands[0]])
         connection.say(text(of: app))
     }

@@ -71,7 +71,7 @@ extension Rouse {
     }
 
     private static func listConsoleTokens(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let tokens = try connection.ask("GET", ["console", "tokens"])["tokens"].items
         let rows = tokens.map { token in
             ["id", "role", "expires_at", "label"].map { token[$0].words }
@@ -89,7 +89,7 @@ extension Rouse {
 
     private static func listAudit(_ arguments: Arguments) throws {
         let limit: Int = try arguments.number("limit", in: 1...500) ?? 50
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let changes = try connection.ask("GET", ["audit"], limit: limit)["changes"].items
         let rows = changes.map { change in
             let status = change["status"].words

@@ -12,7 +12,7 @@ extension Rouse {
 
     private static func listDevices(_ arguments: Arguments) throws {
         let (app, user) = (arguments.operands[0], arguments.operands[1])
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let devices = try connection.ask("GET", ["apps", app, "users", user, "devices"])
         let rows = devices["devices"].items.map { device in
             [
@@ -30,7 +30,7 @@ extension Rouse {
 
     private static func showDevice(_ arguments: Arguments) throws {
         let (app, id) = (arguments.operands[0], arguments.operands[1])
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let device = try connection.ask("GET", ["apps", app, "devices", id])
         let token = device["push_token"]
         var lines = [

@@ -111,7 +111,7 @@ extension Rouse {
     }
 
     private static func listAPIKeys(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let keys = try connection.ask("GET", ["apps", arguments.operands[0], "api-keys"])
         let rows = keys["api_keys"].items.map { [$0["id"].words, $0["created_at"].words] }
         connection.say(rows.isEmpty ? "no API keys" : textTable(["KEY-ID", "CREATED"], rows))
@@ -162,7 +162,7 @@ extension Rouse {
     }
 
     private static func pushStatus(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         guard connection.isServed else {
             throw AdminRefusal(
                 description: "no server is running, and only that knows how it stands with push "

@@ -57,7 +57,7 @@ extension Rouse {
     }
 
     private static func listWebhooks(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let webhooks = try connection.ask("GET", path(arguments))["webhooks"].items
         let rows = webhooks.map { webhook in
             ["id", "state", "attempts", "last_success_at", "url"].map { webhook[$0].words }
@@ -69,7 +69,7 @@ extension Rouse {
     }
 
     private static func showWebhook(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let webhook = try connection.ask("GET", path(arguments))
         connection.say(text(of: webhook))
     }
