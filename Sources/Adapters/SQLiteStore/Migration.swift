@@ -115,14 +115,17 @@ struct Migrator {
         try before(done == 0 ? .create : .migrate(from: done, to: migrations.count))
     }
 
-    /// Whether the database has had exactly these migrations; nothing is changed.
-    func checkVersion() throws(StoreError) {
+    /// The schema of the database, which is this program's or one that it can bring up to date;
+    /// nothing is changed.
+    func knownVersion() throws(StoreError) -> Int {
         let done = try applied()
-        if done != migrations.count {
+        guard done > 0 else { throw .unavailable("\(connection.path) is empty: it has no tables") }
+        if done > migrations.count {
             throw .unavailable(
                 "\(connection.path) has schema \(done), this program knows \(migrations.count): "
-                    + "use the program that made it")
+                    + "a newer program has made it; use that one")
         }
+        return done
     }
 
     /// The number of the last migration applied; 0 for a new database.

@@ -80,6 +80,35 @@ public enum SQLiteBackup {
         }
     }
 
+    /// Why a store's file is none that this program can make a backup of; `nil`: it is one. Nothing
+    /// of it is changed.
+    ///
+    /// - Throws: it cannot be looked at.
+    public static func problem(
+        ofStore store: String, tables: [Table]
+    ) throws(StoreError) -> String? {
+        guard try !StagedStore.isWaiting(for: store) else {
+            throw .unavailable("a restore of \(store) was broken off; open the store to end it")
+        }
+        let header = try FileSteps.beginning(of: store, bytes: 16)
+        if header.isEmpty { return "\(store) is empty: there is no store in it" }
+        guard header == Array("SQLite format 3\0".utf8) else {
+            return "\(store) is no SQLite database"
+        }
+        let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
+        let connection = try Connection(path: store, mode: .reader, busyTimeout: timeout)
+        defer { connection.close() }
+        do throws(StoreError) {
+            if try isMarked(connection) { return "\(store) is itself a backup" }
+            _ = try Migrator(connection, tables).knownVersion()
+            return nil
+        } catch {
+            // What the file says is no fault of its disk.
+            guard case .unavailable(let words) = error else { throw error }
+            return words
+        }
+    }
+
     /// Neither a file of the store is written over, by whatever name, nor is a file made that
     /// SQLite would take for what belongs to a database beside it.
     private static func refuseStore(_ store: String, as path: String) throws(StoreError) {
@@ -258,27 +287,32 @@ public final class SQLiteBackupFile {
         }
     }
 
-    /// Reads all of it and holds it to its checksums of structure, to the tables, and to `rules`:
-    /// statements that count the rows which break a rule, by the rule in words.
+    /// Reads all of it and holds it to its checksums of structure, to the tables as its schema has
+    /// them, and to `rules`: statements that count the rows which break a rule, by the rule in
+    /// words. They name nothing that the first schema did not have.
     ///
+    /// - Returns: its schema, this program's or an older one.
     /// - Throws: `.unavailable` with everything that was found.
+    @discardableResult
     public func verify(
         tables: [Table], rules: [(rule: String, violations: String)]
-    ) throws(StoreError) {
+    ) throws(StoreError) -> Int {
         let findings = try connection.texts("PRAGMA integrity_check(3)")
         guard findings == [["ok"]] else {
             throw .unavailable(
                 "\(path) is damaged: \(findings.joined().joined(separator: "; "))")
         }
         let migrator = Migrator(connection, tables)
-        try migrator.checkVersion()
-        try migrator.check(tables)
+        let schema = try migrator.knownVersion()
+        try migrator.check(
+            tables.filter { $0.since <= schema }.map { $0.asOf(schema: schema) })
         for (rule, violations) in rules {
             let count = try connection.texts(violations).first?.first ?? "0"
             guard count == "0" else {
                 throw .unavailable("\(path) is not sound: \(count) times not: \(rule)")
             }
         }
+        return schema
     }
 
     /// How many rows the table has.

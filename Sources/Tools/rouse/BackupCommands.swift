@@ -29,7 +29,10 @@ extension Rouse {
                     push keys: keep it like the store. Copy it to another machine; the only disk is
                     what a backup is for. --force leaves devices, pipes, directories and symbolic
                     links alone: name the file that a link leads to.
-                    Exit status: 65 --verify found it bad, 69 there is no store, 73 not written.
+                    A store or a backup that an older program has made is taken, too, and keeps its
+                    schema; one of a newer program is refused.
+                    Exit status: 65 --verify found it bad, or the store is, 69 there is no store,
+                    73 not written.
                     """),
             run: { try backup($0) }),
         Command(
@@ -44,7 +47,8 @@ extension Rouse {
                     learn at their next connection that history has changed, keep what they have,
                     take a snapshot, and send their own messages of the last 7 days again. Every
                     user logs in anew. Keys, push credentials, suspensions and deletions of users
-                    are as of the backup: repeat what was changed since.
+                    are as of the backup: repeat what was changed since. What an older program has
+                    made is brought to this program's schema, which is said; FILE stays as it is.
                     Exit status: 65 FILE is no sound backup, 69 a server has the store open or it
                     cannot be written.
                     """),
@@ -104,6 +108,10 @@ extension Rouse {
                     new epoch: the devices of \(restored.users) users take a snapshot; \
                     \(restored.tokens) session tokens dropped
                     """)
+                if restored.contents.schema < Backup.schema {
+                    Terminal.print(
+                        "brought from schema \(restored.contents.schema) to \(Backup.schema)")
+                }
                 if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
             }
             return ExitStatus.success
@@ -126,6 +134,7 @@ extension Rouse {
         return "\(contents.bytes) bytes, \(time); \(contents.apps) apps, \(contents.users) users, "
             + "\(contents.devices) devices, \(contents.conversations) conversations, "
             + "\(contents.messages) messages"
+            + (contents.schema < Backup.schema ? "; schema \(contents.schema)" : "")
     }
 
     private static func text(_ time: Date) -> String {
@@ -142,6 +151,7 @@ extension Rouse {
         let devices: UInt64
         let conversations: UInt64
         let messages: UInt64
+        let schema: Int
         let kept: String?
         let tokensDropped: UInt64?
     }
@@ -156,7 +166,7 @@ extension Rouse {
             file: file, bytes: contents.bytes, asOf: contents.asOf.map(text), apps: contents.apps,
             users: contents.users, devices: contents.devices,
             conversations: contents.conversations, messages: contents.messages,
-            kept: restored?.kept, tokensDropped: restored?.tokens)
+            schema: contents.schema, kept: restored?.kept, tokensDropped: restored?.tokens)
         return String(decoding: try encoder.encode(report), as: UTF8.self)
     }
 }
