@@ -72,4 +72,16 @@ import Testing
             #expect(outcome.status == 64 && !outcome.errors.contains("did you mean"), "\(words)")
         }
     }
+
+    @Test("the help of every command shows how it is called, by calls that begin with its words")
+    func examples() throws {
+        let program = try Program()
+        for command in try TableCommand.all(program) {
+            let help = try program.rouse(command.words + ["--help"]).output
+            let parts = help.components(separatedBy: "\nexamples:\n")
+            #expect(parts.count == 2, "\(command.name) has no examples")
+            let shown = (parts.last ?? "").components(separatedBy: "\n\n").first ?? ""
+            #expect(shown.contains("rouse \(command.name)"), "\(command.name): \(shown)")
+        }
+    }
 }

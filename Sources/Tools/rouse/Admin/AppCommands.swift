@@ -13,8 +13,12 @@ extension Rouse {
                 It goes to the running server, or to the store's file. Where there is neither it
                 makes none, unless --new-store says that this is to be the beginning of one.
                 """),
-        command("app list", "list the apps", [], [], listApps),
-        command("app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp),
+        command(
+            "app list", "list the apps", [], [], listApps,
+            examples: ["rouse app list --config rouse.conf"]),
+        command(
+            "app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp,
+            examples: ["rouse app show shop", "rouse app show shop --json"]),
         command(
             "app set", "change an app's policy", ["APP"], policyOptions, setApp,
             examples: [
@@ -42,7 +46,8 @@ extension Rouse {
                 """),
         command(
             "app remove", "remove an app and everything of it", ["APP"],
-            [CommandOption("yes", nil, "really: it cannot be undone")], removeApp),
+            [CommandOption("yes", nil, "really: it cannot be undone")], removeApp,
+            examples: ["rouse app remove shop --yes"]),
     ]
 
     /// A command of the admin API.

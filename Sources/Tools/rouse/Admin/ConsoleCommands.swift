@@ -16,14 +16,17 @@ extension Rouse {
                 Prints the token, this once: the store keeps a hash of it. The console is at
                 /console of console.host and console.port; it is off unless the port is set.
                 """),
-        command("console token list", "list the console tokens", [], [], listConsoleTokens),
+        command(
+            "console token list", "list the console tokens", [], [], listConsoleTokens,
+            examples: ["rouse console token list --config rouse.conf"]),
         command(
             "console token revoke", "end a console token and the sessions it opened", ["TOKEN"],
-            [], revokeConsoleToken, notes: "TOKEN is its id, as the list shows it."),
+            [], revokeConsoleToken, examples: ["rouse console token revoke TOKEN"],
+            notes: "TOKEN is its id, as the list shows it."),
         command(
             "console audit", "list what operators changed, newest first", [],
             [CommandOption("limit", "NUMBER", "how many changes, 1 to 500 (default 50)")],
-            listAudit,
+            listAudit, examples: ["rouse console audit --limit 20 --config rouse.conf"],
             notes: """
                 Every change through the console, the admin socket or a command on the store,
                 written down before it is carried out; secrets are left out. 90 days, and of more

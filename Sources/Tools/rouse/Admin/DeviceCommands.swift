@@ -3,11 +3,16 @@ import JSONTree
 extension Rouse {
     /// `rouse app devices` and `device`.
     static let deviceCommands: [Command] = [
-        command("app devices", "list a user's devices", ["APP", "USER"], [], listDevices),
-        command("app device show", "show a device", ["APP", "DEVICE"], [], showDevice),
+        command(
+            "app devices", "list a user's devices", ["APP", "USER"], [], listDevices,
+            examples: ["rouse app devices shop anna"]),
+        command(
+            "app device show", "show a device", ["APP", "DEVICE"], [], showDevice,
+            examples: ["rouse app device show shop 0190a1b2-c3d4-7123-8456-789abcdef013"]),
         command(
             "app device remove", "end a device's sessions and forget its push token",
-            ["APP", "DEVICE"], [], removeDevice),
+            ["APP", "DEVICE"], [], removeDevice,
+            examples: ["rouse app device remove shop 0190a1b2-c3d4-7123-8456-789abcdef013"]),
     ]
 
     private static func listDevices(_ arguments: Arguments) throws {

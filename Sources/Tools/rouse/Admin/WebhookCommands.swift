@@ -12,10 +12,12 @@ extension Rouse {
             ], addWebhook,
             examples: ["rouse app webhook add shop --url https://shop.example/rouse"],
             notes: "Prints the secret that signs deliveries, this once."),
-        command("app webhook list", "list the app's webhooks", ["APP"], [], listWebhooks),
+        command(
+            "app webhook list", "list the app's webhooks", ["APP"], [], listWebhooks,
+            examples: ["rouse app webhook list shop"]),
         command(
             "app webhook show", "show a webhook and how it does", ["APP", "WEBHOOK"], [],
-            showWebhook),
+            showWebhook, examples: ["rouse app webhook show shop WEBHOOK"]),
         command(
             "app webhook set", "change a webhook", ["APP", "WEBHOOK"],
             [
@@ -27,9 +29,14 @@ extension Rouse {
             "app webhook rotate", "sign with a new secret beside the old one",
             ["APP", "WEBHOOK"],
             [CommandOption("end", nil, "the receiver has the new one: forget the old")],
-            rotateWebhook, notes: "Prints the new secret, this once."),
+            rotateWebhook,
+            examples: [
+                "rouse app webhook rotate shop WEBHOOK",
+                "rouse app webhook rotate shop WEBHOOK --end",
+            ], notes: "Prints the new secret, this once."),
         command(
-            "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook),
+            "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook,
+            examples: ["rouse app webhook remove shop WEBHOOK"]),
     ]
 
     private static func path(_ arguments: Arguments) -> [String] {

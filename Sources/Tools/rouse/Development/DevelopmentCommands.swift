@@ -43,6 +43,10 @@ extension Rouse {
                     CommandOption("nonce", "NONCE", "the challenge's nonce, base64url"),
                     CommandOption("issuer", "NAME", "`iss` (default rouse-dev)"),
                     CommandOption("lifetime", "SECONDS", "until it expires (default 300)"),
+                ],
+                examples: [
+                    "rouse dev identity-token --key keys/issuer.pem --kid 2026 --app shop "
+                        + "--user anna --nonce NONCE"
                 ]),
             run: makeToken),
     ]
