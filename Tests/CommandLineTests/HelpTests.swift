@@ -56,7 +56,7 @@ import Testing
             (["app", "set", "shop", "--grase", "3"], "did you mean --grace?"),
             (["app", "policy", "shop", "--preset", "adaptiv"], "--preset must be"),
             (["completion", "fish"], "expected bash or zsh, not `fish`"),
-            (["serve", "--config", "--json"], "--config needs a value: FILE"),
+            (["serve", "--config", "--check-config"], "--config needs a value: FILE"),
         ])
     func slips(_ words: [String], _ said: String) throws {
         let outcome = try Program().rouse(words)

@@ -32,7 +32,7 @@ extension Rouse {
                     A store or a backup that an older program has made is taken, too, and keeps its
                     schema; one of a newer program is refused.
                     Exit status: 65 --verify found it bad, or the store is, 69 there is no store,
-                    73 not written.
+                    73 not written, 78 the store is in PostgreSQL.
                     """),
             run: { try backup($0) }),
         Command(
@@ -50,7 +50,7 @@ extension Rouse {
                     are as of the backup: repeat what was changed since. What an older program has
                     made is brought to this program's schema, which is said; FILE stays as it is.
                     Exit status: 65 FILE is no sound backup, 69 a server has the store open or it
-                    cannot be written.
+                    cannot be written, 78 the store is in PostgreSQL.
                     """),
             run: { try restore($0) }),
     ]
@@ -61,72 +61,54 @@ extension Rouse {
         guard configuration.postgres.isEmpty else {
             throw AdminRefusal(
                 description: "the store is in PostgreSQL: use what backs up that database, for "
-                    + "one pg_dump of the schema \(configuration.postgresSchema)")
+                    + "one pg_dump of the schema \(configuration.postgresSchema)",
+                status: ExitStatus.configuration)
         }
         return configuration.storePath
     }
 
     private static func backup(_ arguments: Arguments) throws -> Int32 {
         let file = arguments.operands[0]
-        do {
-            let contents: Backup.Contents
-            if arguments.has("verify") {
-                contents = try Backup.verify(file)
-            } else {
-                let progress = Progress()
-                contents = try Backup.make(
-                    store: try storePath(arguments), to: file, replaces: arguments.has("force")
-                ) { copied, total in
-                    let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
-                    progress.show(
-                        "copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
-                }
-                progress.end()
+        let contents: Backup.Contents
+        if arguments.has("verify") {
+            contents = try Backup.verify(file)
+        } else {
+            let progress = Progress()
+            contents = try Backup.make(
+                store: try storePath(arguments), to: file, replaces: arguments.has("force")
+            ) { copied, total in
+                let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
+                progress.show("copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
             }
-            if arguments.has("json") {
-                Terminal.print(try json(contents, file))
-            } else {
-                Terminal.print("\(file): \(words(contents))")
-            }
-            return ExitStatus.success
-        } catch let error as BackupError {
-            return fail("backup", error)
+            progress.end()
         }
+        if arguments.has("json") {
+            Terminal.print(try json(contents, file))
+        } else {
+            Terminal.print("\(file): \(words(contents))")
+        }
+        return ExitStatus.success
     }
 
     private static func restore(_ arguments: Arguments) throws -> Int32 {
         let file = arguments.operands[0]
         let store = try storePath(arguments)
-        do {
-            let restored = try Backup.restore(file, to: store)
-            if arguments.has("json") {
-                Terminal.print(try json(restored.contents, store, restored))
-            } else {
-                Terminal.print(
-                    """
-                    \(store): \(words(restored.contents))
-                    new epoch: the devices of \(restored.users) users take a snapshot; \
-                    \(restored.tokens) session tokens dropped
-                    """)
-                if restored.contents.schema < Backup.schema {
-                    Terminal.print(
-                        "brought from schema \(restored.contents.schema) to \(Backup.schema)")
-                }
-                if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
-            }
+        let restored = try Backup.restore(file, to: store)
+        if arguments.has("json") {
+            Terminal.print(try json(restored.contents, store, restored))
             return ExitStatus.success
-        } catch let error as BackupError {
-            return fail("restore", error)
         }
-    }
-
-    private static func fail(_ command: String, _ error: BackupError) -> Int32 {
-        Terminal.complain("rouse \(command): \(error)")
-        return switch error.kind {
-        case .backup: ExitStatus.badData
-        case .store: ExitStatus.unavailable
-        case .output: ExitStatus.cannotCreate
+        Terminal.print(
+            """
+            \(store): \(words(restored.contents))
+            new epoch: the devices of \(restored.users) users take a snapshot; \
+            \(restored.tokens) session tokens dropped
+            """)
+        if restored.contents.schema < Backup.schema {
+            Terminal.print("brought from schema \(restored.contents.schema) to \(Backup.schema)")
         }
+        if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
+        return ExitStatus.success
     }
 
     private static func words(_ contents: Backup.Contents) -> String {

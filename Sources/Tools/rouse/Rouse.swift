@@ -1,4 +1,3 @@
-import APNsSimulator
 import FoundationEssentials
 import Glibc
 import RouseServer
@@ -86,19 +85,16 @@ enum Rouse {
                 return ExitStatus.success
             }
             return try command.run(arguments)
-        } catch let error as UsageError {
-            Terminal.complain("rouse \(command.description.name): \(error)")
-            return ExitStatus.usage
-        } catch let error as ConfigurationError {
-            Terminal.complain("rouse \(command.description.name): \(error)")
-            return ExitStatus.configuration
-        } catch let error as AdminRefusal {
-            let reason = command.description.inWordsOfOptions(error.description)
-            Terminal.complain("rouse \(command.description.name): \(reason)")
-            return error.status
         } catch {
-            Terminal.complain("rouse \(command.description.name): \(ErrorWords.of(error))")
-            return ExitStatus.failure
+            let refusal = CommandRefusal(error, of: command.description)
+            Terminal.complain("rouse \(command.description.name): \(refusal.words)")
+            let takesJSON = command.description.options.contains { $0.name == "json" }
+            if takesJSON, rest.contains("--json"), !refusal.isPrinted,
+                let problem = try? refusal.json()
+            {
+                Terminal.print(problem)
+            }
+            return refusal.status
         }
     }
 

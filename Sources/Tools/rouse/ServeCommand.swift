@@ -62,14 +62,9 @@ extension Rouse {
             Terminal.print("the settings are sound")
             return ExitStatus.success
         }
-        do {
-            return try run(
-                configuration, { try readSettings(arguments) }, json: arguments.has("json"),
-                withParent: arguments.has("with-parent"))
-        } catch let error as ServerError {
-            Terminal.complain("rouse serve: \(error)")
-            return ExitStatus.unavailable
-        }
+        return try run(
+            configuration, { try readSettings(arguments) }, json: arguments.has("json"),
+            withParent: arguments.has("with-parent"))
     }
 
     /// What `--config`, the environment and `--set` say together.

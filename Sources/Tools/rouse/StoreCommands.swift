@@ -89,22 +89,17 @@ extension Rouse {
 
     private static func drawEpoch(_ arguments: Arguments) throws -> Int32 {
         let place = try servedConfiguration(arguments).storePlace
-        do {
-            let drawn = try NewEpoch.draw(in: place, upgrades: upgrades(of: "epoch new"))
-            if arguments.has("json") {
-                let encoder = JSONEncoder()
-                encoder.outputFormatting = [.sortedKeys]
-                Terminal.print(String(decoding: try encoder.encode(drawn), as: UTF8.self))
-            } else {
-                Terminal.print(
-                    "\(place.name): new epoch: the devices of \(drawn.users) users take a "
-                        + "snapshot; \(drawn.tokens) session tokens dropped")
-            }
-            return ExitStatus.success
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse epoch new: \(refusal)")
-            return ExitStatus.unavailable
+        let drawn = try NewEpoch.draw(in: place, upgrades: upgrades(of: "epoch new"))
+        if arguments.has("json") {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys]
+            Terminal.print(String(decoding: try encoder.encode(drawn), as: UTF8.self))
+        } else {
+            Terminal.print(
+                "\(place.name): new epoch: the devices of \(drawn.users) users take a "
+                    + "snapshot; \(drawn.tokens) session tokens dropped")
         }
+        return ExitStatus.success
     }
 
     static func database(_ arguments: Arguments) throws -> StorePlace {
@@ -122,31 +117,26 @@ extension Rouse {
         _ command: String, _ arguments: Arguments, from source: StorePlace, to target: StorePlace
     ) throws -> Int32 {
         let progress = Progress()
-        do {
-            var shown: UInt64 = 0
-            let copied = try StoreCopy.run(
-                from: source, to: target,
-                upgrades: upgrades(of: command)
-            ) { table, rows in
-                guard rows >= shown + 100_000 else { return }
-                shown = rows
-                progress.show("\(rows) rows, \(table)")
-            }
-            progress.end()
-            if arguments.has("json") {
-                let encoder = JSONEncoder()
-                encoder.outputFormatting = [.sortedKeys]
-                Terminal.print(String(decoding: try encoder.encode(copied), as: UTF8.self))
-            } else {
-                Terminal.print(
-                    "\(target.name): \(copied.rows) rows of \(copied.tables) tables, from "
-                        + source.name)
-            }
-            return ExitStatus.success
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse \(command): \(refusal)")
-            return ExitStatus.unavailable
+        var shown: UInt64 = 0
+        let copied = try StoreCopy.run(
+            from: source, to: target,
+            upgrades: upgrades(of: command)
+        ) { table, rows in
+            guard rows >= shown + 100_000 else { return }
+            shown = rows
+            progress.show("\(rows) rows, \(table)")
         }
+        progress.end()
+        if arguments.has("json") {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys]
+            Terminal.print(String(decoding: try encoder.encode(copied), as: UTF8.self))
+        } else {
+            Terminal.print(
+                "\(target.name): \(copied.rows) rows of \(copied.tables) tables, from "
+                    + source.name)
+        }
+        return ExitStatus.success
     }
 
     /// Says what becomes of a store of an older schema.
@@ -162,13 +152,7 @@ extension Rouse {
         } else if arguments.string("config") == nil {
             _ = try database(arguments)
         }
-        let upgrade: StoreUpgrade?
-        do {
-            upgrade = try StoreMigration.run(configuration.storePlace)
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse migrate: \(refusal)")
-            return ExitStatus.unavailable
-        }
+        let upgrade = try StoreMigration.run(configuration.storePlace)
         let name = configuration.storePlace.name
         if arguments.has("json") {
             let encoder = JSONEncoder()

@@ -8,6 +8,8 @@ struct AdminRefusal: Error, CustomStringConvertible {
     let description: String
     /// The command's exit status.
     var status = ExitStatus.failure
+    /// Whether it was printed as JSON, as the server told it.
+    var isPrinted = false
 }
 
 /// The way to a store's admin API: the socket of the running server, or the file itself.
@@ -101,7 +103,8 @@ final class AdminConnection {
         if isJSON { Terminal.print(String(decoding: try value.bytes, as: UTF8.self)) }
         guard (200..<300).contains(status) else {
             let detail = value["detail"].words
-            throw AdminRefusal(description: detail.isEmpty ? "status \(status)" : detail)
+            throw AdminRefusal(
+                description: detail.isEmpty ? "status \(status)" : detail, isPrinted: isJSON)
         }
         return value
     }
