@@ -25,7 +25,7 @@ final class FileLock {
             throw .unavailable(
                 reason == EWOULDBLOCK
                     ? "\(path) is locked: another process has this database open for writing, such "
-                        + "as a running server; `fuser \(path)` names it"
+                        + "as a running server; `fuser \(FileOwner.quoted(path))` names it"
                     : "\(path): cannot lock: \(FileOwner.reason(reason, path))")
         }
         if !saysUnsynced { saysUnsynced = false }

@@ -41,6 +41,17 @@ enum FileOwner {
         return "\(path): \(reason(errno, path))"
     }
 
+    /// The path as a shell takes it for one word, in a command that a message names.
+    static func quoted(_ path: String) -> String {
+        let isBare = path.unicodeScalars.allSatisfy { scalar in
+            scalar.isASCII && scalar.properties.isAlphabetic
+                || "0123456789._-/:@%+,".unicodeScalars.contains(scalar)
+        }
+        if isBare { return path }
+        let parts = path.split(separator: "'", omittingEmptySubsequences: false)
+        return "'" + parts.joined(separator: "'\\''") + "'"
+    }
+
     private static func folder(of path: String) -> String {
         guard let end = path.lastIndex(of: "/") else { return "." }
         return end == path.startIndex ? "/" : String(path[..<end])

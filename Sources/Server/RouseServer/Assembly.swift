@@ -212,10 +212,11 @@ extension Server {
     static func webhookAuthorities(_ configuration: Configuration) throws -> [UInt8]? {
         let path = configuration.webhookAuthorities
         if path.isEmpty { return nil }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw ServerError("webhooks.ca_file: cannot read \(path)")
+        switch FileReading.read(path) {
+        case .success(let bytes): return bytes
+        case .failure(let reason):
+            throw ServerError("webhooks.ca_file: cannot read \(path): \(reason)")
         }
-        return Array(data)
     }
 
     /// How webhooks are delivered.

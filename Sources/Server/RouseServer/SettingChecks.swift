@@ -31,10 +31,10 @@ extension Server {
 
     private static func contents(_ path: String, _ key: String) throws -> [UInt8] {
         guard !path.isEmpty else { throw ServerError("\(key) is not set") }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw ServerError("\(key): cannot read \(path)")
+        switch FileReading.read(path) {
+        case .success(let bytes): return bytes
+        case .failure(let reason): throw ServerError("\(key): cannot read \(path): \(reason)")
         }
-        return Array(data)
     }
 
     /// Looks at everything that can be wrong before starting, without connecting to anything.

@@ -77,6 +77,27 @@ enum Terminal {
         return "'" + parts.joined(separator: "'\\''") + "'"
     }
 
+    /// What a terminal would obey, or draw in another order than it is in, is shown as its number:
+    /// names come from strangers. Lines stay lines.
+    static func harmless(_ text: String) -> String {
+        var shown = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let isObeyed =
+                switch scalar.properties.generalCategory {
+                case .control: scalar != "\n"
+                case .lineSeparator, .paragraphSeparator: true
+                default: scalar.properties.isBidiControl
+                }
+            if isObeyed {
+                let number = String(scalar.value, radix: 16, uppercase: true)
+                shown.append(contentsOf: "\\u{\(number)}".unicodeScalars)
+            } else {
+                shown.append(scalar)
+            }
+        }
+        return String(shown)
+    }
+
     /// Whether a person looks at what is printed.
     static var isTerminal: Bool { isatty(1) == 1 }
 

@@ -131,7 +131,9 @@ final class AdminConnection {
 
     /// Prints for people; nothing when JSON was asked for.
     func say(_ text: @autoclosure () -> String) {
-        if !isJSON { Terminal.print(text()) }
+        guard !isJSON else { return }
+        let text = text()
+        Terminal.print(Terminal.isTerminal ? Terminal.harmless(text) : text)
     }
 
     /// Remarks that no script should read.

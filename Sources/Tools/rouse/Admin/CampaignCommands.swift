@@ -1,3 +1,4 @@
+import APNsSimulator
 import FoundationEssentials
 import Glibc
 import JSONTree
@@ -168,8 +169,11 @@ extension Rouse {
             if let other = options.first(where: { arguments.has($0) }) {
                 throw UsageError("--push has the whole text: leave --\(other) out")
             }
-            guard let data = FileManager.default.contents(atPath: file) else {
-                throw UsageError("--push \(file): cannot be read")
+            let data: Data
+            do {
+                data = try Data(contentsOf: URL(fileURLWithPath: file))
+            } catch {
+                throw UsageError("--push \(file): cannot be read: \(ErrorWords.reason(error))")
             }
             do {
                 return try JSONValue(bytes: Array(data))
